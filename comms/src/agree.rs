@@ -1,21 +1,21 @@
-//! All ranks go on, or none does.
+//! Agreement on success: all ranks go on, or none does.
 
 use crate::communicator::{CommError, Communicator};
 use std::fmt::{self, Display};
 
-/// Why [`agree`] sends all ranks home.
+/// Reason why [`agree`] fails, on all ranks.
 #[derive(Debug)]
 pub enum Disagreement {
-    /// Some rank failed. Equal on all ranks.
+    /// Some rank failed. This value is equal on all ranks.
     Failed {
         /// The lowest rank that failed.
         rank: usize,
         /// Number of ranks.
         size: usize,
-        /// What that rank said.
+        /// Error message of that rank.
         message: String,
     },
-    /// The ranks could not even tell each other. Not known to the other ranks: the way out is
+    /// Communication failed during the agreement itself. The other ranks do not learn of this error, so leave with
     /// [`Communicator::abort`].
     Comm(CommError),
 }
@@ -38,9 +38,9 @@ impl From<CommError> for Disagreement {
     }
 }
 
-/// *Collective.* Holds the results of all ranks against each other: with an error on any rank, all ranks get the
-/// sentence of the lowest one that failed, so that rank 0 can print it once and all leave with the same code. Without
-/// one, every rank keeps its value; that costs one [`max`](Communicator::max) of a single number.
+/// *Collective.* Compares the results of all ranks: if any rank has an error, all ranks get the message of the lowest
+/// rank that failed, so that rank 0 can print it once and all can leave with the same code. Without an error, every
+/// rank keeps its value; the cost is one [`max`](Communicator::max) of a single number.
 ///
 /// ```
 /// use comms::{Communicator, Disagreement, Threads, agree};
@@ -54,7 +54,7 @@ impl From<CommError> for Disagreement {
 /// ```
 pub fn agree<C: Communicator, T, E: Display>(comm: &C, result: Result<T, E>) -> Result<T, Disagreement> {
     let size = comm.size();
-    // The lowest failing rank gives the largest number; nobody gives 0 in vain. Ranks are exact in a double.
+    // The lowest failing rank gives the largest number; a failing rank never gives 0. Ranks are exact in a double.
     let mut worst = [if result.is_err() { (size - comm.rank()) as f64 } else { 0.0 }];
     comm.max(&mut worst)?;
     if worst[0] == 0.0 {

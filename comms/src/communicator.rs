@@ -1,19 +1,20 @@
-//! The trait through which processes talk.
+//! The trait through which processes communicate.
 
 use thiserror::Error;
 
-/// Tells messages between the same two processes apart. Messages with equal sender, receiver and tag keep their order.
+/// Number that distinguishes messages between the same two processes. Messages with equal sender, receiver and tag keep
+/// their order.
 pub type Tag = u16;
 
-/// What can go wrong between processes.
+/// Error in the communication between processes.
 #[derive(Debug, Error)]
 pub enum CommError {
-    /// A rank that does not exist.
+    /// The requested rank does not exist.
     #[error("there is no rank {rank} among {size} processes")]
     NoSuchRank {
-        /// The rank asked for.
+        /// The requested rank.
         rank: usize,
-        /// How many there are.
+        /// Number of processes.
         size: usize,
     },
     /// Sender and receiver disagree about the length of a message.
@@ -26,7 +27,7 @@ pub enum CommError {
         /// Bytes that the receiving buffer holds.
         expected: usize,
     },
-    /// The wait would never end.
+    /// Waiting for this reception would never end.
     #[error("waiting for a message with tag {tag} from rank {from} that was never sent")]
     NeverSent {
         /// Tag of the message.
@@ -34,7 +35,7 @@ pub enum CommError {
         /// Rank of the sender.
         from: usize,
     },
-    /// The wait would never end.
+    /// Waiting for this send would never end.
     #[error("waiting for rank {to} to receive a message with tag {tag}, which it never will")]
     NeverReceived {
         /// Tag of the message.
@@ -42,52 +43,52 @@ pub enum CommError {
         /// Rank of the receiver.
         to: usize,
     },
-    /// The buffer of a message under way was asked for, or the message was started twice.
+    /// The buffer of a message under way was requested, or the message was started twice.
     #[error("the message with tag {tag} is still under way: wait for it first")]
     UnderWay {
         /// Tag of the message.
         tag: Tag,
     },
-    /// The library below failed, or the call differs from that of another rank.
+    /// The underlying library failed, or the call differs from that of another rank.
     #[error("{operation} failed: {message}")]
     Transport {
-        /// What was tried.
+        /// Name of the operation that failed.
         operation: &'static str,
-        /// What the library says.
+        /// Error message of the library.
         message: String,
     },
-    /// Another rank ended with an error, so that nothing more will come of the run.
+    /// Another rank ended with an error, so the run cannot finish.
     #[error("rank {rank} {message}")]
     RankFailed {
         /// The rank that failed first.
         rank: usize,
-        /// How it failed.
+        /// Description of the failure.
         message: String,
     },
-    /// Every rank waits for another one, or has ended.
+    /// Every rank waits for another one or has ended.
     #[error("no rank can go on: {waits}")]
     Deadlock {
-        /// What each rank waits for.
+        /// List of all ranks with the operation that each waits for.
         waits: String,
     },
-    /// A communicator belongs to the thread that it was made on, as MPI demands.
+    /// A communicator was used on a thread other than its own; MPI binds it to the thread that created it.
     #[error("rank {rank} was used from a thread that is not its own, or after the end of its run")]
     WrongThread {
-        /// The rank.
+        /// Rank of the communicator.
         rank: usize,
     },
 }
 
-/// Memory that a message is read from or written to. It belongs to the [`Transfer`] while that exists, so nobody else
-/// can touch it while a message is under way.
+/// Memory that a message is read from or written to. It belongs to the [`Transfer`] for the lifetime of the latter, so
+/// no other code can access it while a message is under way.
 ///
-/// `bytes` always gives the same address and length: transports may register the memory once. Pinned host memory is
-/// made usable by implementing this trait for its owner. (Memory that the host cannot address will get a trait of its
-/// own, with methods of its own on communicators that can use it.)
+/// `bytes` always returns the same address and length: transports may register the memory once. Implement this trait
+/// for the owner of pinned host memory to make that memory usable. (Memory that the host cannot address will get a
+/// separate trait, with separate methods on communicators that support it.)
 pub trait Buffer: 'static {
-    /// The bytes to send.
+    /// Returns the bytes to send.
     fn bytes(&self) -> &[u8];
-    /// The bytes to receive into.
+    /// Returns the bytes to receive into.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -109,7 +110,7 @@ impl Buffer for Box<[u8]> {
     }
 }
 
-/// A message that can be sent (or received) any number of times: a fixed partner, tag and buffer.
+/// Message that can be sent (or received) any number of times, with a fixed partner, tag and buffer.
 ///
 /// ```text
 /// idle ──start──▶ under way ──wait, or test that says true──▶ idle
@@ -117,66 +118,68 @@ impl Buffer for Box<[u8]> {
 /// The buffer is accessible only while idle. A send may stay under way until its receiver has started: start receptions
 /// before waiting for sends.
 ///
-/// Dropping a transfer never waits, so that an error can leave through transfers under way and reach
-/// [`Communicator::abort`]. A send goes on, and its buffer is kept until it has come to its end. A reception is given
-/// up: its message, if it was already under way, is lost.
+/// Dropping a transfer never waits, so that an error can propagate past transfers under way and reach
+/// [`Communicator::abort`]. A send continues, and its buffer is kept until it completes. A reception is abandoned: its
+/// message, if already under way, is lost.
 pub trait Transfer<B: Buffer> {
-    /// Starts the message; does not wait. [`CommError::UnderWay`] when it already is.
+    /// Starts the message without waiting. Fails with [`CommError::UnderWay`] if it was already started.
     fn start(&mut self) -> Result<(), CommError>;
 
-    /// Whether the message has come to its end. True when idle. Drives progress, so that it may be called in a loop.
-    /// After [`CommError::Length`] and [`CommError::Transport`] the transfer is idle; other errors leave it under way.
+    /// Returns whether the message has completed; true when idle. This call drives progress, so it may be used in a
+    /// loop. After [`CommError::Length`] and [`CommError::Transport`] the transfer is idle; other errors leave it under
+    /// way.
     fn test(&mut self) -> Result<bool, CommError>;
 
-    /// Waits for the end: a sent buffer may be overwritten, a received one is full. Returns at once when idle.
+    /// Waits until the message completes: a sent buffer may be overwritten, a received one is full. Returns at once
+    /// when idle.
     fn wait(&mut self) -> Result<(), CommError>;
 
-    /// The buffer, while idle.
+    /// Returns the buffer of an idle transfer.
     fn buffer(&self) -> Result<&B, CommError>;
 
-    /// The buffer, to be changed, while idle. Must not change its address or length.
+    /// Returns the buffer of an idle transfer for modification. Its address and length must not change.
     fn buffer_mut(&mut self) -> Result<&mut B, CommError>;
 
-    /// Waits and gives the buffer back. The buffer is lost after an error.
+    /// Waits and returns the buffer. The buffer is lost after an error.
     fn into_buffer(self) -> Result<B, CommError>;
 }
 
-/// The processes of a run. Ranks are 0 … size − 1.
+/// Processes of a run. Ranks are 0 … size − 1.
 ///
-/// Calls marked *collective* have to be made by all processes, in the same order. The trait is used with static
-/// dispatch: one program is generic over the world it runs in.
+/// Calls marked *collective* have to be made by all processes in the same order. The trait is used with static
+/// dispatch: one program is generic over its kind of communicator.
 pub trait Communicator {
-    /// A message to another process.
+    /// Message to another process.
     type Send<B: Buffer>: Transfer<B>;
-    /// A message from another process.
+    /// Message from another process.
     type Receive<B: Buffer>: Transfer<B>;
 
-    /// This process.
+    /// Returns the rank of this process.
     fn rank(&self) -> usize;
-    /// Number of processes.
+    /// Returns the number of processes.
     fn size(&self) -> usize;
-    /// This process among those that share its host: picks the GPU.
+    /// Returns the local rank, the number of this process among those on its host; it selects the GPU.
     fn node_rank(&self) -> usize;
-    /// Number of processes on this host.
+    /// Returns the number of processes on this host.
     fn node_size(&self) -> usize;
 
-    /// *Collective.* Returns when all have called it.
+    /// *Collective.* Returns when all processes have called it.
     fn barrier(&self) -> Result<(), CommError>;
 
     /// *Collective.* `values`_i ← Σ over ranks of `values`_i.
     ///
-    /// The order of summation depends on the number of processes only, and every rank gets the same bits: a run
-    /// repeated on the same grid repeats bit by bit, and ranks may branch on the result. (A library's own all-reduce
-    /// promises neither; implementations bring all values to every rank, which adds them in order of rank.)
+    /// The order of summation depends only on the number of processes, and every rank gets the same bits: a run
+    /// repeated on the same grid is bit-identical, and ranks may branch on the result. (The all-reduce of a library
+    /// guarantees neither; implementations bring all values to every rank, which adds them in order of rank.)
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
     /// *Collective.* `values`_i ← maximum over ranks. A NaN on any rank makes the result NaN.
     fn max(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// *Collective.* Copies `bytes` of rank `root` to all. Every rank gives a slice of the same length.
+    /// *Collective.* Copies `bytes` of rank `root` to all. Every rank passes a slice of the same length.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError>;
 
-    /// *Collective.* As [`broadcast`](Communicator::broadcast) for a length that only `root` knows.
+    /// *Collective.* Acts like [`broadcast`](Communicator::broadcast) for data whose length is known only on `root`.
     fn broadcast_vec(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
         let mut length = (bytes.len() as u64).to_le_bytes();
         self.broadcast(root, &mut length)?;
@@ -184,13 +187,14 @@ pub trait Communicator {
         self.broadcast(root, bytes)
     }
 
-    /// *Collective.* The bytes of all ranks, in order of rank and of any lengths, on rank `root`; `None` elsewhere.
+    /// *Collective.* Returns the bytes of all ranks, in order of rank and of any lengths, on rank `root`; `None`
+    /// elsewhere.
     fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError>;
 
-    /// *Collective.* The bytes of all ranks, in order of rank and of any lengths, everywhere.
+    /// *Collective.* Returns the bytes of all ranks, in order of rank and of any lengths, on every rank.
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
 
-    /// Prepares a message to rank `to` (which may be this one) that can be started again and again.
+    /// Prepares a message to rank `to` (which may be this one) that can be started repeatedly.
     fn send_channel<B: Buffer>(&self, to: usize, tag: Tag, buffer: B) -> Result<Self::Send<B>, CommError>;
 
     /// Prepares the reception of a message from rank `from`, of exactly the buffer's length.
@@ -210,8 +214,8 @@ pub trait Communicator {
         Ok(transfer)
     }
 
-    /// Ends all processes, from any one of them: prints `message` with the rank on standard error, as one line, and
-    /// exits with `code` (1 in place of 0). For errors that other ranks do not know of; errors that all ranks can meet
-    /// go through [`agree`](crate::agree).
+    /// Ends all processes from any one of them: prints `message` with the rank on standard error, as one line, and
+    /// exits with `code` (1 in place of 0). Use it for errors that occur on some ranks only; errors that all ranks can
+    /// meet go through [`agree`](crate::agree).
     fn abort(&self, code: i32, message: &str) -> !;
 }

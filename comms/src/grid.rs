@@ -1,15 +1,15 @@
-//! How a lattice is cut among processes.
+//! Partitioning of a lattice among processes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The four directions, in the order of coordinates.
+/// Names of the four directions, in the order of coordinates.
 const AXES: [char; 4] = ['x', 'y', 'z', 't'];
-/// Grids suggested in an error, and process counts below the one asked for that are tried for suggestions.
+/// Number of grids suggested in an error, and of process counts below the requested one that are tried for suggestions.
 const SUGGESTIONS: usize = 4;
 
-/// The two ways along an axis.
+/// Direction along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Towards larger coordinates.
@@ -19,10 +19,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, forward first.
+    /// Both directions, forward first.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Backward];
 
-    /// The other one.
+    /// Returns the opposite direction.
     pub fn opposite(self) -> Self {
         match self {
             Self::Forward => Self::Backward,
@@ -31,7 +31,7 @@ impl Direction {
     }
 }
 
-/// A periodic grid of processes \[gx, gy, gz, gt\]: each has an equal box of the lattice.
+/// Periodic grid of processes \[gx, gy, gz, gt\]: each has an equal box of the lattice.
 ///
 /// Ranks run with x fastest, as sites do: rank = cx + gx (cy + gy (cz + gz ct)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,10 +40,11 @@ pub struct ProcessGrid {
 }
 
 impl ProcessGrid {
-    /// The grid of one process.
+    /// Grid of a single process.
     pub const SINGLE: Self = Self { dims: [1; 4] };
 
-    /// A grid that is not yet held against a lattice: see [`check`](Self::check). Refused when a dimension is zero.
+    /// Creates a grid that has not been checked against a lattice yet: see [`check`](Self::check). Fails if a dimension
+    /// is zero.
     pub fn new(dims: [usize; 4]) -> Result<Self, GridError> {
         match dims.iter().position(|d| *d == 0) {
             Some(axis) => Err(GridError { misfits: vec![Misfit::Empty { axis }], fitting: Vec::new() }),
@@ -51,25 +52,25 @@ impl ProcessGrid {
         }
     }
 
-    /// \[gx, gy, gz, gt\].
+    /// Returns the extents \[gx, gy, gz, gt\].
     pub fn dims(&self) -> [usize; 4] {
         self.dims
     }
 
-    /// Number of processes; [`usize::MAX`] where there are more.
+    /// Returns the number of processes; [`usize::MAX`] if there are more.
     pub fn size(&self) -> usize {
         self.dims.iter().fold(1, |size, parts| size.saturating_mul(*parts))
     }
 
-    /// Whether axis `mu` is cut, that is, whether neighbours along it are other processes.
+    /// Returns whether axis `mu` is partitioned, that is, whether its neighbours are other processes.
     pub fn is_partitioned(&self, mu: usize) -> bool {
         self.dims[mu] > 1
     }
 
-    /// Place of a rank.
+    /// Returns the coordinates of a rank in the grid.
     ///
     /// # Panics
-    /// When `rank` is not below [`size`](Self::size).
+    /// Panics if `rank` is not below [`size`](Self::size).
     pub fn coordinates(&self, rank: usize) -> [usize; 4] {
         assert!(rank < self.size(), "rank {rank} is outside the process grid {self}");
         let mut rest = rank;
@@ -80,10 +81,10 @@ impl ProcessGrid {
         })
     }
 
-    /// Rank at a place.
+    /// Returns the rank at the given coordinates of the grid.
     ///
     /// # Panics
-    /// When the place is outside the grid.
+    /// Panics if the coordinates are outside the grid.
     pub fn rank(&self, coordinates: [usize; 4]) -> usize {
         (0..4).rev().fold(0, |rank, mu| {
             assert!(coordinates[mu] < self.dims[mu], "{coordinates:?} is outside the process grid {self}");
@@ -91,10 +92,10 @@ impl ProcessGrid {
         })
     }
 
-    /// The rank next to `rank` along axis `mu`, around the end of the grid if need be.
+    /// Returns the rank next to `rank` along axis `mu`, with periodic boundaries.
     ///
     /// # Panics
-    /// As [`coordinates`](Self::coordinates), and when `mu` is not below 4.
+    /// Panics if `rank` is not below [`size`](Self::size) or `mu` is not below 4.
     pub fn neighbour(&self, rank: usize, mu: usize, direction: Direction) -> usize {
         let mut place = self.coordinates(rank);
         let d = self.dims[mu];
@@ -105,35 +106,36 @@ impl ProcessGrid {
         self.rank(place)
     }
 
-    /// Extents of the box of every process; meaningful for a grid that [`check`](Self::check) accepts.
+    /// Returns the local extents of every process; they are meaningful for a grid that [`check`](Self::check) accepts.
     pub fn local_extents(&self, global: [usize; 4]) -> [usize; 4] {
         std::array::from_fn(|mu| global[mu] / self.dims[mu])
     }
 
-    /// Global coordinates of the first site of a rank's box. All even for a grid that [`check`](Self::check) accepts for an
-    /// operator, so that the parity of a site is the same seen locally and globally.
+    /// Returns the global coordinates of the first site of a rank's box. All are even for a grid that
+    /// [`check`](Self::check) accepts for an operator, so that the parity of a site is the same locally and globally.
     ///
     /// # Panics
-    /// As [`coordinates`](Self::coordinates).
+    /// Panics if `rank` is not below [`size`](Self::size).
     pub fn origin(&self, rank: usize, global: [usize; 4]) -> [usize; 4] {
         let place = self.coordinates(rank);
         let local = self.local_extents(global);
         std::array::from_fn(|mu| place[mu] * local[mu])
     }
 
-    /// Sites of the faces of one box that other processes need, both faces of every axis that is cut.
+    /// Returns the number of sites on the faces of one box that other processes need, counting both faces of every
+    /// partitioned axis.
     pub fn surface(&self, global: [usize; 4]) -> usize {
         let local = self.local_extents(global);
         let volume: usize = local.iter().product();
         (0..4).filter(|mu| self.is_partitioned(*mu)).map(|mu| 2 * volume / local[mu]).sum()
     }
 
-    /// Whether the lattice can be cut this way for operators that reach `hops` sites far (Wilson 1, Naik term 3):
-    /// every local extent is a whole and even number, and at least `hops` where the axis is cut. Without an operator, for
-    /// fields that are only read, written and measured on the host, `hops` is 0: then local extents may be odd.
+    /// Checks that the lattice can be partitioned this way for operators that reach `hops` sites (Wilson 1, Naik term
+    /// 3): every local extent is an even integer, and at least `hops` if the axis is partitioned. Without an operator,
+    /// for fields that are only read, written and measured on the host, `hops` is 0: then local extents may be odd.
     ///
     /// # Errors
-    /// All that is wrong, and grids of as many processes that fit.
+    /// Returns everything that is wrong, and grids of as many processes that fit.
     pub fn check(&self, global: [usize; 4], hops: usize) -> Result<(), GridError> {
         let misfits = self.misfits(global, hops);
         if misfits.is_empty() {
@@ -142,10 +144,11 @@ impl ProcessGrid {
         Err(GridError { misfits, fitting: suggestions(self.size(), global, hops) })
     }
 
-    /// As [`check`](Self::check), for a run of `size` processes.
+    /// Checks the grid like [`check`](Self::check), and that it has `size` processes, the number of processes of the
+    /// run.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and when the grid has not that many processes.
+    /// Returns the errors of [`check`](Self::check), and one if the number of processes differs.
     pub fn check_for(&self, size: usize, global: [usize; 4], hops: usize) -> Result<(), GridError> {
         let mut misfits = self.misfits(global, hops);
         if self.size() != size {
@@ -162,13 +165,13 @@ impl ProcessGrid {
         axes.filter_map(|(axis, (extent, parts))| misfit(axis, extent, parts, hops)).collect()
     }
 
-    /// The grid of `size` processes with the smallest [`surface`](Self::surface) among those that
-    /// [`check`](Self::check) accepts. Of equal ones, that with the thickest boxes (more sites that need no neighbour
-    /// to hide the exchange behind), then that which cuts fewer axes, and then later ones: x, along which memory
-    /// runs, is cut last.
+    /// Returns the grid of `size` processes with the smallest [`surface`](Self::surface) among those that
+    /// [`check`](Self::check) accepts. Ties are broken in favour of the thickest boxes (more interior sites to hide the
+    /// exchange behind), then of fewer partitioned axes, and then of later axes: x, along which memory is contiguous,
+    /// is cut last.
     ///
     /// # Errors
-    /// When none fits: why, and what fits fewer processes.
+    /// Returns why no grid fits, and which grids of fewer processes would.
     pub fn best(size: usize, global: [usize; 4], hops: usize) -> Result<Self, GridError> {
         fitting(size, global, hops).first().copied().ok_or_else(|| {
             let mut misfits: Vec<_> = (0..4)
@@ -187,7 +190,7 @@ impl fmt::Display for ProcessGrid {
     }
 }
 
-/// 16×16×16×32.
+/// Extents in the format 16×16×16×32.
 struct Times([usize; 4]);
 
 impl fmt::Display for Times {
@@ -197,12 +200,12 @@ impl fmt::Display for Times {
     }
 }
 
-/// Whether a local extent is one that no operator can have: even and odd sites would not alternate.
+/// Returns whether a local extent is unsuitable for every operator: even and odd sites would not alternate.
 fn is_unfit(extent: usize, hops: usize) -> bool {
     hops > 0 && !extent.is_multiple_of(2)
 }
 
-/// Why an axis cannot be cut into so many parts.
+/// Returns why an axis cannot be cut into `parts` parts.
 fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfit> {
     if extent == 0 || !extent.is_multiple_of(parts) {
         Some(Misfit::NotDivisible { axis, extent, parts })
@@ -215,7 +218,7 @@ fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfi
     }
 }
 
-/// All grids of `size` processes that fit, the best first.
+/// Returns all grids of `size` processes that fit, the best first.
 fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let divisors = |n: usize, most: usize| (1..=n.min(most)).filter(move |d| n.is_multiple_of(*d));
     let mut grids = Vec::new();
@@ -242,14 +245,14 @@ fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
 }
 
 impl GridError {
-    /// With grids that `size` processes could have instead, best first.
+    /// Adds grids that `size` processes could use instead, the best first.
     #[must_use]
     pub fn with_grids_for(self, size: usize, global: [usize; 4], hops: usize) -> Self {
         GridError { fitting: suggestions(size, global, hops), ..self }
     }
 }
 
-/// Grids of this size, or else the best ones of the next smaller sizes that have any.
+/// Returns grids of this size, or else the best ones of the next smaller sizes that have any.
 fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let mut grids = fitting(size, global, hops);
     grids.truncate(SUGGESTIONS);
@@ -266,24 +269,24 @@ fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid>
     grids
 }
 
-/// One thing that is wrong with a grid.
+/// Fault of a process grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
     /// A dimension of the grid is zero.
     Empty {
-        /// 0 … 3 for x … t.
+        /// Axis, 0 … 3 for x … t.
         axis: usize,
     },
-    /// The grid has not as many processes as the run.
+    /// The number of processes in the grid is not that of the run.
     Size {
-        /// The grid.
+        /// Grid with another number of processes.
         grid: ProcessGrid,
-        /// Processes of the run.
+        /// Number of processes of the run.
         size: usize,
     },
-    /// An extent is no multiple of the parts it is cut into.
+    /// An extent is not a multiple of the number of parts along its axis.
     NotDivisible {
-        /// 0 … 3 for x … t.
+        /// Axis, 0 … 3 for x … t.
         axis: usize,
         /// Global extent.
         extent: usize,
@@ -292,7 +295,7 @@ pub enum Misfit {
     },
     /// A local extent is odd: checkerboards of neighbours would not match.
     Odd {
-        /// 0 … 3 for x … t.
+        /// Axis, 0 … 3 for x … t.
         axis: usize,
         /// Global extent.
         extent: usize,
@@ -301,7 +304,7 @@ pub enum Misfit {
     },
     /// A local extent is smaller than the reach of the operator.
     TooThin {
-        /// 0 … 3 for x … t.
+        /// Axis, 0 … 3 for x … t.
         axis: usize,
         /// Global extent.
         extent: usize,
@@ -312,11 +315,11 @@ pub enum Misfit {
     },
     /// No grid of this size fits.
     NoGrid {
-        /// Processes of the run.
+        /// Number of processes of the run.
         size: usize,
         /// Global extents.
         global: [usize; 4],
-        /// Reach of the operator; 0: there is none.
+        /// Reach of the operator; 0 without an operator.
         hops: usize,
     },
 }
@@ -359,12 +362,12 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Why a process grid was refused, in full sentences, with grids that fit.
+/// Reason why a process grid was rejected, in full sentences, with grids that fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridError {
-    /// All that is wrong.
+    /// All faults of the grid.
     pub misfits: Vec<Misfit>,
-    /// Grids that fit the lattice, the best first: of the size asked for, or else of smaller sizes.
+    /// Grids that fit the lattice, the best first: of the requested size, or else of smaller sizes.
     pub fitting: Vec<ProcessGrid>,
 }
 

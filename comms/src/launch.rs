@@ -1,17 +1,17 @@
-//! Whether this process is one of several that were started together.
+//! Detection of whether this process is one of several that were started together.
 
-/// Who started the processes of this run.
+/// Starter of the processes of this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The variable of the environment that shows it.
+    /// Environment variable that identifies the starter.
     pub variable: &'static str,
-    /// Number of processes, where the starter tells.
+    /// Number of processes, if the starter publishes it.
     pub size: Option<usize>,
 }
 
-/// Each starter's sign that it started this process, and its variable with the number of processes. The first match
-/// counts: `mpirun` may itself use Slurm, which then counts hosts and not ranks. Where a sign comes without a number,
-/// Slurm's is better than none.
+/// Variable by which each starter is recognised, and its variable with the number of processes. The first match counts:
+/// `mpirun` may itself use Slurm, whose number then counts hosts and not ranks. If a starter sets no number, Slurm's is
+/// better than none.
 const STARTERS: [(&str, Option<&str>); 6] = [
     // Open MPI's mpirun.
     ("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE")),
@@ -19,26 +19,27 @@ const STARTERS: [(&str, Option<&str>); 6] = [
     ("MV2_COMM_WORLD_RANK", Some("MV2_COMM_WORLD_SIZE")),
     // Hydra (MPICH, Intel MPI), Slurm with --mpi=pmi2, Flux, Cray.
     ("PMI_RANK", Some("PMI_SIZE")),
-    // Hydra, which sets this one whatever it speaks with the processes.
+    // Hydra, which sets this variable whichever protocol it uses with the processes.
     ("MPI_LOCALRANKID", None),
     // PMIx: prterun, Slurm with --mpi=pmix, Cray PALS.
     ("PMIX_RANK", None),
     ("PALS_RANKID", None),
 ];
 
-/// Who started this process together with others, from the environment; `None` if it was started on its own.
+/// Detects from the environment which starter launched this process together with others; `None` if it was started on
+/// its own.
 ///
 /// Slurm needs care: in a batch script, and in a shell on an allocation, `SLURM_NTASKS` and `SLURM_PROCID` are set
-/// although nobody has started the program in parallel. Only `srun` sets `SLURM_STEP_NUM_TASKS`, and only more than one
-/// task is taken as a sign: an interactive shell is a step with one. A step of one task that speaks PMI is found by the
+/// although the program was not started in parallel. Only `srun` sets `SLURM_STEP_NUM_TASKS`, and only a value above
+/// one is taken as a sign: an interactive shell is a step of one task. A step of one task that uses PMI is found by the
 /// variables of PMI.
 pub fn launch() -> Option<Launch> {
     detect(|name| std::env::var(name).ok())
 }
 
-/// Whether [`launch`] finds a starter. A program asks this before it initialises MPI: started on its own, it stays a
-/// plain process that needs nothing of the library. Afterwards it is too late: a library that starts a job of one process
-/// may set such variables itself.
+/// Returns whether [`launch`] finds a starter. Call this before MPI is initialised: a program started on its own stays
+/// a plain process that does not need the library. Afterwards it is too late: a library that starts a job of one
+/// process may set such variables itself.
 pub fn launched_by_mpi() -> bool {
     launch().is_some()
 }
@@ -71,9 +72,9 @@ mod tests {
         // An interactive shell under srun.
         let shell = [("SLURM_NTASKS", "8"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
         assert_eq!(with(&shell), None);
-        // Somebody's empty or odd variables.
+        // Empty or odd values.
         assert_eq!(with(&[("PMI_RANK", ""), ("OMPI_COMM_WORLD_RANK", "none")]), None);
-        // Sizes alone are no sign: scripts set them.
+        // Sizes alone are not a sign: scripts set them.
         assert_eq!(with(&[("PMI_SIZE", "4"), ("OMPI_COMM_WORLD_SIZE", "4")]), None);
     }
 
@@ -81,14 +82,14 @@ mod tests {
     fn starters_are_known() {
         let mpirun = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "1")];
         assert_eq!(with(&mpirun), Some(("OMPI_COMM_WORLD_RANK", Some(4))));
-        // mpirun on an allocation of Slurm starts one daemon per host by srun.
+        // On a Slurm allocation mpirun starts one daemon per host with srun.
         let slurm = [&mpirun[..], &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "0")]].concat();
         assert_eq!(with(&slurm), Some(("OMPI_COMM_WORLD_RANK", Some(4))));
         assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]), Some(("PMI_RANK", Some(2))));
         let hydra = [("MPI_LOCALRANKID", "0"), ("MPI_LOCALNRANKS", "2"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
         assert_eq!(with(&hydra), Some(("PMI_RANK", Some(4))));
         assert_eq!(with(&[("PMIX_RANK", "0")]), Some(("PMIX_RANK", None)));
-        // srun without PMI: the processes do not know each other, which the start of MPI then finds out.
+        // srun without PMI: the processes are not connected, which the start of MPI then detects.
         let srun = [("SLURM_STEP_NUM_TASKS", "8"), ("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")];
         assert_eq!(with(&srun), Some(("SLURM_STEP_NUM_TASKS", Some(8))));
         let pmix = [&srun[..], &[("PMIX_RANK", "3")]].concat();

@@ -1,10 +1,11 @@
-//! Processes: how many there are, how the lattice is cut among them, and how they talk.
+//! Processes: their number, the partitioning of the lattice among them, and their communication.
 //!
 //! * [`ProcessGrid`] cuts a four-dimensional periodic lattice into equal boxes, one per process.
-//! * [`Communicator`] is what a process needs to talk to the others. [`Solo`] is the world of one process, in which
-//!   everything works and messages go to oneself; [`Threads`] has threads as ranks, for tests; `Mpi`, with the feature
-//!   `mpi`, the processes that `mpirun` or `srun` started, and [`launched_by_mpi`] says whether there are any.
-//! * [`agree`] sends all ranks home with one sentence when one of them has an error.
+//! * [`Communicator`] is the interface of a process to the others. [`Solo`] is the world of one process, in which
+//!   everything works and messages go to the process itself; [`Threads`] has threads as ranks, for tests; `Mpi`, with
+//!   the feature `mpi`, has the processes that `mpirun` or `srun` started, and [`launched_by_mpi`] returns whether
+//!   there are any.
+//! * [`agree`] ends all ranks with one message when one of them has an error.
 //!
 //! `docs/comms.md` has the rules: order of sums, what is collective, and how runs end.
 //!
@@ -47,7 +48,7 @@ pub use mpi::{DeviceChannels, DeviceTransfer, Mpi, MpiDeviceTransfer, MpiTransfe
 pub use solo::{Solo, SoloTransfer};
 pub use threads::{Cause, RankFailure, ThreadTransfer, Threads};
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("without a message").to_string()

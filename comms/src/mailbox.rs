@@ -1,9 +1,9 @@
-//! Messages between ranks that share memory: matched in the order in which they were started, as MPI does.
+//! Messages between ranks that share memory, matched in the order in which they were started, as in MPI.
 
 use crate::communicator::Tag;
 use std::collections::{HashMap, VecDeque};
 
-/// Sender, receiver and tag. Messages and receptions of one lane are matched in order.
+/// Sender, receiver and tag. Messages and receptions with the same lane are matched in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lane {
     pub(crate) from: usize,
@@ -11,10 +11,10 @@ pub(crate) struct Lane {
     pub(crate) tag: Tag,
 }
 
-/// Names a message or reception that was started. Later ones have larger tickets.
+/// Number of a message or reception that was started. Later ones have larger tickets.
 pub(crate) type Ticket = u64;
 
-/// What waits on a lane for its counterpart. At most one of the queues is not empty.
+/// Unmatched messages and receptions of a lane. At most one of the queues is not empty.
 #[derive(Debug, Default)]
 struct Queues {
     sent: VecDeque<(Ticket, Vec<u8>)>,
@@ -25,9 +25,9 @@ struct Queues {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     lanes: HashMap<Lane, Queues>,
-    /// Messages that have found their reception, by its ticket.
+    /// Messages already matched with a reception, by the ticket of the reception.
     arrived: HashMap<Ticket, Vec<u8>>,
-    /// Memory of received messages, used again so that a repeated exchange allocates nothing.
+    /// Memory of received messages, reused so that a repeated exchange allocates nothing.
     spare: Vec<Vec<u8>>,
     last: Ticket,
 }
@@ -38,14 +38,14 @@ impl Mailbox {
         self.last
     }
 
-    /// Empty memory for a message.
+    /// Returns empty memory for a message.
     pub(crate) fn memory(&mut self) -> Vec<u8> {
         let mut memory = self.spare.pop().unwrap_or_default();
         memory.clear();
         memory
     }
 
-    /// Takes the memory of a message back.
+    /// Returns the memory of a message to the pool.
     pub(crate) fn recycle(&mut self, memory: Vec<u8>) {
         self.spare.push(memory);
     }
@@ -63,7 +63,7 @@ impl Mailbox {
         ticket
     }
 
-    /// Whether the receiver of a message has started.
+    /// Returns whether the receiver of a message has started.
     pub(crate) fn is_taken(&self, lane: Lane, ticket: Ticket) -> bool {
         let oldest = self.lanes.get(&lane).and_then(|queues| queues.sent.front());
         oldest.is_none_or(|(oldest, _)| *oldest > ticket)
@@ -82,17 +82,17 @@ impl Mailbox {
         ticket
     }
 
-    /// Whether the message of a reception is there.
+    /// Returns whether the message of a reception has arrived.
     pub(crate) fn has_arrived(&self, ticket: Ticket) -> bool {
         self.arrived.contains_key(&ticket)
     }
 
-    /// The message of a reception, if it is there.
+    /// Takes the message of a reception, if it has arrived.
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<Vec<u8>> {
         self.arrived.remove(&ticket)
     }
 
-    /// Gives a reception up, and its message with it if that has arrived.
+    /// Abandons a reception, and its message if that has arrived.
     pub(crate) fn cancel(&mut self, lane: Lane, ticket: Ticket) {
         if let Some(message) = self.arrived.remove(&ticket) {
             self.recycle(message);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(mailbox.take(second), Some(vec![2]));
         assert_eq!(mailbox.take(first), Some(vec![1]));
         assert_eq!(mailbox.take(first), None);
-        // The same ranks and another tag, and the way back, are lanes of their own.
+        // Another tag between the same ranks, and the opposite direction, are separate lanes.
         let other = [Lane { tag: 4, ..LANE }, Lane { from: 1, to: 0, tag: 3 }].map(|lane| mailbox.post(lane));
         assert!(!mailbox.is_taken(LANE, c) && !other.iter().any(|t| mailbox.has_arrived(*t)));
         let third = mailbox.post(LANE);

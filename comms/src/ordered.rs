@@ -1,19 +1,19 @@
-//! Sums and maxima of what all ranks give, in order of rank. Every implementation of many ranks ends here, so that all
-//! give the same bits.
+//! Sums and maxima of the values of all ranks, in order of rank. Every implementation with several ranks uses these
+//! functions, so that all give the same bits.
 
-/// `values`_i ← ((c⁰_i + c¹_i) + c²_i) + …, where c^r are the contributions, rank 0's first. A contribution shorter than
-/// `values` leaves the rest alone; callers see to equal lengths.
+/// Computes `values`_i ← ((c⁰_i + c¹_i) + c²_i) + …, where c^r are the contributions, rank 0's first. A contribution
+/// shorter than `values` leaves the remaining elements unchanged; callers ensure equal lengths.
 pub(crate) fn sum<'a>(values: &mut [f64], contributions: impl IntoIterator<Item = &'a [f64]>) {
     fold(values, contributions, |a, b| a + b);
 }
 
-/// `values`_i ← max_r c^r_i; NaN if any is NaN.
+/// Computes `values`_i ← max_r c^r_i; NaN if any is NaN.
 pub(crate) fn max<'a>(values: &mut [f64], contributions: impl IntoIterator<Item = &'a [f64]>) {
     // `f64::max` would drop a NaN.
     fold(values, contributions, |a, b| if a.is_nan() || a > b { a } else { b });
 }
 
-/// Starts from rank 0's values and not from zero: 0 + (−0) would change the sign of a zero.
+/// Folds the contributions, starting from rank 0's values and not from zero: 0 + (−0) would change the sign of a zero.
 fn fold<'a>(values: &mut [f64], contributions: impl IntoIterator<Item = &'a [f64]>, step: impl Fn(f64, f64) -> f64) {
     for (rank, contribution) in contributions.into_iter().enumerate() {
         for (value, c) in values.iter_mut().zip(contribution) {

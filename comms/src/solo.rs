@@ -4,14 +4,15 @@ use crate::communicator::{Buffer, CommError, Communicator, Tag, Transfer};
 use crate::mailbox::{Lane, Mailbox, Ticket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One process: sums are what they were, and messages go to oneself. Cloning gives another handle on the same world.
+/// World of one process: sums are unchanged, and messages go to the process itself. Cloning gives another handle on the
+/// same world.
 #[derive(Clone, Debug, Default)]
 pub struct Solo {
     mailbox: Arc<Mutex<Mailbox>>,
 }
 
 impl Solo {
-    /// A world of one process.
+    /// Creates a world of one process.
     pub fn new() -> Self {
         Self::default()
     }
@@ -27,20 +28,20 @@ impl Solo {
     }
 }
 
-/// A message to oneself: a copy made when it is started, and another when it is waited for.
+/// Message of a process to itself: copied once when it is started, and again when it is waited for.
 #[derive(Debug)]
 pub struct SoloTransfer<B: Buffer> {
     buffer: B,
     state: SoloState,
 }
 
-/// All but the buffer, so that the buffer can leave.
+/// State of a transfer without its buffer, so that the buffer can be moved out.
 #[derive(Debug)]
 struct SoloState {
     mailbox: Arc<Mutex<Mailbox>>,
     lane: Lane,
     sends: bool,
-    /// While under way.
+    /// Ticket of the message while it is under way.
     ticket: Option<Ticket>,
 }
 
@@ -60,7 +61,7 @@ impl Drop for SoloState {
     }
 }
 
-/// A panic elsewhere leaves the queues whole, so a poisoned lock is no reason to stop.
+/// Locks the mailbox. A panic elsewhere leaves the queues intact, so a poisoned lock is ignored.
 fn lock(mailbox: &Mutex<Mailbox>) -> MutexGuard<'_, Mailbox> {
     mailbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -98,8 +99,8 @@ impl<B: Buffer> Transfer<B> for SoloTransfer<B> {
         Ok(true)
     }
 
-    /// Nobody else could still send the message, so an empty mailbox is an error ([`CommError::NeverSent`]) and not a
-    /// reason to wait. The transfer stays under way.
+    /// Returns [`CommError::NeverSent`] if the mailbox is empty: no other process could still send the message. The
+    /// transfer stays under way.
     fn wait(&mut self) -> Result<(), CommError> {
         if self.test()? { Ok(()) } else { Err(CommError::NeverSent { tag: self.state.lane.tag, from: 0 }) }
     }

@@ -1,15 +1,14 @@
-//! Stands in for the CUDA driver library at link time and resolves its functions when the program starts, so that one
-//! binary runs on machines with and without a driver.
+//! Replacement for the CUDA driver library at link time, which resolves the driver's functions when the program starts, so that one binary
+//! runs on machines with and without a driver.
 //!
 //! Every symbol of `libcuda` that the crate `cust_raw` declares, and a few newer ones, are defined here as a jump through a slot. Before
-//! [`load`] succeeded the slots lead to a function that answers [`NO_DEVICE`], which is what a machine without a GPU
-//! says too.
+//! [`load`] succeeds, the slots point to a function that returns [`NO_DEVICE`], which a machine without a GPU returns too.
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// `CUDA_ERROR_NO_DEVICE`, the answer of every driver function while no driver is loaded.
+/// `CUDA_ERROR_NO_DEVICE`, the return value of every driver function while no driver is loaded.
 pub const NO_DEVICE: i32 = 100;
 
-/// The driver library could not be opened: there is no NVIDIA driver on this machine, or not in the loader's path.
+/// Error if the driver library could not be opened: this machine has no NVIDIA driver, or the driver is not in the loader's path.
 #[derive(Debug)]
 pub struct NoDriver(libloading::Error);
 
@@ -43,7 +42,7 @@ macro_rules! forward {
         )*
         fn fill(library: &libloading::Library) {
             $(
-                // SAFETY: the address is stored, not called; who calls it declares its signature (cust_raw).
+                // SAFETY: the address is stored, not called; the signature is declared where it is called (cust_raw).
                 if let Ok(function) = unsafe { library.get::<*mut ()>(concat!(stringify!($name), "\0")) } {
                     slots::$name.store(*function, Ordering::Relaxed);
                 }
@@ -52,7 +51,7 @@ macro_rules! forward {
     };
 }
 
-/// Opens the driver library and fills every slot. Call it once before the first CUDA call; calling it again is harmless.
+/// Opens the driver library and fills every slot. Call it once before the first CUDA call; further calls are harmless.
 pub fn load() -> Result<(), NoDriver> {
     // SAFETY: libcuda's initialisers are those of the installed driver.
     let library = unsafe { libloading::Library::new("libcuda.so.1") }.map_err(NoDriver)?;

@@ -1,7 +1,7 @@
 //! Linear algebra on fields of one parity: whole iterations' worth of updates and sums in one pass over memory.
 //!
 //! Arithmetic is in the precision of the field, sums are in double. Each right-hand side has coefficients of its own, so
-//! that one launch serves up to [`MAX_RHS`](crate::per_rhs::MAX_RHS) of them.
+//! that one launch serves up to [`MAX_RHS_WITH_NUMBERS`](crate::per_rhs::MAX_RHS_WITH_NUMBERS) of them.
 use crate::algebra::{Complex, Real};
 use crate::field::Field;
 use crate::format::Between;
@@ -157,9 +157,9 @@ unsafe impl<F: SiteFormat> Reduction<F> for XpayNorm2 {
     }
 }
 
-/// A step of CG down from r along p with t = A p, whose curvature (p, t) nobody but the device knows yet:
-/// t ← r − α t, the next residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. Where the curvature is not a positive
-/// number, or ρ = 0, there is no step: t ← r.
+/// A CG step for the residual r along p with t = A p, whose curvature (p, t) is known only on the device: t ← r − α t, the next
+/// residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. If the curvature is not a positive number, or ρ = 0, no step is
+/// taken: t ← r.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgResidualUpdate {
@@ -171,7 +171,7 @@ pub struct CgResidualUpdate {
     pub rho: PerRhs,
     /// (p, t)
     pub sums: DeviceSums,
-    /// Right-hand sides in front of these among the sums.
+    /// Number of right-hand sides among the sums that precede these.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -185,7 +185,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
             let moves = curvature > 0.0 && alpha > 0.0 && alpha * 0.0 == 0.0;
             let r = self.r.load::<F>(i, rhs);
             let minus = F::Real::from_f64(-alpha);
-            // A number that has gone astray must not come near r, not even times 0.
+            // A number that has gone astray must not affect r, not even times 0.
             let t = if moves { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
             self.t.store::<F>(i, rhs, &t);
             [t.norm2(), if is_first(i) { curvature } else { 0.0 }]
@@ -221,7 +221,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for CgUpdate {
     }
 }
 
-/// [`CgUpdate`] of N systems that share r, which is read once: what ends an iteration of multi-shift CG.
+/// [`CgUpdate`] of N systems that share r, which is read once: the end of an iteration of multi-shift CG.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ShiftUpdate<const N: usize> {

@@ -1,5 +1,5 @@
-//! Blocks of vectors taken as matrices with a vector in each column: X†Y, and X times a small matrix. Block solvers are
-//! made of these.
+//! Blocks of vectors taken as matrices with a vector in each column: X†Y, and X times a small matrix, the building blocks of
+//! block solvers.
 //!
 //! Vectors are read several times, by neighbouring blocks of threads at nearly the same time, so that all but the first
 //! come from the second-level cache. Larger tiles would read less often; their sums and vectors have to fit into registers.
@@ -11,12 +11,12 @@ use crate::multi_rhs::each_rhs;
 use crate::storage::{Element, SiteFormat, SiteValue};
 use crate::{FermionKind, Format, Kernel, Precision, Reduction};
 
-/// Pairs of vectors in a tile of [`Gram`]: so many x, so many y.
+/// Size of a tile of [`Gram`]: number of x and number of y.
 pub const GRAM_TILE: [usize; 2] = [4, 2];
 
-/// (x_i, y_j) of all pairs of two blocks, in tiles of 4 × 2 pairs. A tile takes the place of a right-hand side: tile
-/// a C + b, with C tiles along j, has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and imaginary parts, j
-/// running fastest. Where a tile reaches beyond the last vector, that one stands in for those that are not there.
+/// (x_i, y_j) of all pairs of two blocks, in tiles of 4 × 2 pairs. A tile takes the place of a right-hand side: tile a C + b,
+/// with C tiles along j, has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and imaginary parts, j running
+/// fastest. Where a tile extends past the last vector, that vector is used in place of the missing ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Gram {
@@ -66,7 +66,7 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    /// The table at `base`.
+    /// Creates a view of the table at `base`.
     ///
     /// # Safety
     /// The table lies there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -74,15 +74,15 @@ impl Coefficients {
     pub unsafe fn new(base: *mut u8) -> Self {
         Coefficients { base: Global(base) }
     }
-    /// Number `k`; nothing may write it while the kernel runs.
+    /// Returns number `k`; nothing may write it while the kernel runs.
     #[inline(always)]
     unsafe fn at<T: Element>(&self, k: u32) -> Complex<T> {
         unsafe { T::of_array(self.base, k as usize) }
     }
 }
 
-/// y_j ← y_j + Σ_i x_i a_ij, or the same without the old y, which is not read then. Instead of a right-hand side each
-/// call has [`outputs`](Self::outputs) of the y_j, for which each x_i is read once.
+/// y_j ← y_j + Σ_i x_i a_ij, or y_j ← Σ_i x_i a_ij, which does not read the old y. Instead of a right-hand side each call has
+/// [`outputs`](Self::outputs) of the y_j, for which each x_i is read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockUpdate {
@@ -98,7 +98,7 @@ pub struct BlockUpdate {
     pub add: u32,
 }
 impl BlockUpdate {
-    /// How many y_j a call computes: as many as registers hold beside an x.
+    /// Returns the number of y_j that a call computes: as many as fit into registers beside an x.
     pub const fn outputs(format: Format) -> u32 {
         match (format.kind, format.precision) {
             (Some(FermionKind::Wilson), Some(Precision::Double)) => 2,
@@ -119,7 +119,7 @@ impl BlockUpdate {
         while row < self.count {
             let x = unsafe { self.x.load::<F>(i, row) };
             each_rhs!(k < N: {
-                // Beyond the last y, numbers of the last one are computed again, and not written.
+                // Past the last y, numbers of the last one are computed again, and not written.
                 let a = unsafe { self.a.at::<F::Real>(row * self.count + (first + k as u32).min(last)) };
                 y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
             });

@@ -1,7 +1,8 @@
 //! Contractions of quark propagators to hadrons, with spins still open, and their sums over space with momenta.
 //!
-//! A propagator is a field with a right-hand side for each component of its source, `3 spin + colour`, and what is made of it at a site is
-//! a few complex numbers: arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one direction after the other.
+//! A propagator is a field with a right-hand side for each component of its source, `3 spin + colour`. A contraction gives a
+//! few complex numbers at each site: arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one direction after the
+//! other.
 use crate::Kernel;
 use crate::algebra::{Colour, Complex, DiracSpinor, to_degrand_rossi};
 use crate::field::Field;
@@ -10,7 +11,7 @@ use crate::memory::Access;
 use crate::storage::{Colours, NumberFormat, SiteKind, Spinors, StaggeredFermion, WilsonFermion};
 use crate::transfer::{HostArray, host_link, host_site};
 
-/// A column of a propagator in the DeGrand–Rossi basis.
+/// Returns a column of a propagator in the DeGrand–Rossi basis.
 #[inline(always)]
 pub(crate) unsafe fn column<P: NumberFormat>(propagator: &Field, i: u32, column: u32) -> DiracSpinor<f64> {
     to_degrand_rossi(WilsonFermion::cast(unsafe { propagator.load::<Spinors<P>>(i, column) }))
@@ -66,7 +67,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for MesonSpins {
     }
 }
 
-/// Where the numbers of a site are.
+/// Position of a site's numbers in an output array.
 pub(crate) struct Numbers {
     out: HostArray,
     first: usize,
@@ -74,7 +75,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// From number `first` on.
+    /// Creates a view that begins at number `first`.
     ///
     /// # Safety
     /// The array has these numbers of all sites.
@@ -83,10 +84,10 @@ impl Numbers {
         let sites = 2 * geometry.half_volume() as usize;
         Numbers { out, first: host_site(geometry, i, parity, first), sites }
     }
-    /// Writes the number that is `which` behind the first.
+    /// Writes number `which`, counted from the first.
     ///
     /// # Safety
-    /// It is there.
+    /// The array has this number.
     #[inline(always)]
     pub unsafe fn number(&self, which: usize, z: Complex<f64>) {
         unsafe { self.out.set(self.first + which * self.sites, z) }
@@ -122,7 +123,7 @@ impl NucleonSpins {
         // G̃ = −G couples spins 0 and 1, and 2 and 3.
         let (beta1, tilde) = (alpha1 ^ 1, if alpha1 & 1 == 1 { 1.0 } else { -1.0 });
         for turn in 1..3 {
-            // Of ε_a'b'c'.
+            // Sign of ε_a'b'c'.
             let (b1, c1, sign) = ((a1 + turn) % 3, (a1 + 3 - turn) % 3, if turn == 1 { tilde } else { -tilde });
             let q = unsafe { column::<P>(&self.quark, i, 3 * beta1 + b1) }.0;
             let s = unsafe { column::<P>(&self.quark, i, 3 * gamma1 + c1) }.0;
@@ -176,7 +177,7 @@ fn cross(Colour([a, b, c]): Colour<f64>, Colour([d, e, f]): Colour<f64>) -> Colo
     Colour([minor(b, f, c, e), minor(c, d, a, f), minor(a, e, b, d)])
 }
 
-/// Of staggered quarks, at the sites of one parity: number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, number 1 det G₁.
+/// Contractions of staggered quarks at the sites of one parity: number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, number 1 det G₁.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StaggeredHadrons {
@@ -212,12 +213,12 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
     }
 }
 
-/// Of the conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, its right-hand side:
+/// Conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, its right-hand side:
 ///
 /// Σ_c Σ_s (γ_5)_ss [Σ*_s(x+t̂) ((1 + γ_t) U_t†(x) S(x))_s − Σ*_s(x) ((1 − γ_t) U_t(x) S(x+t̂))_s],
 ///
-/// of the columns 3 σ + c of S and those of Σ that `spins` names, times `across` where x+t̂ is beyond the end of the lattice. Lattices are
-/// whole in t.
+/// computed from columns 3 σ + c of S and the columns of Σ given by `spins`, times `across` where x+t̂ crosses the end of the
+/// lattice. Lattices are not partitioned in t.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ChargeDensity {
@@ -237,7 +238,7 @@ pub struct ChargeDensity {
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
-    /// For each σ two bits, the lowest ones first: the spin of the columns of Σ.
+    /// Spins of the columns of Σ: two bits for each σ, the lowest ones first.
     pub spins: u32,
     /// 1, or −1 for antiperiodic quarks.
     pub across: f64,
@@ -273,7 +274,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
     }
 }
 
-/// Σ_j f(a, j, b) w_k(j), where an array is `[a][j][b]` and k is the right-hand side: a direction of space is summed over with
+/// Σ_j f(a, j, b) w_k(j), where an array is `[a][j][b]` and k is the right-hand side: a sum over one direction of space with
 /// factors, such as those of momenta.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -284,11 +285,11 @@ pub struct FourierSum {
     pub factors: HostArray,
     /// `[k][a][b]`
     pub to: HostArray,
-    /// How many b there are.
+    /// Number of values of b.
     pub inner: Divisor,
-    /// How many j.
+    /// Number of values of j.
     pub extent: u32,
-    /// How many a b.
+    /// Number of pairs (a, b).
     pub numbers: u32,
     /// The k of the first right-hand side.
     pub first: u32,

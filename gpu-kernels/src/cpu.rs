@@ -1,21 +1,21 @@
-//! Every instance as a CPU function, compiled here for the vector instructions that are asked for.
+//! Every instance as a CPU function, compiled in this crate for the selected vector instructions.
 //!
-//! What a function calls is compiled for them where it becomes a part of the function, as all that is `inline(always)` does. A closure is
-//! a function of its own if it is large, and then has the instructions of any processor of the architecture, without fused
-//! multiplication: kernels have functions or macros where there is arithmetic.
+//! A called function is compiled for these instructions if it is inlined, as every `inline(always)` function is. A large
+//! closure is a function of its own, and is then compiled for the baseline processor of the architecture, without fused
+//! multiply-add: kernels use functions or macros for arithmetic.
 use crate::format::LaneFormat;
 use crate::lattice::lanes;
 use crate::storage::VectorSet;
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
-/// Runs sites `first..last` of right-hand side `rhs`. `sums` takes what a reduction adds up; a kernel ignores it.
+/// Runs sites `first..last` of right-hand side `rhs`. `sums` receives the sums of a reduction; a kernel ignores it.
 ///
 /// # Safety
 /// `kernel` points to a kernel of the entry's type; otherwise as [`Kernel::site`].
 pub type Run = unsafe fn(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64);
 
-/// Vector instructions that kernels can be compiled for. Which ones are, `FERRITE_VECTORS` says when this crate is built:
+/// Vector instructions for which kernels can be compiled. The build-time environment variable `FERRITE_VECTORS` selects them:
 /// `native` (the default: the best of the building machine), `avx2`, `avx512`, or `all`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
@@ -23,12 +23,13 @@ pub enum Vectors {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
-    /// What any processor of the architecture has. On x86-64 nothing is compiled for that, except without optimisation, where it is all.
+    /// Instructions that any processor of the architecture has. On x86-64 nothing is compiled for them, except in builds
+    /// without optimisation, where nothing else is compiled.
     Portable,
 }
 
 impl Vectors {
-    /// What kernels are compiled for, the best first.
+    /// Instruction sets for which kernels are compiled, the best first.
     pub const COMPILED: &[Vectors] = &[
         #[cfg(vectors_avx512)]
         Vectors::Avx512,
@@ -37,7 +38,7 @@ impl Vectors {
         #[cfg(vectors_portable)]
         Vectors::Portable,
     ];
-    /// For people.
+    /// Returns the name for users.
     pub fn name(self) -> &'static str {
         match self {
             Vectors::Avx512 => "AVX-512",
@@ -45,7 +46,7 @@ impl Vectors {
             Vectors::Portable => "no vector instructions",
         }
     }
-    /// Whether this machine has them.
+    /// Whether this machine has the instructions.
     pub fn exist(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -60,7 +61,7 @@ impl Vectors {
             _ => false,
         }
     }
-    /// The best that this machine has and kernels are compiled for.
+    /// Returns the best instruction set that this machine has and kernels are compiled for.
     pub fn best() -> Option<Self> {
         Self::COMPILED.iter().copied().find(|vectors| vectors.exist())
     }
@@ -69,19 +70,19 @@ impl Vectors {
 /// One instance on the CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions(
-    /// In the order of [`Vectors::COMPILED`].
+    /// One function for each instruction set, in the order of [`Vectors::COMPILED`].
     pub &'static [Run],
 );
 
 impl Functions {
-    /// The function for these instructions, if it is compiled.
+    /// Returns the function for these instructions, if it is compiled.
     pub fn of(&self, vectors: Vectors) -> Option<Run> {
         Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.0[place])
     }
 }
 
-/// The functions of an instance, which belong to the module that calls this: the compiler works on modules in parallel. `$portable`
-/// computes one site at a time.
+/// Creates the functions of an instance, which belong to the calling module: the compiler processes modules in parallel.
+/// `$portable` computes one site at a time.
 #[macro_export]
 macro_rules! cpu_functions {
     ($body:ident $portable:ident, $kernel:ty, $format:ty) => {{
@@ -113,7 +114,7 @@ macro_rules! cpu_functions {
 /// Runs a kernel on sites `first..last`.
 ///
 /// # Safety
-/// As [`Run`].
+/// The contract of [`Run`] holds.
 #[inline(always)]
 pub unsafe fn run<F, K: Kernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
@@ -122,19 +123,20 @@ pub unsafe fn run<F, K: Kernel<F>, V>(kernel: *const u8, first: u32, last: u32, 
     }
 }
 
-/// F in the lanes of registers V.
+/// Format F in the lanes of registers V.
 type In<F, V> = <F as LaneFormat<V>>::In;
 
-/// Whether groups may have fewer sites than registers V have numbers of F, so that the registers of half their size are needed, too.
+/// Whether a group may have fewer sites than a register V holds numbers of F, so that registers of half the size are needed as
+/// well.
 const fn needs_half<F: LaneFormat<V>, V>() -> bool {
     F::LANES as u32 > lanes::LEAST_LANES
 }
 
-/// Runs a kernel on sites `first..last`, of which `first` is that of a group: as many at once as there are in a group and in registers V, or
-/// in those of half their size.
+/// Runs a kernel on sites `first..last`, where `first` is the first site of a group: as many sites at once as a group and the
+/// registers V hold, or registers of half the size.
 ///
 /// # Safety
-/// As [`Run`].
+/// The contract of [`Run`] holds.
 #[inline(always)]
 pub unsafe fn run_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
 where
@@ -161,10 +163,10 @@ where
     unsafe { run::<F, K, V>(kernel, first, last, rhs, sums) }
 }
 
-/// Sums a reduction in the same way.
+/// Sums a reduction over sites `first..last` in the lanes of registers, like [`run_in_lanes`].
 ///
 /// # Safety
-/// As [`Run`].
+/// The contract of [`Run`] holds.
 #[inline(always)]
 pub unsafe fn sum_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
 where
@@ -197,10 +199,10 @@ where
     }
 }
 
-/// Runs a kernel that warps compute; the range is one of threads, and begins and ends with all warps of a number.
+/// Runs a kernel that warps compute; the range counts threads, and begins and ends at a multiple of the threads of a number.
 ///
 /// # Safety
-/// As [`Run`].
+/// The contract of [`Run`] holds.
 #[inline(always)]
 pub unsafe fn run_by_warps<F, K: WarpKernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
@@ -213,7 +215,7 @@ pub unsafe fn run_by_warps<F, K: WarpKernel<F>, V>(kernel: *const u8, first: u32
 /// Sums a reduction over sites `first..last`.
 ///
 /// # Safety
-/// As [`Run`].
+/// The contract of [`Run`] holds.
 // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
 #[inline(always)]
 pub unsafe fn sum<F, K: Reduction<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {

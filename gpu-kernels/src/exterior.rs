@@ -1,5 +1,5 @@
-//! Rows of all operators at sites whose neighbours are other processes': [`Exterior`]. Wilson-like operators of every kind
-//! share one kernel here.
+//! Hopping terms of all operators at exterior sites, whose neighbours belong to other processes: [`Exterior`]. Wilson-like
+//! operators of every kind share one kernel here.
 use crate::diagonal::AnyDiagonal;
 use crate::row::{Plain, RowDots};
 use crate::staggered::{ImprovedExterior, ImprovedExteriorDot, NaiveExterior, NaiveExteriorDot, StaggeredRow};

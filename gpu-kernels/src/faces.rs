@@ -1,5 +1,5 @@
-//! What other processes need of a field: the layers at the ends of the directions that are cut, written to where those
-//! processes will find them ([`Ghosts`]).
+//! Packing of a halo: the layers at both ends of the partitioned directions, written to the ghost zones of the neighbouring
+//! processes ([`Ghosts`]).
 use crate::Kernel;
 use crate::algebra::{Axis, Projector};
 use crate::field::Field;
@@ -27,16 +27,16 @@ pub struct Faces {
 /// A site of a face.
 #[derive(Clone, Copy, Debug)]
 struct FaceSite {
-    /// Its checkerboard index.
+    /// Checkerboard index of the site.
     from: u32,
-    /// Its number in the neighbour's zone.
+    /// Index of the site in the neighbour's zone.
     to: u32,
-    /// Whether it is near the beginning of its direction: then it is beyond the neighbour's end.
+    /// Whether the site is near the beginning of its direction, and so in the neighbour's forward zone.
     first: bool,
 }
 
 impl Faces {
-    /// The faces of the directions whose bits are set in `cut`.
+    /// Creates the faces of the directions whose bits are set in `cut`.
     pub fn new(geometry: Geometry, parity: u32, layers: u32, cut: u32) -> Self {
         let mut first = [0; 4];
         let mut n = 0;
@@ -46,11 +46,11 @@ impl Faces {
         }
         Faces { geometry, parity, layers, first, cut }
     }
-    /// Sites of all faces.
+    /// Returns the number of sites of all faces.
     pub fn sites(&self) -> u32 {
         (0..4).map(|mu| (self.cut >> mu & 1) * 2 * self.layers * self.geometry.face_sites(mu)).sum()
     }
-    /// Site `i` of the launch, if it belongs to direction `mu`, a constant where this is inlined.
+    /// Returns site `i` of the launch, if it belongs to direction `mu`, a constant where this is inlined.
     #[inline(always)]
     fn locate(&self, i: u32, mu: usize) -> Option<FaceSite> {
         let (face, layers) = (self.geometry.face_sites(mu), self.layers);
@@ -69,15 +69,15 @@ impl Faces {
     }
 }
 
-/// Sends half spinors: what the neighbour's hop makes of the spinors at its end.
+/// Sends half spinors: the projections, for the neighbour's hops, of the spinors at its end.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackSpinors {
     /// The field.
     pub input: Field,
-    /// Which sites.
+    /// Sites to send.
     pub faces: Faces,
-    /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
+    /// Destination: `(μ, forward)` is the neighbour's zone for the face.
     pub to: Ghosts,
     /// 1: for D†.
     pub dagger: u32,
@@ -114,9 +114,9 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for PackSpinors {
 pub struct PackColours {
     /// The field.
     pub input: Field,
-    /// Which sites.
+    /// Sites to send.
     pub faces: Faces,
-    /// Where they go: `(μ, forward)` is that zone of the neighbour which needs them.
+    /// Destination: `(μ, forward)` is the neighbour's zone for the face.
     pub to: Ghosts,
 }
 // SAFETY: each site of a face goes to a place of its own.
@@ -140,9 +140,9 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
 pub struct PackSites {
     /// The field, in which a site has its spinors one after the other.
     pub input: Field,
-    /// Which sites.
+    /// Sites to send.
     pub faces: Faces,
-    /// Where they go, in the same order: `(μ, forward)` is that zone of the neighbour which needs them.
+    /// Destination, in the same order of spinors: `(μ, forward)` is the neighbour's zone for the face.
     pub to: Ghosts,
     /// Spinors of a site.
     pub spinors: Divisor,

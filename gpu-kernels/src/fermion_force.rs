@@ -6,10 +6,10 @@
 //! dS = 2 Re Σ_j a_j Σ_{n even} x_j†(n) (dD D x_j)(n) = Re Σ_{n,μ} tr (G†_μ(n) dF_μ(n)),
 //!
 //! G_μ(n) = 2 Σ_j a_j ε(n) η_μ(n) Z_j(n) Z_j†(n+μ̂), where F are the links that D hops over and ε(n) = ±1 on even and odd
-//! sites; for links three sites long n+3μ̂ stands for n+μ̂. From here on the coefficients are in D x_j: of two vectors that
-//! are joined by a hop one is.
+//! sites; for links three sites long n+3μ̂ stands for n+μ̂. In the following the coefficients are included in D x_j: of two vectors that
+//! a hop joins, one is a D x_j.
 //!
-//! Where F is made from thin links by paths, gradients go back along the way on which F came. For a staple
+//! Where F is made from thin links by paths, gradients are propagated backward through the construction of F. For a staple
 //!
 //! S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂)
 //!
@@ -29,7 +29,7 @@ use crate::staggered::Phases;
 use crate::storage::{Colours, Element, NumberFormat};
 use crate::{Kernel, Reduction};
 
-/// Z for all j, as right-hand sides, and what a hop between them is multiplied with.
+/// Z for all j, as right-hand sides, and the factors of a hop between them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopPairs {
@@ -39,7 +39,7 @@ pub struct HopPairs {
     pub count: u32,
     /// η
     pub phases: Phases,
-    /// Sign of hops across the end of the whole lattice in t, where t is not cut. Where it is, Z has it beyond the end.
+    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. Otherwise ghost sites of Z include it.
     pub across: f64,
 }
 
@@ -106,7 +106,7 @@ unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for Naiv
 }
 
 /// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice; s is 1, for [`ThreeSites`] it is 3.
-/// What lies around the lattice's ends has no meaning where it has a border. The "right-hand side" is μ.
+/// Values in the border have no meaning. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopGradient {
@@ -132,7 +132,7 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for HopGradient {
         self.geometry.group_sites()
     }
 }
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
@@ -145,7 +145,7 @@ unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
 }
 
 impl HopGradient {
-    /// Of hops over `STEPS` sites.
+    /// Computes the gradient of hops over `STEPS` sites.
     #[inline(always)]
     unsafe fn over<P: NumberFormat, const STEPS: u32>(&self, i: u32, mu: u32) {
         let n = self.geometry.site_for::<P::Real>(i, self.parity);
@@ -156,7 +156,7 @@ impl HopGradient {
     }
 }
 
-/// Adds to the gradient of U_ν what a staple of V in direction ν, with the gradient `c` G, gives to it.
+/// Adds to the gradient of U_ν the contribution of a staple of V in direction ν, with the gradient `c` G.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StapleGradient {
@@ -210,7 +210,7 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
     }
 }
 
-/// Adds to the gradients of U what long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) with the gradient `c` G give to them. The
+/// Adds to the gradients of U the contributions of long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) with the gradient `c` G. The
 /// "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -279,7 +279,8 @@ unsafe impl<T: Element> Kernel<T> for CombineMatrices {
     }
 }
 
-/// From the gradient G of W = V (V†V)^(−1/2), the links in U(3) next to V, to that of V: G ← 2 W Y. The "right-hand side" is μ.
+/// Turns the gradient G of W = V (V†V)^(−1/2), the closest links in U(3), into the gradient of V: G ← 2 W Y. The "right-hand
+/// side" is μ.
 ///
 /// With H = (V†V)^(1/2) = W†V and dW = W X, X anti-Hermitian, dV = dW H + W dH gives
 ///
@@ -300,7 +301,7 @@ pub struct ProjectionGradient {
     pub unitary: ThinLinks,
     /// G
     pub gradient: ThinLinks,
-    /// Of h².
+    /// Lower bound of h² in denominators.
     pub cutoff: f64,
 }
 
@@ -310,14 +311,14 @@ fn hermitian_factor<T: Real>(v: Su3<T>, w: Su3<T>) -> Hermitian<T> {
     Hermitian::part_of(w.adjoint() * v)
 }
 
-/// The smallest of three numbers.
+/// Returns the smallest of three numbers.
 #[inline(always)]
 fn smallest<T: Real>([a, b, c]: [T; 3]) -> T {
     let first = (b - a).where_positive(a, b);
     (c - first).where_positive(first, c)
 }
 
-/// The gradient of V from those that [`ProjectionGradient`] says.
+/// Returns the gradient of V from the quantities described in [`ProjectionGradient`].
 #[inline(always)]
 pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T>, cutoff: T) -> Su3<T> {
     let (h, e) = hermitian_factor(v, w).eigen();
@@ -358,7 +359,7 @@ unsafe impl<T: Element> Kernel<T> for ProjectionGradient {
     }
 }
 
-/// How many links V have a singular value whose square is below `cutoff`.
+/// Counts links V that have a singular value whose square is below `cutoff`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SmallSingularValues {
@@ -366,11 +367,11 @@ pub struct SmallSingularValues {
     pub links: ThinLinks,
     /// W = V (V†V)^(−1/2) there.
     pub unitary: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Of the square.
+    /// Threshold of the square of a singular value.
     pub cutoff: f64,
 }
 // SAFETY: reads only.
@@ -409,7 +410,7 @@ mod tests {
     use crate::algebra::complex;
     use crate::smeared::polar;
 
-    /// Numbers between −1 and 1.
+    /// Returns a random matrix with numbers between −1 and 1.
     fn matrix(seed: u64) -> Su3<f64> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -423,7 +424,7 @@ mod tests {
         (a.adjoint() * b).re_trace()
     }
 
-    /// The plain witness: differences of the projection itself.
+    /// Compares with finite differences of the projection.
     #[test]
     fn gradients_are_those_of_the_projection() {
         for seed in 1..40 {
@@ -442,12 +443,12 @@ mod tests {
             assert!((got - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{seed}: {got} instead of {expected}");
         }
     }
-    /// The smallest singular value.
+    /// Returns the smallest singular value.
     fn polar_condition(v: Su3<f64>) -> f64 {
         smallest(hermitian_factor(v, polar(&v)).eigen().0)
     }
 
-    /// Below the cutoff a gradient does not grow any more.
+    /// Checks that below the cutoff a gradient does not grow any more.
     #[test]
     fn small_singular_values_are_guarded() {
         let (v, g, cutoff) = (matrix(7), matrix(8), 5e-5);

@@ -1,4 +1,4 @@
-//! Fields as kernels see them: where they are and how a site is found.
+//! Fields as kernels see them: their addresses, and the layout of their sites.
 use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, Real, Scaled, ScaledColour, Su3};
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
@@ -7,25 +7,24 @@ use crate::storage::{
     StoreClover, StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
-/// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format that the kernel
-/// knows.
+/// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format fixed by the kernel.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Field {
     base: Global,
-    /// From one right-hand side to the next, in units of [`PADDING`] sites.
+    /// Distance between right-hand sides, in units of [`PADDING`] sites.
     rhs_step: u32,
 }
 
 impl Field {
-    /// No field.
+    /// Returns a placeholder for no field.
     ///
     /// # Safety
-    /// For arguments that a kernel does not use.
+    /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
         Field { base: Global(core::ptr::null_mut()), rhs_step: 0 }
     }
-    /// A field at `base` whose right-hand sides are `rhs_step` times [`PADDING`] sites apart.
+    /// Creates a view of the field at `base` whose right-hand sides are `rhs_step` times [`PADDING`] sites apart.
     ///
     /// # Safety
     /// The field lies there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -33,13 +32,13 @@ impl Field {
     pub unsafe fn new(base: *mut u8, rhs_step: u32) -> Self {
         Field { base: Global(base), rhs_step }
     }
-    /// The field that begins with right-hand side `rhs` of this one, where a site takes `bytes` bytes.
+    /// Returns the field that begins with right-hand side `rhs` of this one, where a site takes `bytes` bytes.
     #[must_use]
     pub fn from_rhs(&self, rhs: usize, bytes: usize) -> Self {
         let offset = rhs * self.rhs_step as usize * PADDING * bytes;
         Field { base: Global(self.base.0.wrapping_add(offset)), ..*self }
     }
-    /// The tile of site `i`, of `bytes` bytes, and the site's place in it.
+    /// Returns the tile of site `i`, of `bytes` bytes, and the site's place in it.
     #[inline(always)]
     unsafe fn tile<T: Element>(&self, i: u32, rhs: u32, bytes: usize) -> (Global, usize) {
         let (tile, lane) = place_in_tiles::<T>(i);
@@ -72,7 +71,7 @@ impl Field {
     /// Writes site `i`.
     ///
     /// # Safety
-    /// The site exists and is written by nobody else.
+    /// The site exists, and no other thread writes it.
     #[inline(always)]
     pub unsafe fn store<F: SiteFormat>(&self, i: u32, rhs: u32, value: &F::Value) {
         unsafe {
@@ -80,7 +79,7 @@ impl Field {
             F::store(tile, lane, value)
         }
     }
-    /// Number `k` of the spinor at site `i`, in single precision.
+    /// Returns number `k` of the spinor at site `i`, in single precision.
     ///
     /// # Safety
     /// The site exists, and the spinor is read as `access` promises.
@@ -94,7 +93,7 @@ impl Field {
     /// Writes number `k` of the spinor at site `i`, in single precision.
     ///
     /// # Safety
-    /// The site exists, and the number is written by nobody else.
+    /// The site exists, and no other thread writes the number.
     #[inline(always)]
     pub unsafe fn put_number(&self, i: u32, rhs: u32, k: u32, z: Complex<f32>) {
         unsafe {
@@ -102,7 +101,7 @@ impl Field {
             Single::put_number(tile, lane, k as usize, z);
         }
     }
-    /// Numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` is even.
+    /// Returns numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` is even.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -113,17 +112,17 @@ impl Field {
             Single::two_from(tile, lane, k as usize, Access::Shared)
         }
     }
-    /// The six numbers of half `which`, 0 or 1, of the spinor at site `i`, in single precision.
+    /// Returns the six numbers of half `which`, 0 or 1, of the spinor at site `i`, in single precision.
     ///
     /// # Safety
-    /// As [`two_numbers`](Self::two_numbers).
+    /// The contract of [`two_numbers`](Self::two_numbers) holds.
     #[inline(always)]
     pub unsafe fn half_spinor(&self, i: u32, rhs: u32, which: u32) -> [Complex<f32>; 6] {
         let two = |k: u32| unsafe { self.two_numbers(i, rhs, 6 * which + k) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(2), two(4));
         [a, b, c, d, e, f]
     }
-    /// What `p` makes of the spinor at site `i`, reading no more than it needs.
+    /// Returns the projection by `p` of the spinor at site `i`, reading no more than it needs.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -134,15 +133,15 @@ impl Field {
             P::load_projected(tile, lane, p)
         }
     }
-    /// Writes what `p` makes of the spinor at site `i` to a place in a tile of half spinors.
+    /// Writes the projection by `p` of the spinor at site `i` to a place in a tile of half spinors.
     ///
     /// # Safety
-    /// As [`projected`](Self::projected); the place exists and is written by nobody else.
+    /// The contract of [`projected`](Self::projected) holds; the place exists, and no other thread writes it.
     #[inline(always)]
     pub unsafe fn project_to<P: NumberFormat>(&self, i: u32, rhs: u32, p: Projector, to: (Global, usize)) {
         unsafe { P::store_projected(self.tile::<P::Real>(i, rhs, P::SPINOR_BYTES), p, to) }
     }
-    /// The colour vector at site `i` before its scale is multiplied in.
+    /// Returns the colour vector at site `i` before its scale is multiplied in.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -156,7 +155,7 @@ impl Field {
     /// Copies the colour vector at site `i`, bit by bit, to site `j` of another field.
     ///
     /// # Safety
-    /// As [`scaled`](Self::scaled); the other site exists and is written by nobody else.
+    /// The contract of [`scaled`](Self::scaled) holds; the other site exists, and no other thread writes it.
     #[inline(always)]
     pub unsafe fn copy_colour_to<P: NumberFormat>(&self, i: u32, rhs: u32, to: &Self, j: u32) {
         unsafe {
@@ -165,20 +164,20 @@ impl Field {
     }
 }
 
-/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂). How they are stored, the kernel knows.
+/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂). The kernel's format fixes their storage.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Links(Global);
 
 impl Links {
-    /// No links.
+    /// Returns a placeholder for no links.
     ///
     /// # Safety
-    /// For arguments that a kernel does not use.
+    /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
         Links(Global(core::ptr::null_mut()))
     }
-    /// Links at `base`.
+    /// Creates a view of links at `base`.
     ///
     /// # Safety
     /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -186,7 +185,7 @@ impl Links {
     pub unsafe fn new(base: *mut u8) -> Self {
         Links(Global(base))
     }
-    /// Both links of direction `mu` at site `i`, still packed.
+    /// Returns both links of direction `mu` at site `i`, still packed.
     ///
     /// # Safety
     /// The site exists.
@@ -202,10 +201,10 @@ impl Links {
     pub unsafe fn forward<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> Su3<P::Real> {
         R::forward(&unsafe { self.pair::<P, R>(i, mu) })
     }
-    /// Both links of direction `mu` at site `i`, for hops.
+    /// Returns both links of direction `mu` at site `i`, for hops.
     ///
     /// # Safety
-    /// The site exists, and the links are in temporal gauge if `R` says so.
+    /// The site exists, and the links are in temporal gauge if `R::TEMPORAL`.
     #[inline(always)]
     pub unsafe fn direction<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> DirectionLinks<P, R> {
         let unit = R::TEMPORAL && mu == 3;
@@ -215,7 +214,7 @@ impl Links {
     /// Writes U_μ(x) and U†_μ(x−μ̂).
     ///
     /// # Safety
-    /// The site exists and is written by nobody else.
+    /// The site exists, and no other thread writes it.
     #[inline(always)]
     pub unsafe fn store<P: NumberFormat, R: StoreLinks<P>>(
         &self,
@@ -229,22 +228,24 @@ impl Links {
             R::store_pair(tile, lane, mu, forward, backward)
         }
     }
-    /// The links of site `i`, kept for the thread: [`Staged`](crate::storage::Staged).
+    /// Returns the links of site `i`, kept for the thread: [`Staged`](crate::storage::Staged).
     ///
     /// # Safety
-    /// As [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage).
+    /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.
     #[inline(always)]
     pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(&self, i: u32) -> Links {
         Links(unsafe { stage::<P, R>(self.0, i) })
     }
-    /// As [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs): there are never 65536 right-hand sides.
+    /// Returns the links for right-hand sides from `first` on, like
+    /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs): the address depends on `first`, though there are never
+    /// 65536 right-hand sides.
     #[inline(always)]
     pub fn for_rhs(self, first: u32) -> Self {
         Links(Global(self.0.0.wrapping_add((first >> 16) as usize)))
     }
 }
 
-/// Both links of a direction at a site, as hops see them. In temporal gauge those in t are read where a hop crosses the
+/// Both links of a direction at a site, for hops. In temporal gauge the temporal links are read where a hop crosses the
 /// boundary, and are 1 elsewhere.
 #[derive(Clone, Copy)]
 pub struct DirectionLinks<P: NumberFormat, R: LinkFormat<P>> {
@@ -259,7 +260,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
     /// U_μ(x) h for each h.
     ///
     /// # Safety
-    /// As [`Links::direction`]; `across` says whether the hop crosses the boundary in t.
+    /// The contract of [`Links::direction`] holds; `across` is set if and only if the hop crosses the boundary in t.
     #[inline(always)]
     pub unsafe fn forward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
@@ -271,7 +272,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
     /// U†_μ(x−μ̂) h for each h.
     ///
     /// # Safety
-    /// As [`forward`](Self::forward).
+    /// The contract of [`forward`](Self::forward) holds.
     #[inline(always)]
     pub unsafe fn backward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
@@ -290,8 +291,8 @@ fn times<T: Real, const N: usize>(u: Su3<T>, mut h: [Scaled<T>; N]) -> [Scaled<T
     h
 }
 
-/// A tile of complex numbers, and a site's place in it. On a GPU the address has the place in it already, so that numbers take no more
-/// arithmetic.
+/// Returns a tile of complex numbers, and a site's place in it. On a GPU the address includes the place, so that numbers take
+/// no more arithmetic.
 #[inline(always)]
 unsafe fn row_of_tile<T: Element>(base: Global, bytes: u64, lane: usize) -> (Global, usize) {
     let (bytes, lane) =
@@ -309,7 +310,7 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// The only matrix of each site, at `base`.
+    /// Creates a view of the only matrix of each site, at `base`.
     ///
     /// # Safety
     /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -317,7 +318,7 @@ impl Matrices {
     pub unsafe fn new(base: *mut u8) -> Self {
         Matrices { base: Global(base), count: 1, which: 0 }
     }
-    /// Bytes of a site.
+    /// Returns the bytes of a site.
     pub const fn site_bytes<T: Element>() -> usize {
         9 * T::BYTES
     }
@@ -327,7 +328,7 @@ impl Matrices {
         let matrix = (self.count * tile + self.which) as u64 * (T::TILE * Self::site_bytes::<T>()) as u64;
         unsafe { row_of_tile::<T>(self.base, matrix, lane) }
     }
-    /// The matrix at site `i`.
+    /// Returns the matrix at site `i`.
     ///
     /// # Safety
     /// The site exists, and the matrix is read as `access` promises.
@@ -338,15 +339,15 @@ impl Matrices {
     /// Writes the matrix at site `i`.
     ///
     /// # Safety
-    /// The site exists, and the matrix is written by nobody else.
+    /// The site exists, and no other thread writes the matrix.
     #[inline(always)]
     pub unsafe fn store<T: Element>(&self, i: u32, u: &Su3<T>) {
         unsafe { store_su3(self.tile::<T>(i), u) }
     }
 }
 
-/// The links that start at the sites of one parity, each kept once: `[tile][μ][element][site]`. For what changes links,
-/// where the second copy that [`Links`] keeps would have to be brought up to date.
+/// The links that start at the sites of one parity, each stored once: `[tile][μ][element][site]`. For code that changes links,
+/// which would otherwise have to update the second copy of [`Links`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ThinLinks {
@@ -354,12 +355,12 @@ pub struct ThinLinks {
 }
 
 impl ThinLinks {
-    /// Bytes of the links that start at a site.
+    /// Returns the bytes of the links that start at a site.
     pub const fn site_bytes<T: Element>() -> usize {
         4 * Matrices::site_bytes::<T>()
     }
 
-    /// Links at `base`.
+    /// Creates a view of links at `base`.
     ///
     /// # Safety
     /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -367,7 +368,7 @@ impl ThinLinks {
     pub unsafe fn new(base: *mut u8) -> Self {
         ThinLinks { base: Global(base) }
     }
-    /// The links of direction `mu`.
+    /// Returns the links of direction `mu`.
     #[inline(always)]
     pub fn direction(&self, mu: u32) -> Matrices {
         Matrices { base: self.base, count: 4, which: mu }
@@ -383,7 +384,7 @@ impl ThinLinks {
     /// Writes U_μ(x).
     ///
     /// # Safety
-    /// The site exists, and the link is written by nobody else.
+    /// The site exists, and no other thread writes the link.
     #[inline(always)]
     pub unsafe fn store<T: Element>(&self, i: u32, mu: u32, u: &Su3<T>) {
         unsafe { self.direction(mu).store(i, u) }
@@ -398,12 +399,12 @@ pub struct Momenta {
 }
 
 impl Momenta {
-    /// Bytes of the momenta of a site.
+    /// Returns the bytes of the momenta of a site.
     pub const fn site_bytes<T: Element>() -> usize {
         16 * T::BYTES
     }
 
-    /// Momenta at `base`.
+    /// Creates a view of momenta at `base`.
     ///
     /// # Safety
     /// The momenta lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -428,7 +429,7 @@ impl Momenta {
     /// Writes P_μ(x).
     ///
     /// # Safety
-    /// The site exists, and the momentum is written by nobody else.
+    /// The site exists, and no other thread writes the momentum.
     #[inline(always)]
     pub unsafe fn store<T: Element>(&self, i: u32, mu: u32, p: &AntiHermitian<T>) {
         unsafe { store_momentum(self.tile::<T>(i, mu), p) }
@@ -443,14 +444,14 @@ pub struct Clover {
 }
 
 impl Clover {
-    /// No term.
+    /// Returns a placeholder for no term.
     ///
     /// # Safety
-    /// For arguments that a kernel does not use.
+    /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
         Clover { base: Global(core::ptr::null_mut()) }
     }
-    /// Blocks at `base`.
+    /// Creates a view of blocks at `base`.
     ///
     /// # Safety
     /// The blocks lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -475,7 +476,7 @@ impl Clover {
             out
         }
     }
-    /// A ψ at site `i` for N of them.
+    /// Returns A ψ at site `i` for N vectors ψ.
     ///
     /// # Safety
     /// The site exists.
@@ -490,7 +491,7 @@ impl Clover {
             apply_clover::<P, N>(tile, lane, all)
         }
     }
-    /// The block of one chirality and the factor of its elements.
+    /// Reads the block of one chirality and the factor of its elements.
     ///
     /// # Safety
     /// The site exists.
@@ -504,7 +505,7 @@ impl Clover {
     /// Writes both blocks of site `i`.
     ///
     /// # Safety
-    /// The site exists and is written by nobody else.
+    /// The site exists, and no other thread writes it.
     #[inline(always)]
     pub unsafe fn store<P: StoreClover>(&self, i: u32, blocks: &[Block<f64>; 2]) {
         unsafe {
@@ -515,7 +516,7 @@ impl Clover {
     /// Writes the block of one chirality of site `i`.
     ///
     /// # Safety
-    /// The site exists and its block is written by nobody else.
+    /// The site exists, and no other thread writes its block.
     #[inline(always)]
     pub unsafe fn store_block<P: StoreBlock>(&self, i: u32, chirality: usize, block: &Block<f64>) {
         unsafe {

@@ -1,11 +1,11 @@
-//! Formats as values, for code that passes fields and kernels on: [`Format`] says what a kernel is compiled for, and
-//! [`KernelFormat`] gives it for the types that kernels are written with.
+//! Formats as values, for code that passes fields and kernels on: [`Format`] is the format of a compiled kernel, and
+//! [`KernelFormat`] derives it from the types that kernels are written with.
 use crate::storage::{
     CloverFormat, Double, Element, Fp16, Half, LinkFormat, NumberFormat, Reconstruct, Single, SiteKind, Sites,
 };
 use core::fmt;
 
-/// How the numbers of a field are stored.
+/// Storage format of the numbers of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// 64-bit floating point.
@@ -31,7 +31,7 @@ impl Precision {
             Precision::Fp16 => "fp16",
         }
     }
-    /// Bytes of the clover term at a site.
+    /// Returns the bytes of the clover term at a site.
     pub const fn clover_bytes(self) -> usize {
         match self {
             Precision::Double => Double::CLOVER_BYTES,
@@ -40,7 +40,7 @@ impl Precision {
             Precision::Fp16 => Fp16::CLOVER_BYTES,
         }
     }
-    /// Bytes of what a projector leaves of a spinor.
+    /// Returns the bytes of a projected spinor.
     pub const fn half_spinor_bytes(self) -> usize {
         match self {
             Precision::Double => Double::HALF_SPINOR_BYTES,
@@ -61,35 +61,36 @@ impl fmt::Display for Precision {
     }
 }
 
-/// How links are stored, next to fields in some precision.
+/// Storage format of links, next to fields in some precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkStorage {
     /// Real numbers per link: 18, 13, 12, 9 or 8.
     pub reals: u8,
-    /// For links in temporal gauge: those in t are 1, except across the boundary.
+    /// Whether the links are in temporal gauge: temporal links are 1, except across the boundary.
     pub temporal: bool,
-    /// In half precision, next to fields in single precision.
+    /// Whether links are in half precision, next to fields in single precision.
     pub half: bool,
 }
 
 impl LinkStorage {
     /// All 18 real numbers of each link.
     pub const FULL: LinkStorage = Self::of(18);
-    /// So many real numbers of each link, in the precision of the fields.
+    /// Returns the storage with `reals` real numbers per link, in the precision of the fields.
     pub const fn of(reals: u8) -> Self {
         LinkStorage { reals, temporal: false, half: false }
     }
-    /// The same for links in temporal gauge.
+    /// Returns this storage for links in temporal gauge.
     #[must_use]
     pub const fn in_temporal_gauge(self) -> Self {
         LinkStorage { temporal: true, ..self }
     }
-    /// The same in half precision.
+    /// Returns this storage in half precision.
     #[must_use]
     pub const fn in_half(self) -> Self {
         self.half(true)
     }
-    /// The same in half precision, or in that of the fields.
+    /// Returns this storage in half precision if `half` is true and the gauge is not temporal, else in the precision of the
+    /// fields.
     #[must_use]
     pub const fn half(self, half: bool) -> Self {
         LinkStorage { half: half && !self.temporal, ..self }
@@ -116,7 +117,7 @@ impl LinkStorage {
     pub const fn keeps_phase(self) -> bool {
         self.reals % 2 == 1
     }
-    /// With the phase of the determinant next to 12 or 8 reals, as links in U(3) need it.
+    /// Returns this storage with the phase of the determinant next to 12 or 8 reals, as links in U(3) need it.
     #[must_use]
     pub const fn with_phase(self) -> Self {
         match (self.reals, self.temporal) {
@@ -124,12 +125,12 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Stored in the same way with all 18 reals.
+    /// Returns this storage with all 18 reals.
     #[must_use]
     pub const fn with_all_reals(self) -> Self {
         LinkStorage { reals: 18, temporal: false, ..self }
     }
-    /// Stored in the same way with 12 or 13 reals, where 8 or 9 do not determine all links.
+    /// Returns this storage with 12 or 13 reals in place of 8 or 9, which do not determine all links.
     #[must_use]
     pub const fn with_two_rows(self) -> Self {
         match self.reals {
@@ -137,21 +138,21 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Whether there are links that it cannot represent although they are in the group: those whose first row is (a, 0, 0).
+    /// Whether this storage cannot represent some links of the group: those whose first row is (a, 0, 0).
     pub const fn has_singular_links(self) -> bool {
         self.reals == 8 || self.reals == 9
     }
-    /// Bytes of the eight links around a site, next to fields in a precision.
+    /// Returns the bytes of the eight links around a site, next to fields in a precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         4 * self.pair_bytes(precision)
     }
-    /// Bytes of the links that a hopping term reads at a site away from the boundary in t.
+    /// Returns the bytes of the links that a hopping term reads at a site away from the boundary in t.
     pub const fn read_bytes(self, precision: Precision) -> usize {
         let directions = if self.temporal { 3 } else { 4 };
         directions * self.pair_bytes(precision)
     }
-    /// Bytes of the two links of a direction. An odd number of reals is complex numbers and a phase, which two links share
-    /// a complex number for.
+    /// Returns the bytes of the two links of a direction. An odd number of reals is stored as complex numbers and a phase; the
+    /// phases of the two links share a complex number.
     const fn pair_bytes(self, precision: Precision) -> usize {
         let complex = match precision {
             Precision::Double => 16,
@@ -176,7 +177,7 @@ impl fmt::Display for LinkStorage {
     }
 }
 
-/// What lives on the sites of a fermion field.
+/// Degrees of freedom on the sites of a fermion field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FermionKind {
     /// Four spins of three colours.
@@ -186,14 +187,14 @@ pub enum FermionKind {
 }
 
 impl FermionKind {
-    /// Of a site.
+    /// Returns the number of spins on a site.
     pub const fn spins(self) -> usize {
         match self {
             FermionKind::Wilson => 4,
             FermionKind::Staggered => 1,
         }
     }
-    /// Bytes of a site in a precision.
+    /// Returns the bytes of a site in a precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         const fn bytes<P: NumberFormat>(kind: FermionKind) -> usize {
             match kind {
@@ -208,7 +209,7 @@ impl FermionKind {
             Precision::Fp16 => bytes::<Fp16>(self),
         }
     }
-    /// As in names of kernels: `spinor`, `colour`.
+    /// Returns the word used in names of kernels: `spinor`, `colour`.
     pub const fn name(self) -> &'static str {
         match self {
             FermionKind::Wilson => "spinor",
@@ -223,41 +224,41 @@ impl fmt::Display for FermionKind {
     }
 }
 
-/// What an instance of a kernel is compiled for, as far as the kernel depends on it.
+/// Format of an instance of a kernel, as far as the kernel depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format {
-    /// What lives on the sites.
+    /// Kind of the fields.
     pub kind: Option<FermionKind>,
-    /// The precision of the fields; of what is read, where a kernel has two.
+    /// Precision of the fields; of the input, if input and output may differ.
     pub precision: Option<Precision>,
-    /// The precision of what is written, where it can be another.
+    /// Precision of the output, if it may differ from that of the input.
     pub to: Option<Precision>,
-    /// How links are stored.
+    /// Storage of the links.
     pub links: Option<LinkStorage>,
 }
 
 impl Format {
-    /// Of kernels that exist once.
+    /// Format of kernels that exist once.
     pub const NONE: Format = Format { kind: None, precision: None, to: None, links: None };
-    /// Of kernels for one precision.
+    /// Returns the format of kernels for one precision.
     pub const fn of(precision: Precision) -> Self {
         Format { precision: Some(precision), ..Self::NONE }
     }
-    /// Of kernels that read one precision and write another.
+    /// Returns the format of kernels that read one precision and write another.
     pub const fn between(from: Precision, to: Precision) -> Self {
         Format { to: Some(to), ..Self::of(from) }
     }
-    /// Of kernels for fermion fields.
+    /// Returns the format of kernels for fermion fields.
     pub const fn fermions(kind: FermionKind, precision: Precision) -> Self {
         Format { kind: Some(kind), ..Self::of(precision) }
     }
-    /// Of kernels for fields in a precision, and links.
+    /// Returns the format of kernels for fields in a precision, and links.
     pub const fn with_links(precision: Precision, links: LinkStorage) -> Self {
         Format { links: Some(links), ..Self::of(precision) }
     }
 }
 
-/// As in names of kernels, with spaces: `spinor double`, `single 12`.
+/// Words used in names of kernels, separated by spaces: `spinor double`, `single 12`.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut space = "";
@@ -275,9 +276,9 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format as a type: what the code of kernels is generic over.
+/// A format as a type, over which the code of kernels is generic.
 pub trait KernelFormat {
-    /// The same as a value.
+    /// The format as a value.
     const FORMAT: Format;
 }
 impl KernelFormat for () {
@@ -297,7 +298,7 @@ impl KernelFormat for f64 {
 impl KernelFormat for f32 {
     const FORMAT: Format = Format::of(<f32 as Element>::PRECISION);
 }
-/// From one to the other.
+/// Conversion from format P to format Q.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<P, Q>(core::marker::PhantomData<(P, Q)>);
 impl<P: KernelFormat, Q: KernelFormat> KernelFormat for Between<P, Q> {
@@ -313,9 +314,9 @@ impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
 /// A format in which a CPU can compute groups of sites, with registers V.
 #[cfg(target_arch = "x86_64")]
 pub trait LaneFormat<V> {
-    /// The same for several sites at once.
+    /// The corresponding format for several sites at once.
     type In;
-    /// How many.
+    /// Number of sites computed at once.
     const LANES: usize;
 }
 #[cfg(target_arch = "x86_64")]
@@ -337,7 +338,7 @@ mod lanes {
         type In = V::Double;
         const LANES: usize = V::Double::LANES;
     }
-    // As many as F has: kernels that write what T has fewer of do so part by part.
+    // As many lanes as F: kernels process the output in parts if T has fewer.
     impl<F: LaneFormat<V>, T: LaneFormat<V>, V: VectorSet> LaneFormat<V> for Between<F, T> {
         type In = Between<F::In, T::In>;
         const LANES: usize = F::LANES;

@@ -1,7 +1,7 @@
-//! The formats that kernels are compiled for: lists that tables of kernels ([`kernels!`](crate::kernels)) name.
+//! Lists of the formats that kernels are compiled for, named in the tables of kernels ([`kernels!`](crate::kernels)).
 //!
-//! An entry has the cargo features that it needs, the module of PTX that it goes to, the end of its kernels' names, `lanes` where a
-//! CPU may compute groups of sites, and the format.
+//! An entry has the cargo features that it needs, its PTX module, the suffix of its kernels' names, `lanes` where a CPU may
+//! compute groups of sites, and the format.
 
 macro_rules! format_lists {
     ($($list:ident { $($entries:tt)* })*) => {
@@ -27,7 +27,7 @@ format_lists! {
         [] "" "_double" lanes: f64;
         ["single"] "" "_single" lanes: f32;
     }
-    // The same where a part of the arithmetic is in double.
+    // Matrices in registers' formats, where a part of the arithmetic is in double.
     extended_numbers {
         [] "" "_double" lanes: f64;
         ["single"] "" "_single": f32;
@@ -115,14 +115,14 @@ format_lists! {
         ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
     }
-    // The same in 16 bits, where the minimal form of 8 real numbers is slower than 12.
+    // Links of Wilson-like operators in 16 bits, where the minimal form of 8 real numbers is slower than 12.
     narrow_links {
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
         ["fp16"] "_fp16" "_fp16_18": (Fp16, Recon18);
         ["fp16" "reconstruct-12"] "_fp16" "_fp16_12": (Fp16, Recon12);
     }
-    // Those of all that every operator has to have.
+    // The formats of links that every operator must support.
     plain_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -155,7 +155,7 @@ format_lists! {
         ["half-links" "single" "reconstruct-12"] "_single_h" "_single_12h": (Single, Recon12H);
         ["half-links" "single" "reconstruct-8"] "_single_h" "_single_8h": (Single, Recon8H);
     }
-    // The same in U(3).
+    // Links of staggered operators in U(3).
     unitary_links {
         ["reconstruct-12"] "_double_u3" "_double_13": (Double, Recon13);
         ["reconstruct-8"] "_double_u3" "_double_9": (Double, Recon9);
@@ -172,7 +172,7 @@ format_lists! {
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // The one that needs more registers than there are, and the others.
+    // The force in double precision, which needs more registers than exist, and the others.
     double_force {
         [] "" "_double_double" lanes: Between<f64, f64>;
     }
@@ -187,14 +187,14 @@ format_lists! {
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
         ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
-    // Changes of momenta: the precision of what gives them and of the momenta.
+    // Changes of momenta: the precision of their source and of the momenta.
     force_pairs {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // From one precision to the other.
+    // Conversions from one precision to the other.
     mixed_pairs {
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_double": Between<f32, f64>;
@@ -220,12 +220,12 @@ format_lists! {
         [] "" "_double" lanes: Colours<Double>;
         ["single"] "" "_single" lanes: Colours<Single>;
     }
-    // The same for kernels of spinors, too, whose names say which.
+    // Colour vectors in 32 and 64 bits, for kernels that also exist for spinors; their names include the kind.
     wide_colour_fields {
         [] "_double" "_colour_double" lanes: Colours<Double>;
         ["single"] "_single" "_colour_single" lanes: Colours<Single>;
     }
-    // Links of staggered operators that those of Wilson-like operators are not: with both, each is there once.
+    // Formats of staggered links that Wilson-like operators do not have: with both lists, each format appears once.
     half_staggered_links {
         ["half" "reconstruct-8"] "_half" "_half_8": (Half, Recon8);
         ["half-links" "single"] "_single_h" "_single_18h": (Single, Recon18H);

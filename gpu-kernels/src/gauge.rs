@@ -5,8 +5,8 @@ use crate::lattice::Bordered;
 use crate::memory::Access;
 use crate::storage::Element;
 
-/// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes, Σ_μ Re tr U_μ\],
-/// with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
+/// Sums over the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes, Σ_μ Re tr
+/// U_μ\], with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Plaquette {
@@ -14,7 +14,7 @@ pub struct Plaquette {
     pub here: ThinLinks,
     /// The links that start at the sites of the other parity.
     pub there: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,

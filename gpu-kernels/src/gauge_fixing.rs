@@ -1,13 +1,13 @@
-//! Landau and Coulomb gauge: relaxation, and the divergence that is to vanish.
+//! Landau and Coulomb gauge: relaxation, and the divergence of the gauge field.
 //!
-//! Links go to g(x) U_μ(x) g†(x+μ̂). What one site can do for F = Σ Re tr U, over the directions that count, is to make
-//! Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂): in the subgroups SU(2) of rows (0, 1), (0, 2) and (1, 2), one after the
-//! other (Cabibbo and Marinari 1982). Over-relaxation goes beyond, to g^ω, of which 1 + ω (g − 1) is the beginning, put back
-//! into SU(3) (Mandula and Ogilvie 1990). Sites of one parity share no link.
+//! Links go to g(x) U_μ(x) g†(x+μ̂). Relaxation at one site increases F = Σ Re tr U, summed over the gauge-fixed directions, by
+//! making Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂): in the subgroups SU(2) of rows (0, 1), (0, 2) and (1, 2), one after the
+//! other (Cabibbo and Marinari 1982). Over-relaxation extrapolates to g^ω ≈ 1 + ω (g − 1), projected back into SU(3) (Mandula
+//! and Ogilvie 1990). Sites of one parity share no link.
 //!
-//! The whole g is taken beyond, not the rotation of each subgroup: all three turn the two diagonal directions, and for small
-//! angles each goes back much of what the one before went too far. At ω = 1.9 there is a direction in which the three
-//! together go 0.21 of the way and not 1.9.
+//! The whole g is over-relaxed, not the rotation of each subgroup: all three rotate the two diagonal directions, and for small
+//! angles each undoes much of the overshoot of the one before. At ω = 1.9 the three together move one direction by 0.21 of the
+//! distance instead of 1.9.
 use crate::algebra::su2::{each_subgroup, largest_trace};
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::ThinLinks;
@@ -21,11 +21,11 @@ use crate::{Kernel, Reduction};
 pub struct Star {
     /// The links that start at even and at odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice, and which of its sites count.
+    /// Lattice of the links, and the sites of it to process.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// D: the first so many directions count, three or four.
+    /// D: number of gauge-fixed directions, three or four, x first.
     pub directions: u32,
 }
 
@@ -50,8 +50,8 @@ impl Star {
     }
 }
 
-/// How often all subgroups have their turn. For small angles the elements off the diagonal are exact after one; of those on it
-/// up to 1/4 is left after one, and with ω near 2 that may be too far; 1/32 after two.
+/// Number of passes through all subgroups. For small angles the off-diagonal elements are exact after one pass; up to 1/4 of a
+/// diagonal one is left after one, which may be too much with ω near 2, and 1/32 after two.
 const PASSES: u32 = 2;
 
 /// g(x) from W.
@@ -66,7 +66,7 @@ pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     (Su3::unit().scale(1.0 - omega) + g.scale(omega)).unitarised()
 }
 
-/// Turns the sites of one parity, each by what is best for it alone and beyond.
+/// Transforms the sites of one parity, each by its own over-relaxed optimum.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RelaxGauge {
@@ -100,8 +100,8 @@ unsafe impl Kernel<()> for RelaxGauge {
     }
 }
 
-/// For the sites of one parity: \[Σ tr Δ Δ†, Σ_μ Re tr U_μ\] over the directions that count, with
-/// Δ(x) = Σ_μ A_μ(x) − A_μ(x−μ̂), A = (U − U†)/2i without its trace.
+/// Sums over the sites of one parity: \[Σ tr Δ Δ†, Σ_μ Re tr U_μ\] over the gauge-fixed directions, with Δ(x) = Σ_μ A_μ(x) −
+/// A_μ(x−μ̂), A = (U − U†)/2i without its trace.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Divergence {
@@ -124,7 +124,7 @@ unsafe impl Reduction<()> for Divergence {
                 trace += ahead.re_trace();
                 mu += 1;
             }
-            // i Δ, the part of a sum being the sum of parts.
+            // i Δ: the traceless anti-Hermitian part of a sum is the sum of the parts.
             [AntiHermitian::part_of(sum).norm2(), trace]
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::algebra::{Complex, complex};
 
-    /// For small angles a turn is ω times that to the largest trace, in each of the eight directions.
+    /// Checks that for small angles a rotation is ω times the rotation to the largest trace, in each of the eight directions.
     #[test]
     fn all_directions_are_over_relaxed() {
         let (o, l, i) = (complex(0.0, 0.0), complex(1.0, 0.0), complex(0.0, 1.0));

@@ -4,7 +4,7 @@
 //!
 //! with plaquettes P, rectangles R of 1×2 links and parallelograms C, closed paths of six links along three axes,
 //! (μ, ν, ρ, −μ, −ν, −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too
-//! (Lüscher and Weisz 1985). On anisotropic lattices c_P and c_R depend on how a loop lies to t.
+//! (Lüscher and Weisz 1985). On anisotropic lattices c_P and c_R depend on the orientation of a loop relative to t.
 //!
 //! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 parallelograms. Each is Re tr (U_μ(x) V) with a path V from x+μ̂
 //! back to x:
@@ -16,8 +16,8 @@
 //! | rectangle, long side first | a, a, −μ, −a, −a |
 //! | parallelogram | b, a, −μ, −b, −a |
 //!
-//! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added
-//! before they take it together.
+//! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added up
+//! before that common step.
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Momenta, ThinLinks};
 use crate::format::Between;
@@ -29,7 +29,7 @@ use crate::transfer::HostArray;
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// A path of links and where it has come to.
+/// A path of links and its current end.
 #[derive(Clone, Copy)]
 struct Path<T> {
     at: Site,
@@ -57,7 +57,7 @@ impl Paths {
     fn links(&self, parity: u32) -> ThinLinks {
         if parity == 0 { self.links[0] } else { self.links[1] }
     }
-    /// Without a link yet.
+    /// Starts a path at a site, with no link yet.
     #[inline(always)]
     fn begin<T: Element>(&self, index: u32, parity: u32) -> Path<T> {
         Path { at: self.geometry.site_for::<T>(index, parity), parity, product: Su3::unit() }
@@ -76,7 +76,7 @@ impl Paths {
             Path { at: self.geometry.site_for::<T>(next, there), parity: there, product }
         }
     }
-    /// The first step of a path.
+    /// Returns the first step of a path.
     #[inline(always)]
     unsafe fn first<T: Element>(&self, from: Site, parity: u32, (mu, forward): Step) -> Path<T> {
         let there = 1 - parity;
@@ -109,26 +109,26 @@ pub struct GaugeForce {
     pub coefficients: LoopCoefficients,
 }
 
-/// What loops are multiplied with.
+/// Coefficients of loops.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct LoopCoefficients {
-    /// Plaquettes in space, and those with t.
+    /// Coefficients of spatial plaquettes, and of those with t.
     pub plaquettes: [f64; 2],
-    /// Rectangles in space, those with their short side in t, and those with their long side in t.
+    /// Coefficients of spatial rectangles, of those with their short side in t, and of those with their long side in t.
     pub rectangles: [f64; 3],
-    /// Parallelograms.
+    /// Coefficient of parallelograms.
     pub parallelograms: f64,
 }
 
 impl LoopCoefficients {
-    /// Of a plaquette along two directions.
+    /// Returns the coefficient of a plaquette along two directions.
     #[inline(always)]
     fn plaquette(&self, mu: u32, nu: u32) -> f64 {
         let [space, time] = self.plaquettes;
         if mu == 3 || nu == 3 { time } else { space }
     }
-    /// Of a rectangle with its sides along these directions.
+    /// Returns the coefficient of a rectangle, given the directions of its long and its short edge.
     #[inline(always)]
     fn rectangle(&self, long: u32, short: u32) -> f64 {
         let [space, short_in_time, long_in_time] = self.rectangles;
@@ -142,7 +142,7 @@ impl LoopCoefficients {
     }
 }
 
-/// A format, for actions with rectangles and parallelograms.
+/// A format wrapper for actions with rectangles and parallelograms.
 pub struct ImprovedAction<F>(PhantomData<F>);
 
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
@@ -156,7 +156,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
         self.lattice.group_sites()
     }
 }
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for GaugeForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
@@ -169,7 +169,7 @@ unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for Ga
 }
 
 impl GaugeForce {
-    /// Changes P_μ(x). `IMPROVED`: by rectangles and parallelograms, too.
+    /// Changes P_μ(x); `IMPROVED` includes rectangles and parallelograms.
     #[inline(always)]
     unsafe fn push<F: Element, T: Element, const IMPROVED: bool>(&self, i: u32, mu: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
@@ -188,7 +188,7 @@ impl GaugeForce {
                     continue;
                 }
                 let across = paths.go(paths.first::<F>(ahead, there, side), against);
-                // What is yet to go back along this side.
+                // Paths that still have to return along this side.
                 let mut fan = across.product.scale(F::from_f64(coefficients.plaquette(mu, side.0)));
                 if IMPROVED {
                     let rectangle = F::from_f64(coefficients.rectangle(mu, side.0));
@@ -220,7 +220,7 @@ impl GaugeForce {
     }
 }
 
-/// Writes P_μ(x) as a matrix, so that neighbours can have it as they have links. The "right-hand side" is μ.
+/// Writes P_μ(x) as a matrix, so that it can be exchanged with neighbours like links. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForceMatrices {
@@ -297,13 +297,13 @@ unsafe impl<T: Element> Kernel<T> for ZeuthenForce {
 pub struct Loop {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
     /// The steps, four bits each, the first in the lowest: twice the direction, plus one for a step backward.
     pub steps: u32,
-    /// Their number.
+    /// Number of steps.
     pub length: u32,
 }
 // SAFETY: reads only.
@@ -335,7 +335,7 @@ unsafe impl<T: Element> Reduction<T> for Loop {
 pub struct FieldStrength {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
@@ -369,7 +369,7 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let x = self.lattice.site_for::<T>(i, self.parity);
         let [mut space, mut time, mut charge] = [T::ZERO; 3];
-        // Planes xy and zt, xz and ty, xt and yz: behind x the other three in a circle.
+        // Planes xy and zt, xz and ty, xt and yz: after x, the other three directions cyclically.
         let next = |mu: u32| if mu == 3 { 1 } else { mu + 1 };
         let mut nu = 1;
         while nu <= 3 {
@@ -397,7 +397,7 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
 pub struct TemporalLine {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// The local lattice.
     pub geometry: Geometry,

@@ -1,10 +1,10 @@
-//! What lies beyond the ends of the local lattice when other processes have the rest of it: ghost zones, one for each
-//! end of each direction that is cut. A zone holds whole layers across its direction, the nearest first, and in a layer
-//! the sites of one parity ([`Geometry::face_index`]), in tiles as fields have them.
+//! Ghost zones of a local lattice that is part of a larger one: one zone for each end of each direction that is partitioned. A
+//! zone holds whole layers across its direction, the nearest first, and in a layer the sites of one parity
+//! ([`Geometry::face_index`]), in tiles like those of fields.
 //!
-//! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
-//! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
-//! the longest hop. Those of coarse levels of multigrid have one layer with all spinors of its sites.
+//! Zones of spinors have one layer and hold the projection of each spinor that a hop needs, its two independent spins: the half
+//! that has to be sent (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as the longest hop. Zones
+//! of coarse levels of multigrid have one layer with all spinors of its sites.
 use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scaled, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Neighbours, Site};
@@ -16,19 +16,19 @@ use crate::storage::{Element, NumberFormat, PADDING};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Ghosts {
-    /// `[μ][forward]`: where the zones are. Those of directions that are not cut are not read.
+    /// `[μ][forward]`: addresses of the zones. Zones of directions that are not cut are not read.
     zones: [[Global; 2]; 4],
     /// Sites of a zone for one right-hand side, in units of [`PADDING`].
     steps: [u32; 4],
     /// Bit μ: direction μ is cut.
     cut: u32,
-    /// 0: nothing comes from beyond, nor from another block: fields are taken to be zero there.
+    /// 0: there are no zones, and fields are taken to be zero outside the local lattice or the block.
     open: u32,
-    /// The blocks, where nothing comes from beyond.
+    /// Blocks of a domain decomposition, used where `open` is 0.
     blocks: Blocks,
 }
 
-/// Sites of a zone of `layers` layers with `face` sites each, in units of [`PADDING`].
+/// Returns the number of sites of a zone of `layers` layers with `face` sites each, in units of [`PADDING`].
 pub const fn zone_steps(face: u32, layers: u32) -> u32 {
     (face * layers).div_ceil(PADDING as u32)
 }
@@ -36,8 +36,8 @@ pub const fn zone_steps(face: u32, layers: u32) -> u32 {
 impl Ghosts {
     /// No zones, for arguments that are not used.
     pub const NONE: Ghosts = Self::closed(0, Blocks::NONE);
-    /// Zones of `steps[μ]` times [`PADDING`] sites at `zones[μ][0]`, behind the first sites in direction μ, and `zones[μ][1]`, beyond the
-    /// last, if bit μ of `cut` is set.
+    /// Creates zones of `steps[μ]` times [`PADDING`] sites at `zones[μ][0]`, backward of the first sites in direction μ, and at
+    /// `zones[μ][1]`, forward of the last, if bit μ of `cut` is set.
     ///
     /// # Safety
     /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -45,7 +45,7 @@ impl Ghosts {
     pub unsafe fn new(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, blocks: Blocks) -> Self {
         Ghosts { zones: zones.map(|ends| ends.map(Global)), steps, cut, open: 1, blocks }
     }
-    /// Zero beyond the ends of blocks in the directions in `cut`.
+    /// Creates boundaries at which fields are zero outside the ends of blocks, in the directions in `cut`.
     pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
         Ghosts { zones: [nowhere; 4], steps: [0; 4], cut, open: 0, blocks }
@@ -55,7 +55,7 @@ impl Ghosts {
     pub fn is_cut(&self, mu: usize) -> bool {
         self.cut >> mu & 1 != 0
     }
-    /// A zone as a field.
+    /// Returns a zone as a field.
     ///
     /// # Safety
     /// The zone holds whole sites, not half spinors.
@@ -67,7 +67,7 @@ impl Ghosts {
     fn zone(&self, mu: usize, forward: bool) -> Global {
         if forward { self.zones[mu][1] } else { self.zones[mu][0] }
     }
-    /// The tile of site `f` in a zone of half spinors, and the site's place in it.
+    /// Returns the tile of site `f` in a zone of half spinors, and the site's place in it.
     ///
     /// # Safety
     /// The zone holds half spinors, and that site.
@@ -80,15 +80,15 @@ impl Ghosts {
     }
 }
 
-/// Where hops of spinors that leave the local lattice read.
+/// Source of spinors for hops that leave the local lattice.
 pub trait SpinorGhosts: Copy {
-    /// The sum of the hops so far.
+    /// Returns the sum of the hops so far, unchanged, as a barrier for the compiler's scheduling.
     fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real>;
-    /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
-    /// one of the local lattice's.
+    /// Returns the projection by `p` of the spinor one step from `x`, in direction `way.0`, forward if `way.1`; `None` if that
+    /// site is in the local lattice.
     ///
     /// # Safety
-    /// As [`Kernel::site`](crate::Kernel::site).
+    /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
     unsafe fn projected<P: NumberFormat>(
         &self,
         geometry: &Geometry,
@@ -99,9 +99,9 @@ pub trait SpinorGhosts: Copy {
     ) -> Option<Scaled<P::Real>>;
 }
 
-/// Where hops of colour vectors that leave the local lattice read.
+/// Source of colour vectors for hops that leave the local lattice.
 pub trait ColourGhosts: Copy {
-    /// The field and the index in it of the vector at the neighbour in the direction, and forward or not, as `way` says.
+    /// Returns the field that holds the vector at the neighbour in direction `way.0`, forward if `way.1`, and its index there.
     fn locate<const STEPS: u32>(
         &self,
         input: &Field,
@@ -146,7 +146,7 @@ impl ColourGhosts for NoGhosts {
 }
 
 impl SpinorGhosts for Ghosts {
-    // There are branches between the hops: without this, links and spinors of all of them wait in registers for the last.
+    // There are branches between the hops: without this, links and spinors of all hops stay in registers until the last one.
     #[inline(always)]
     fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         sum.map(|z| complex(z.re.black_box(), z.im.black_box()))

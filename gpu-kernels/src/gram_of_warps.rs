@@ -1,7 +1,7 @@
 //! X†Y of two blocks of vectors on a GPU's tensor cores.
 //!
 //! Tensor cores multiply 16 × 4 by 4 × 8 numbers in double precision from compute capability 9.0 on, 8 × 4 by 4 × 8 before.
-//! So this family is compiled for both. An element of a product has the same terms either way; GPUs of different
+//! This family is therefore compiled for both. An element of a product has the same terms either way; GPUs of different
 //! architectures may round their sums differently.
 use crate::Reduction;
 use crate::block::Gram;
@@ -9,13 +9,13 @@ use crate::storage::SiteFormat;
 #[cfg(target_arch = "nvptx64")]
 use crate::{algebra::Complex, storage::SiteValue};
 
-/// [`Gram`] of at most 16 x and 16 y, on a GPU as products of matrices on its tensor cores, in double precision: for four
-/// sites and one component at a time, a warp multiplies all y with all x*. So each vector is read once.
+/// [`Gram`] of at most 16 x and 16 y, on a GPU as products of matrices on its tensor cores, in double precision: for four sites
+/// and one component at a time, a warp multiplies all y with all x*, so that each vector is read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GramOfWarps(pub Gram);
 impl GramOfWarps {
-    /// So many x and y there may be: the product that a warp has, however many there are.
+    /// Maximum number of x, and of y: the size of a warp's product, which does not depend on their number.
     pub const MOST: usize = 16;
 }
 // SAFETY: as for Gram.
@@ -28,8 +28,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for GramOfWarps {
         unsafe { Reduction::<F>::site(&self.0, i, tile) }
     }
 }
-// SAFETY: the tile of thread 4 b + a is the one that has a and b in Gram, since y_j is in row j / 2 + 8 (j mod 2), and x_i
-// in column i mod 2 + 2 (i / 4) of the block (i / 2) mod 2; threads have elements of the product as mma's definition says.
+// SAFETY: the tile of thread 4 b + a is the one that has a and b in Gram, since y_j is in row j / 2 + 8 (j mod 2), and x_i in
+// column i mod 2 + 2 (i / 4) of the block (i / 2) mod 2; threads hold the elements of the product defined for mma.
 #[cfg(target_arch = "nvptx64")]
 unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
     #[inline(always)]
@@ -76,8 +76,8 @@ unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
     }
 }
 
-/// C + A B, with 16 × 4 elements of A, 4 × 8 of B and 16 × 8 of C, as a warp has them: thread 4 r + c has A at (r, c) and
-/// (r + 8, c), B at (c, r), and C at (r, 2 c), (r, 2 c + 1), (r + 8, 2 c), (r + 8, 2 c + 1).
+/// C + A B, with 16 × 4 elements of A, 4 × 8 of B and 16 × 8 of C, in this layout over a warp: thread 4 r + c has A at
+/// (r, c) and (r + 8, c), B at (c, r), and C at (r, 2 c), (r, 2 c + 1), (r + 8, 2 c), (r + 8, 2 c + 1).
 #[cfg(all(target_arch = "nvptx64", feature = "sm_90"))]
 #[inline(always)]
 fn mma([mut p, mut q, mut r, mut s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f64; 4] {
@@ -93,8 +93,8 @@ fn mma([mut p, mut q, mut r, mut s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f
     [p, q, r, s]
 }
 
-/// The same with the only shape that GPUs before compute capability 9.0 have, 8 × 8 elements of C: its upper half, then its
-/// lower half. A thread has the same elements.
+/// C + A B with the only shape of GPUs before compute capability 9.0, 8 × 8 elements of C: the upper half of C, then the lower
+/// half. A thread has the same elements as with the larger shape.
 #[cfg(all(target_arch = "nvptx64", not(feature = "sm_90")))]
 #[inline(always)]
 fn mma([p, q, r, s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f64; 4] {

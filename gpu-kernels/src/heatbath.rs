@@ -1,7 +1,7 @@
 //! Quenched SU(3): heat bath and over-relaxation for the Wilson action S = −(β/3) Σ Re tr P.
 //!
-//! One link U_μ(x) is in S only through −(β/3) Re tr (U A), A the sum of its six staples. Sites of one parity and one
-//! direction do not see each other's links, so that a lattice is updated in eight launches.
+//! One link U_μ(x) is in S only through −(β/3) Re tr (U A), A the sum of its six staples. The staples of a link contain no
+//! other link of its parity and direction, so that a lattice is updated in eight launches.
 //!
 //! The link moves by left multiplication with SU(2) matrices a embedded in rows (0, 1), (0, 2) and (1, 2), one after the
 //! other (Cabibbo and Marinari 1982). Of W = U A only the part of the 2×2 block that is a real multiple of an SU(2)
@@ -25,15 +25,15 @@ use crate::memory::Access;
 use crate::random::{Philox, purpose};
 use crate::storage::Element;
 
-/// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
-/// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
+/// Number of proposals before a heat bath gives up and leaves the link as it is. The limit prevents an endless loop for links
+/// that are NaN; with numbers it is reached with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
 const ATTEMPTS: u32 = 256;
 
 /// Below this α the Haar measure is the better proposal.
 const SMALL: f64 = 0.86;
 
-/// b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and how many proposals it took; `None` if
-/// `ATTEMPTS` were not enough, which means that α is not a number.
+/// Draws b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and returns them with the number of proposals;
+/// `None` if `ATTEMPTS` were not enough, which means that α is NaN.
 #[inline(always)]
 pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     let mut attempt = 0;
@@ -57,7 +57,7 @@ pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     None
 }
 
-/// The heat bath of one subgroup: a from w.
+/// Draws the heat bath of one subgroup: a from w.
 #[inline(always)]
 fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
     let norm = sqrt(dot(w, w));
@@ -69,7 +69,8 @@ fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
     // Where the staples cancel, b alone is even over the group, whatever ŵ is.
     product([b, across * cos, across * sin, radius * up], largest_trace(w))
 }
-/// The same at the sites of a group, one after the other: how many proposals it takes differs.
+/// Draws the heat bath of a subgroup at the sites of a group, one after the other: the number of proposals differs from site to
+/// site.
 #[inline(always)]
 fn heat_each<T: Real, const N: usize>(w: Quaternion<T>, beta_third: f64, random: &mut [Philox; N]) -> Quaternion<T> {
     let mut a = w;
@@ -83,7 +84,7 @@ fn heat_each<T: Real, const N: usize>(w: Quaternion<T>, beta_third: f64, random:
     a
 }
 
-/// The over-relaxation of one subgroup: a = (ŵ†)².
+/// Returns the over-relaxation of one subgroup: a = (ŵ†)².
 #[inline(always)]
 fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     let square = dot(w, w);
@@ -98,10 +99,10 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     ]
 }
 
-/// Most numbers in double precision of a vector.
+/// Maximum number of double-precision numbers in a vector.
 const MOST_NUMBERS: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
 
-/// One heat-bath hit on a link between its staples, with random numbers for each site that `T` has numbers of.
+/// Applies one heat-bath hit to a link between its staples, with a random stream for each site that `T` holds.
 #[inline(always)]
 pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, random: &mut [Philox; N]) -> Su3<T> {
     let (mut u, mut m, third) = (u, u * staples, beta / 3.0);
@@ -109,7 +110,7 @@ pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, 
     u.unitarised()
 }
 
-/// One over-relaxation hit on a link between its staples.
+/// Applies one over-relaxation hit to a link between its staples.
 #[inline(always)]
 pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     let (mut u, mut m) = (u, u * staples);
@@ -117,13 +118,13 @@ pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     u.unitarised()
 }
 
-/// The links of one direction at the sites of one parity, and what is around them.
+/// The links of one direction at the sites of one parity, and the links around them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sublattice {
     /// The links that start at even and at odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
@@ -136,7 +137,7 @@ impl Sublattice {
     fn links(&self, parity: u32) -> ThinLinks {
         if parity == 0 { self.links[0] } else { self.links[1] }
     }
-    /// U_ν(y) for y of the given parity, which is not one of the links that change.
+    /// U_ν(y) for y of the given parity; it must not be one of the links that change.
     #[inline(always)]
     unsafe fn near<T: Element>(&self, y: u32, parity: u32, nu: u32) -> Su3<T> {
         unsafe { self.links(parity).load(y, nu, Access::Shared) }
@@ -180,7 +181,7 @@ pub struct Heatbath {
     pub at: Sublattice,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Where it is.
+    /// Position of the local lattice in the whole one.
     pub position: Position,
     /// β
     pub beta: f64,

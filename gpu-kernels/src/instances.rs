@@ -1,4 +1,4 @@
-//! Which instances of kernels are compiled, and the macro that makes PTX entry points and CPU functions of them.
+//! Compiled instances of kernels, and the macro that makes PTX entry points and CPU functions from them.
 use crate::format::Format;
 use crate::multi_rhs::Variant;
 use core::marker::PhantomData;
@@ -6,26 +6,26 @@ use core::marker::PhantomData;
 /// One compiled kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance {
-    /// Name of the entry point in PTX: that of the kernel and of the format.
+    /// Name of the entry point in PTX: name of the kernel, and suffix of the format.
     pub name: &'static str,
-    /// Of what it computes with.
+    /// Format of the fields and links.
     pub format: Format,
-    /// Which PTX module (file) it goes to; modules are loaded when first used.
+    /// PTX module (file) that contains the entry point; modules are loaded when first used.
     pub module: &'static str,
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
-    /// Warps that compute a number together, of a [`WarpKernel`](crate::warp::WarpKernel).
+    /// Number of warps that compute a number together, for a [`WarpKernel`](crate::warp::WarpKernel).
     pub warps: Option<u32>,
-    /// How a reduction sums.
+    /// Launch parameters of the sum, for a reduction.
     pub sum: Option<Sum>,
-    /// The other ways in which it is compiled for GPUs.
+    /// Other rhs blockings for which the kernel is compiled for GPUs.
     pub variants: &'static [Variant],
     /// The instance on the CPU.
     #[cfg(all(feature = "cpu", not(test)))]
     pub cpu: crate::cpu::Functions,
 }
 
-/// What a launch has to know of a [`Reduction`](crate::Reduction), whose constants these are.
+/// Properties of a [`Reduction`](crate::Reduction) that a launch needs; they are constants of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// Numbers that are summed.
@@ -41,11 +41,11 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Of a kernel that sums nothing.
+    /// Returns `None`, for a kernel that sums nothing.
     pub const fn none<F, K: crate::Kernel<F>>() -> Option<Self> {
         None
     }
-    /// Of a reduction.
+    /// Returns the properties of a reduction.
     pub const fn of<F, K: crate::Reduction<F>>() -> Self {
         use crate::Values;
         let (values, threads) = (<K::Values as Values>::COUNT, K::THREADS);
@@ -54,7 +54,7 @@ impl Sum {
     }
 }
 
-/// Most values that a reduction sums.
+/// Maximum number of values that a reduction sums.
 pub const MOST_VALUES: usize = 16;
 
 /// A kernel in all its formats.
@@ -62,9 +62,9 @@ pub const MOST_VALUES: usize = 16;
 pub struct Table {
     /// The kernel's name.
     pub name: &'static str,
-    /// Its instances.
+    /// Instances that this build contains, by list of formats.
     pub lists: &'static [&'static [Instance]],
-    /// What it is compiled for with all features.
+    /// Formats for which the kernel is compiled with all features, by list.
     pub all: &'static [&'static [PossibleFormat]],
 }
 
@@ -78,16 +78,16 @@ pub struct PossibleFormat {
 }
 
 impl Table {
-    /// All instances.
+    /// Returns all instances.
     pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
         self.lists.iter().copied().flatten()
     }
-    /// The instance for a format, if it is compiled.
+    /// Returns the instance for a format, if it is compiled.
     pub fn instance(&self, format: Format) -> Option<&'static Instance> {
         self.instances().find(|instance| instance.format == format)
     }
-    /// The cargo features without which there is no instance for a format in this build: none where there is one, and where
-    /// no feature makes one.
+    /// Returns the cargo features that are missing for an instance of this format: none if the instance exists, or if no
+    /// feature provides it.
     pub fn missing_features(&self, format: Format) -> impl Iterator<Item = &'static str> + use<> {
         let possible = self.all.iter().copied().flatten().find(move |possible| possible.format == format);
         possible.into_iter().flat_map(|possible| possible.features).filter(|(_, on)| !on).map(|(feature, _)| *feature)
@@ -97,7 +97,7 @@ impl Table {
 /// A kernel with arguments `A`, in all its formats.
 #[derive(Debug)]
 pub struct Instances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
-/// The same of a reduction.
+/// A reduction with arguments `A`, in all its formats.
 #[derive(Debug)]
 pub struct SumInstances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
 
@@ -106,7 +106,7 @@ pub struct SumInstances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
 pub struct Family {
     /// The name of the file.
     pub name: &'static str,
-    /// Its kernels.
+    /// Kernels of the file.
     pub tables: &'static [&'static Table],
     /// Architectures whose own instructions the kernels use, such as `sm_90`: each has a PTX of its own, beside that for
     /// [`OLDEST_ARCHITECTURE`], from source that is compiled with this name as a cargo feature.
@@ -117,7 +117,7 @@ pub struct Family {
 pub const OLDEST_ARCHITECTURE: &str = "sm_80";
 
 impl Family {
-    /// All instances of all kernels.
+    /// Returns all instances of all kernels.
     pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
         self.tables.iter().flat_map(|table| table.instances())
     }
@@ -126,20 +126,20 @@ impl Family {
 /// An entry point in PTX.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPoint {
-    /// Its name.
+    /// Name of the entry point.
     pub name: &'static str,
     /// The PTX module.
     pub module: &'static str,
-    /// As [`Instance::hot`].
+    /// Whether the kernel is hot, like [`Instance::hot`].
     pub hot: bool,
-    /// Whether it is one of [`Instance::variants`].
+    /// Whether this entry point is one of [`Instance::variants`].
     pub variant: bool,
     /// Whether several warps compute a number together.
     pub parts: bool,
 }
 
 impl Instance {
-    /// For one right-hand side in a thread, and the variants.
+    /// Returns the entry point for one right-hand side in a thread, then the variants.
     pub fn entry_points(&self) -> impl Iterator<Item = EntryPoint> + use<> {
         let Instance { name, module, hot, variants, warps, .. } = *self;
         let one = EntryPoint { name, module, hot, variant: false, parts: warps.is_some_and(|together| together > 1) };
@@ -159,7 +159,7 @@ impl Instance {
 /// `FAMILY = "wilson" also for "sm_90"` adds a PTX for an architecture with instructions of its own
 /// ([`Family::also_for`](crate::Family::also_for)).
 ///
-/// The first word of a line is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
+/// The first word of a line is `kernel` or `reduce` for kernels in the loops of solvers, `setup` or `observe` for a kernel or a
 /// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS);
 /// `by_warps` and `setup_by_warps` for a [`WarpKernel`](crate::warp::WarpKernel).
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
@@ -294,7 +294,7 @@ macro_rules! kernels {
     (@entry observe $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry reduce $name, $kernel, $format } };
     (@entry kernel $name:expr, $kernel:ty, $format:ty) => {
         /// # Safety
-        /// As [`Kernel::site`](crate::Kernel::site).
+        /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
         // Both ends are compiled by the same compiler from the same source.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
@@ -307,7 +307,7 @@ macro_rules! kernels {
     };
     (@entry by_warps $name:expr, $kernel:ty, $format:ty) => {
         /// # Safety
-        /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp).
+        /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {
@@ -316,7 +316,7 @@ macro_rules! kernels {
     };
     (@entry reduce $name:expr, $kernel:ty, $format:ty) => {
         /// # Safety
-        /// As [`Reduction::site`](crate::Reduction::site).
+        /// The contract of [`Reduction::site`](crate::Reduction::site) holds.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums) {
@@ -325,7 +325,7 @@ macro_rules! kernels {
     };
     (@entry warps $name:expr, $kernel:ty, $format:ty) => {
         /// # Safety
-        /// As [`WarpSum::warp`](crate::device::WarpSum::warp).
+        /// The contract of [`WarpSum::warp`](crate::device::WarpSum::warp) holds.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
@@ -335,7 +335,7 @@ macro_rules! kernels {
     (@variant reduce $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety
-            /// As [`MultiRhsReduction::multi_rhs`](crate::multi_rhs::MultiRhsReduction::multi_rhs).
+            /// The contract of [`MultiRhsReduction::multi_rhs`](crate::multi_rhs::MultiRhsReduction::multi_rhs) holds.
             #[allow(improper_ctypes_definitions)]
             #[unsafe(export_name = concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
@@ -346,7 +346,7 @@ macro_rules! kernels {
     (@variant by_warps looped $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety
-            /// As [`LoopedWarpKernel::warp_looped`](crate::device::LoopedWarpKernel::warp_looped).
+            /// The contract of [`LoopedWarpKernel::warp_looped`](crate::device::LoopedWarpKernel::warp_looped) holds.
             #[allow(improper_ctypes_definitions)]
             #[unsafe(export_name = concat!($name, "_looped_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
@@ -357,7 +357,7 @@ macro_rules! kernels {
     (@variant kernel $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety
-            /// As [`MultiRhsKernel::multi_rhs`](crate::multi_rhs::MultiRhsKernel::multi_rhs).
+            /// The contract of [`MultiRhsKernel::multi_rhs`](crate::multi_rhs::MultiRhsKernel::multi_rhs) holds.
             #[allow(improper_ctypes_definitions)]
             #[unsafe(export_name = concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
@@ -369,7 +369,7 @@ macro_rules! kernels {
 
 #[cfg(test)]
 mod tests {
-    /// With any features: what is compiled are the possible formats all of whose features are on.
+    /// Checks, with any features, that the compiled formats are the possible formats whose features are all on.
     #[test]
     fn formats_are_missing_for_want_of_features_only() {
         for table in crate::FAMILIES.iter().flat_map(|family| family.tables) {

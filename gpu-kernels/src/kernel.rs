@@ -1,31 +1,33 @@
-//! What a kernel is: a plain struct, its arguments, and a function of one site that is generic over formats.
+//! Traits of kernels: a kernel is a plain struct, its arguments, and a function of one site that is generic over formats.
 use crate::lattice::MOST_LANES;
 
 /// Work done independently for every site index in `0..n` and every right-hand side, in format `F`.
 ///
 /// # Safety
-/// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. Whoever implements
-/// the trait promises that different calls write different elements, and that it has no address but those of views such as
-/// [`Field`](crate::field::Field): whoever makes a view promises that its memory has all sites and right-hand sides that
-/// kernels with it are launched for, in the format of the launch.
+/// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. An implementation of the
+/// trait guarantees that different calls write different elements, and that it has no addresses except those of views such as
+/// [`Field`](crate::field::Field): the caller that makes a view guarantees that its memory has all sites and right-hand sides
+/// for which kernels with it are launched, in the format of the launch.
 pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     /// Computes one site of one right-hand side.
     ///
     /// # Safety
     /// The pointers inside the struct must be valid for site `i` and the sites it reads, in format `F`.
     unsafe fn site(&self, i: u32, rhs: u32);
-    /// Which site call number `i` of a launch computes: site `i`, if the kernel does not compute a part of the lattice.
+    /// Returns the site that call number `i` of a launch computes: site `i`, unless the kernel computes a part of the lattice.
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         i
     }
-    /// The same for a launch that computes several right-hand sides together, for which another order may be faster.
+    /// Returns the site that call number `i` computes in a launch with several right-hand sides together, for which another
+    /// order may be faster.
     #[inline(always)]
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
-    /// How many sites, from a multiple of this number on, a CPU may compute at once, where the kernel is compiled for that: those of a
-    /// group if its fields are in lane order ([`lattice::lanes`](crate::lattice)), and any if it does not know where sites are.
+    /// Returns the number of sites, starting at a multiple of this number, that a CPU may compute at once, where the kernel is
+    /// compiled for that: the sites of a group if its fields are in lane order ([`lattice::lanes`](crate::lattice)), and any
+    /// number if the kernel does not depend on positions.
     #[inline(always)]
     fn group_sites(&self) -> u32 {
         MOST_LANES
@@ -35,37 +37,39 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
 /// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
 ///
 /// # Safety
-/// As for [`Kernel`].
+/// The contract of [`Kernel`] holds.
 pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
-    /// What is summed: `[f64; K]`.
+    /// Type of the sums: `[f64; K]`.
     type Values: Values;
-    /// Threads per block on a GPU: at most 256, and 128 with 16 values, whose sums over a warp a block shares, but with
-    /// [`WARPS`](Self::WARPS). Fixed for a kernel, because the order of the sum depends on it.
+    /// Threads per block on a GPU: at most 256, and at most 128 with 16 values, whose warp sums share the memory of a block,
+    /// unless [`WARPS`](Self::WARPS) is set. Fixed for a kernel, because the order of the sum depends on it.
     const THREADS: u32 = 256;
-    /// Most blocks per right-hand side on a GPU, where threads have several sites; also part of the order of the sum.
+    /// Maximum number of blocks per right-hand side on a GPU, where threads have several sites; also part of the order of the
+    /// sum.
     const BLOCKS: u32 = 1056;
-    /// Whether a thread may have several sites. Without, there are as many blocks as sites need, and no loop, from which
-    /// compilers take out all that is the same for all sites, into registers that are not there.
+    /// Whether a thread may have several sites. If not, there are as many blocks as the sites need, and no loop; compilers
+    /// would hoist everything that is the same for all sites out of a loop, into registers that are not available.
     const LOOPS: bool = true;
     /// Whether a warp on a GPU computes all right-hand sides of its sites together, with `WarpSum` in place of
-    /// [`site`](Self::site): at most 32, for at most one of which each thread has the sums.
+    /// [`site`](Self::site): at most 32, and each thread has the sums of at most one.
     const WARPS: bool = false;
     /// Computes one site of one right-hand side.
     ///
     /// # Safety
-    /// As [`Kernel::site`].
+    /// The contract of [`Kernel::site`] holds.
     unsafe fn site(&self, i: u32, rhs: u32) -> Self::Values;
-    /// As [`Kernel::place`].
+    /// Returns the site that call number `i` of a launch computes, like [`Kernel::place`].
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         i
     }
-    /// As [`Kernel::place_multi_rhs`].
+    /// Returns the site that call number `i` computes in a launch with several right-hand sides together, like
+    /// [`Kernel::place_multi_rhs`].
     #[inline(always)]
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
-    /// As [`Kernel::group_sites`].
+    /// Returns the number of sites that a CPU may compute at once, like [`Kernel::group_sites`].
     #[inline(always)]
     fn group_sites(&self) -> u32 {
         MOST_LANES
@@ -74,15 +78,15 @@ pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
 
 /// A few numbers that are summed together.
 pub trait Values: Copy + Send + Sync + 'static {
-    /// How many.
+    /// Number of values.
     const COUNT: usize;
     /// All zero.
     const ZERO: Self;
-    /// Component-wise sum.
+    /// Returns the component-wise sum.
     fn add(self, other: Self) -> Self;
     /// Applies `f` to every component, unrolled.
     fn map(self, f: impl FnMut(f64) -> f64) -> Self;
-    /// Component `k`; only for constant `k` on the GPU.
+    /// Returns component `k`; only for constant `k` on the GPU.
     fn get(&self, k: usize) -> f64;
 }
 

@@ -34,8 +34,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiDot {
     }
 }
 
-/// (x_a, x_b) for pairs of a few vectors with a ≤ b, four a at a time. Right-hand side g N + j of the launch has those of group g and
-/// right-hand side j of the vectors; groups are counted through all b, and through the fours of a for each.
+/// (x_a, x_b) for pairs of a few vectors with a ≤ b, four a at a time. Right-hand side g N + j of the launch computes group g
+/// for right-hand side j of the vectors; groups are counted through all b, and for each b through the a in fours.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiGram {
@@ -48,10 +48,10 @@ pub struct MultiGram {
 }
 
 impl MultiGram {
-    /// So many vectors there may be.
+    /// Maximum number of vectors.
     pub const MOST: usize = 12;
 
-    /// b and the first a of a group.
+    /// Returns b and the first a of a group.
     #[inline(always)]
     fn pair(group: u32) -> (u32, u32) {
         let (mut b, mut left) = (0, group);
@@ -64,7 +64,7 @@ impl MultiGram {
     #[inline(always)]
     fn vector(&self, k: u32) -> Field {
         let mut x = self.x[0];
-        // Not by an index, which would put the arguments into local memory of a GPU.
+        // No index, which would put the arguments into local memory of a GPU.
         macro_rules! choose {
             ($($k:literal)*) => {$(
                 if k == $k {

@@ -2,13 +2,16 @@
 //!
 //! Sites of a parity are counted by the checkerboard index i = lexicographic index / 2, x fastest; on a CPU also in lane order
 //! ([`lanes`]).
+//!
+//! An index refers to a group where numbers are of several sites, and a field finds its numbers by such an index: this module
+//! and [`storage`](crate::storage) depend on each other.
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod lanes;
 
 use crate::algebra::Real;
 use crate::storage::Element;
 
-/// Divides by a number that is known when the kernel is launched, without a division.
+/// Division by a number that is fixed when the kernel is launched, without a division instruction.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Divisor {
@@ -18,7 +21,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// For dividends below 2³¹ and divisors from 1 to 2³¹.
+    /// Creates a divisor from 1 to 2³¹, for dividends below 2³¹.
     pub const fn new(divisor: u32) -> Self {
         assert!(divisor != 0 && divisor <= 1 << 31);
         // With s = ⌈log₂ d⌉ and m = ⌈2^(31+s) / d⌉ < 2³², ⌊n m / 2^(31+s)⌋ = ⌊n / d⌋ for every n < 2³¹.
@@ -26,17 +29,17 @@ impl Divisor {
         let multiplier = (1u64 << (31 + s)).div_ceil(divisor as u64) as u32;
         Divisor { divisor, multiplier, shift: 31 + s }
     }
-    /// The divisor.
+    /// Returns the divisor.
     #[inline(always)]
     pub const fn get(self) -> u32 {
         self.divisor
     }
-    /// That by the divisor halved so many times, which leaves no remainder.
+    /// Returns the division by the divisor halved `times` times; halving must leave no remainder.
     #[inline(always)]
     const fn halved(self, times: u32) -> Self {
         Divisor { divisor: self.divisor >> times, multiplier: self.multiplier, shift: self.shift - times }
     }
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     #[inline(always)]
     pub fn divide(self, n: u32) -> (u32, u32) {
         let q = ((n as u64 * self.multiplier as u64) >> self.shift) as u32;
@@ -52,29 +55,30 @@ pub struct Geometry {
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Which ends in t are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], whether sites are in [lane order](LANE_ORDER), and
-    /// from bit [`ODD_HALVES`] on in which directions half of the lattice is then an odd number of sites.
+    /// Flags: ends in t that are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], whether sites are in [lane
+    /// order](LANE_ORDER), and from bit [`ODD_HALVES`] on the directions in which half of the lattice is then an odd number of
+    /// sites.
     ends: u32,
     columns: Columns,
 }
 
-/// The order in which a launch for several right-hand sides goes through the lattice: in columns along t, so that vectors
-/// which are read are still in the second-level cache when the next sites in t want them. All numbers count pairs of rows.
+/// The order in which a launch for several right-hand sides traverses the lattice: in columns along t, so that vectors are
+/// still in the second-level cache when the next sites in t read them. All numbers count pairs of rows.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Columns {
     /// Width of a column in y.
     y: Divisor,
-    /// Width in z.
+    /// Width of a column in z.
     z: Divisor,
-    /// Length.
+    /// Length of a column in t.
     t: Divisor,
-    /// How many there are side by side in y.
+    /// Number of columns next to each other in y.
     beside: Divisor,
 }
 
 impl Columns {
-    /// Most pairs of rows in y, and in z.
+    /// Maximum width of a column in pairs of rows, in y and in z.
     const WIDEST: u32 = 8;
 
     const fn new([_, y, z, t]: [u32; 4]) -> Self {
@@ -87,7 +91,7 @@ impl Columns {
             beside: Divisor::new(if y < 2 { 1 } else { y / 2 / wide }),
         }
     }
-    /// The largest divisor of `pairs` that is not too wide.
+    /// Returns the largest divisor of `pairs` up to [`WIDEST`](Self::WIDEST).
     const fn width(pairs: u32) -> u32 {
         let mut width = Self::WIDEST;
         while !pairs.is_multiple_of(width) {
@@ -101,37 +105,37 @@ impl Columns {
 pub const UPPER_END: u32 = 1;
 /// The first sites in t are the first ones of the whole lattice.
 pub const LOWER_END: u32 = 2;
-/// Sites are in lane order, which only a CPU has.
+/// Sites are in lane order, which exists on a CPU only.
 const LANE_ORDER: u32 = 4;
-/// The first of the four bits for directions.
+/// Position of the first of the four bits for directions.
 const ODD_HALVES: u32 = 3;
 
-/// Most sites that a CPU computes at once.
+/// Maximum number of sites that a CPU computes at once.
 pub const MOST_LANES: u32 = 16;
 
-/// Of the sites of a group, or of one: where something is true, bit by bit.
+/// Truth value for each site of a group, or for one site: bit j for site j.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Where(u32);
 
 impl Where {
-    /// Nowhere.
+    /// False for all sites.
     pub const NOWHERE: Where = Where(0);
-    /// Of one site.
+    /// Creates the truth value of one site.
     #[inline(always)]
     const fn one(is: bool) -> Self {
         Where(is as u32)
     }
-    /// Whether it is true for the only site, or for any of the group.
+    /// Whether the condition is true for the only site, or for any of the group.
     #[inline(always)]
     pub const fn any(self) -> bool {
         self.0 != 0
     }
-    /// Bit j: whether it is true for site j of the group.
+    /// Returns the truth values as bits: bit j for site j of the group.
     #[inline(always)]
     pub const fn bits(self) -> u32 {
         self.0
     }
-    /// Whether it is true for site `lane` of the group.
+    /// Whether the condition is true for site `lane` of the group.
     #[cfg(test)]
     const fn is(self, lane: usize) -> bool {
         self.0 >> lane & 1 != 0
@@ -146,7 +150,8 @@ pub const fn is_first(index: u32) -> bool {
     index == 0
 }
 
-/// The index of part number `part` of a group, where numbers of `T` are of fewer sites than those that the index is for; otherwise the index.
+/// Returns the index of part number `part` of a group, where numbers of `T` hold fewer sites than the index refers to;
+/// otherwise the index.
 #[inline(always)]
 pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -173,18 +178,20 @@ pub struct Site {
     pub z: u32,
     /// Coordinate t.
     pub t: u32,
-    /// Whether it stands for a group: the index is that of the group, and the coordinates are those of the site in the first sub-lattice.
+    /// Whether this is a group: the index is that of the group, and the coordinates are those of the site in the first
+    /// sub-lattice.
     #[cfg(not(target_arch = "nvptx64"))]
     group: bool,
-    /// What its index grows by besides where a step leads to the other half of the lattice, if that half is an odd number of sites.
+    /// Additional increment of the index where a step leads to the other half of the lattice, if that half is an odd number of
+    /// sites.
     #[cfg(not(target_arch = "nvptx64"))]
     shift: u32,
 }
 
-/// What an index counts: sites by the checkerboard, sites in lane order, or groups.
+/// Meaning of an index: sites by the checkerboard, sites in lane order, or groups.
 #[derive(Clone, Copy)]
 struct Order {
-    /// In which directions the lattice is halved, one bit each.
+    /// Directions in which the lattice is halved, one bit each.
     halved: u32,
     /// The next site in x / 2 of the same sub-lattice is 1 << `unit` further.
     unit: u32,
@@ -193,27 +200,27 @@ struct Order {
     lanes: u32,
 }
 
-/// Where a site is in its sub-lattice along a direction.
+/// Position of a site in its sub-lattice along a direction.
 struct Along {
     here: u32,
     extent: u32,
-    /// How far indices of neighbours are apart.
+    /// Distance between the indices of neighbours.
     stride: u32,
-    /// What changes in an index where sub-lattices change.
+    /// Bits of an index that flip between sub-lattices.
     turn: u32,
-    /// What an index grows by there.
+    /// Increment of an index between sub-lattices.
     shift: u32,
 }
 
 impl Along {
-    /// The index of the site that is at the same place of the sub-lattice next to that of a site.
+    /// Returns the index of the site at the same place of the next sub-lattice.
     #[inline(always)]
     const fn of_next(&self, index: u32) -> u32 {
         (index ^ self.turn).wrapping_add(self.shift)
     }
 }
 
-/// Extents of the sub-lattices of an order: of all of the lattice if it is not halved.
+/// Extents of the sub-lattices of an order: of the whole lattice if it is not halved.
 struct Extents {
     half_x: Divisor,
     y: Divisor,
@@ -222,16 +229,16 @@ struct Extents {
 }
 
 impl Geometry {
-    /// From even extents X, Y, Z, T with fewer than 2³¹ sites.
+    /// Creates a lattice from even extents X, Y, Z, T with fewer than 2³¹ sites.
     pub const fn new(extents: [u32; 4]) -> Self {
         Self::part(extents, UPPER_END | LOWER_END)
     }
-    /// A part of a larger lattice; `ends` says which of [`UPPER_END`] and [`LOWER_END`] it has.
+    /// Creates a part of a larger lattice; `ends` has those of [`UPPER_END`] and [`LOWER_END`] that it includes.
     pub const fn part([x, y, z, t]: [u32; 4], ends: u32) -> Self {
         let columns = Columns::new([x, y, z, t]);
         Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
-    /// The same lattice with its sites in lane order, if its extents are even. For kernels on a CPU only.
+    /// Returns the lattice with its sites in lane order, if its extents are even. For kernels on a CPU only.
     #[must_use]
     pub fn in_lane_order(self) -> Self {
         let size = self.size();
@@ -246,7 +253,8 @@ impl Geometry {
     pub const fn is_in_lane_order(&self) -> bool {
         cfg!(not(target_arch = "nvptx64")) && self.ends & LANE_ORDER != 0
     }
-    /// How many sites, from a multiple of this number on, a kernel on a CPU may compute at once: those of a group.
+    /// Returns the number of sites, starting at a multiple of this number, that a kernel on a CPU may compute at once: those of
+    /// a group.
     #[inline(always)]
     pub const fn group_sites(&self) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -255,16 +263,16 @@ impl Geometry {
         }
         1
     }
-    /// Sites of one parity.
+    /// Returns the number of sites of one parity.
     #[inline(always)]
     pub fn half_volume(&self) -> u32 {
         self.half_x.get() * self.y.get() * self.z.get() * self.t
     }
-    /// Extents X, Y, Z, T.
+    /// Returns the extents X, Y, Z, T.
     pub const fn size(&self) -> [u32; 4] {
         [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t]
     }
-    /// The order of sites, or of groups.
+    /// Returns the order of sites, or of groups.
     #[inline(always)]
     const fn order(&self, group: bool) -> Order {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -301,12 +309,13 @@ impl Geometry {
             t: self.t >> (bits >> 3 & 1),
         }
     }
-    /// The site of `parity` with checkerboard index `index`.
+    /// Returns the site of `parity` with checkerboard index `index`.
     #[inline(always)]
     pub fn site(&self, index: u32, parity: u32) -> Site {
         self.site_or_group(index, parity, false)
     }
-    /// The same for kernels that compute with `T`: if they are vectors, the index is that of a group.
+    /// Returns the site of `parity` with index `index`, for kernels that compute with `T`: if `T` is a vector, the index is
+    /// that of a group.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, index: u32, parity: u32) -> Site {
         self.site_or_group(index, parity, T::LANES > 1)
@@ -338,7 +347,7 @@ impl Geometry {
         let site = self.at_own_place(site);
         site
     }
-    /// Checkerboard index of the site that comes at place `i` in the order by columns.
+    /// Returns the checkerboard index of site number `i` in the order by columns.
     #[inline(always)]
     fn in_columns(&self, i: u32) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -346,7 +355,7 @@ impl Geometry {
             return i;
         }
         let (row, half_x) = self.half_x.divide(i);
-        // Two rows each in y, z and t follow each other, then pairs in y, z and t of a column.
+        // Two rows each in y, z and t are consecutive, then pairs in y, z and t of a column.
         let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
         let (rest, y) = self.columns.y.divide(row >> 3);
         let (rest, z) = self.columns.z.divide(rest);
@@ -356,12 +365,12 @@ impl Geometry {
         let z = 2 * (z + self.columns.z.get() * column_z) + dz;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * (2 * t + dt)))
     }
-    /// Checkerboard index of the site at these coordinates.
+    /// Returns the checkerboard index of the site at these coordinates.
     #[inline(always)]
     pub fn index_of(&self, [x, y, z, t]: [u32; 4]) -> u32 {
         self.of_half(x >> 1, [y, z, t], x + y + z + t)
     }
-    /// Lexicographic index of a site.
+    /// Returns the lexicographic index of a site.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -371,7 +380,7 @@ impl Geometry {
         }
         2 * s.index + s.odd_x
     }
-    /// Where a site of the first sub-lattice is along direction `mu`.
+    /// Returns the position of a site of the first sub-lattice along direction `mu`.
     #[inline(always)]
     fn along(&self, s: &Site, mu: usize) -> Along {
         let order = self.order_of(s);
@@ -389,8 +398,8 @@ impl Geometry {
         let (turn, shift) = (0, 0);
         Along { here, extent, stride, turn, shift }
     }
-    /// Checkerboard index, among the sites of the other parity, of the neighbour one step forward (`true`) or backward
-    /// in direction `mu`. `mu` and `forward` are constants where this is inlined.
+    /// Returns the checkerboard index, among the sites of the other parity, of the neighbour one step forward (`true`) or
+    /// backward in direction `mu`. `mu` and `forward` are constants where this is inlined.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
         // No copy on a GPU, where it would lie in memory.
@@ -410,7 +419,7 @@ impl Geometry {
         };
         if moves { moved } else { s.index }
     }
-    /// The same three steps away.
+    /// Returns the checkerboard index of the neighbour three steps forward (`true`) or backward in direction `mu`.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
         // No copy on a GPU, where it would lie in memory.
@@ -445,7 +454,7 @@ impl Geometry {
         let around = if forward { here + steps - to } else { to + steps - here };
         if turn == 0 || (around == 0 || around == 2 * extent) { moved } else { along.of_next(moved) }
     }
-    /// The neighbours of a site, one or three steps away.
+    /// Returns the neighbours of a site, one or three steps away.
     #[inline(always)]
     pub fn neighbours<'a, const STEPS: u32>(&'a self, site: &'a Site) -> Neighbours<'a, STEPS> {
         Neighbours {
@@ -464,20 +473,20 @@ impl Geometry {
     fn all_neighbours<const STEPS: u32>(&self, s: &Site) -> [[u32; 2]; 4] {
         [0, 1, 2, 3].map(|mu| [self.step::<STEPS>(s, mu, false), self.step::<STEPS>(s, mu, true)])
     }
-    /// Number of a site among those of its parity in the layer across direction `mu` that it is in: neighbours across the
-    /// end of the local lattice have the same number in their layers.
+    /// Returns the number of a site among those of its parity in its layer across direction `mu`: neighbours across the end of
+    /// the local lattice have the same number in their layers.
     #[inline(always)]
     pub fn face_index(&self, s: &Site, mu: usize) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
         match mu {
-            // Sites of a parity take turns in y.
+            // Sites of a parity alternate in y.
             0 => (s.y + ny * (s.z + nz * s.t)) >> 1,
             1 => s.half_x + nx * (s.z + nz * s.t),
             2 => s.half_x + nx * (s.y + ny * s.t),
             _ => s.half_x + nx * (s.y + ny * s.z),
         }
     }
-    /// Sites of one parity in a layer across direction `mu`.
+    /// Returns the number of sites of one parity in a layer across direction `mu`.
     #[inline(always)]
     pub fn face_sites(&self, mu: usize) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
@@ -488,7 +497,7 @@ impl Geometry {
             _ => nx * ny * nz,
         }
     }
-    /// Checkerboard index of site number `f` of the layer where coordinate `mu` is `c`; undoes
+    /// Returns the checkerboard index of site number `f` of the layer where coordinate `mu` is `c`; inverse of
     /// [`face_index`](Self::face_index).
     #[inline(always)]
     pub fn of_face(&self, f: u32, mu: usize, c: u32, parity: u32) -> u32 {
@@ -519,7 +528,7 @@ impl Geometry {
         }
         self.of_half(half_x, [y, z, t], parity)
     }
-    /// Checkerboard index of the site at x / 2, y, z, t, whose parity is that of a number.
+    /// Returns the checkerboard index of the site at x / 2, y, z, t; only the lowest bit of `parity` matters.
     #[inline(always)]
     pub(crate) fn of_half(&self, half_x: u32, [y, z, t]: [u32; 3], parity: u32) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -530,7 +539,7 @@ impl Geometry {
         _ = parity;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
     }
-    /// How many layers beyond the end of the local lattice `steps` steps in direction `mu` lead: 0 if they stay inside.
+    /// Returns the number of layers by which `steps` steps in direction `mu` leave the local lattice: 0 if they stay inside.
     /// The lattice has at least `steps` sites in that direction.
     #[inline(always)]
     pub fn layers_out(&self, s: &Site, mu: usize, forward: bool, steps: u32) -> u32 {
@@ -543,7 +552,7 @@ impl Geometry {
         let to_end = if forward { extent - 1 - here } else { here };
         steps.saturating_sub(to_end)
     }
-    /// Where a step in t crosses the end of the whole lattice.
+    /// Returns the sites at which a step in t crosses the end of the whole lattice.
     #[inline(always)]
     pub fn crosses_end(&self, s: &Site, forward: bool) -> Where {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -552,7 +561,7 @@ impl Geometry {
         }
         Where::one(self.wraps(s, 3, forward) && self.has_end(forward))
     }
-    /// Where three steps in t cross the end of the whole lattice an odd number of times.
+    /// Returns the sites at which three steps in t cross the end of the whole lattice an odd number of times.
     #[inline(always)]
     pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> Where {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -570,7 +579,7 @@ impl Geometry {
     fn has_end(&self, forward: bool) -> bool {
         self.ends & (if forward { UPPER_END } else { LOWER_END }) != 0
     }
-    /// True where a step in direction `mu` leaves the local lattice; periodically, it comes back at the other side.
+    /// Whether a step in direction `mu` leaves the local lattice; periodically, it comes back at the opposite end.
     #[inline(always)]
     pub fn wraps(&self, s: &Site, mu: usize, forward: bool) -> bool {
         let (here, extent) = match mu {
@@ -583,8 +592,8 @@ impl Geometry {
     }
 }
 
-/// The neighbours of a site, one or three `STEPS` away. On a GPU, each is found where it is asked for; on a CPU, all are found beforehand
-/// by a function of their own: with the arithmetic of indices among that of a row, compilers keep sums in memory.
+/// The neighbours of a site, one or three `STEPS` away. On a GPU, each is computed where it is used; on a CPU, all are computed
+/// beforehand by a separate function: with index arithmetic inside a hopping term, compilers keep sums in memory.
 #[derive(Clone, Copy)]
 pub struct Neighbours<'a, const STEPS: u32> {
     geometry: &'a Geometry,
@@ -594,7 +603,7 @@ pub struct Neighbours<'a, const STEPS: u32> {
 }
 
 impl<const STEPS: u32> Neighbours<'_, STEPS> {
-    /// Checkerboard index of the neighbour forward or backward in direction `mu`.
+    /// Returns the checkerboard index of the neighbour forward or backward in direction `mu`.
     #[inline(always)]
     pub fn at(&self, mu: usize, forward: bool) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -602,17 +611,17 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
         #[cfg(target_arch = "nvptx64")]
         self.geometry.step::<STEPS>(self.site, mu, forward)
     }
-    /// How many layers beyond the end of the local lattice it is: 0 if it is inside.
+    /// Returns the number of layers by which the neighbour is outside the local lattice: 0 if it is inside.
     #[inline(always)]
     pub fn layers_out(&self, mu: usize, forward: bool) -> u32 {
         self.geometry.layers_out(self.site, mu, forward, STEPS)
     }
-    /// The number, in the layers beyond the end, of the neighbour that is in layer `layer`, from 1 on.
+    /// Returns the number, in the layers outside the local lattice, of the neighbour that is in layer `layer`, from 1 on.
     #[inline(always)]
     pub fn beyond(&self, mu: usize, layer: u32) -> u32 {
         self.geometry.face_index(self.site, mu) + layer.wrapping_sub(1).wrapping_mul(self.geometry.face_sites(mu))
     }
-    /// Where the steps in t cross the end of the whole lattice, an odd number of times.
+    /// Returns the sites at which the steps in t cross the end of the whole lattice, an odd number of times.
     #[inline(always)]
     pub fn cross_end(&self, forward: bool) -> Where {
         if STEPS == 3 {
@@ -635,12 +644,12 @@ pub struct Region {
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Of all sites and of layers: checkerboard index of the first site, and where the index comes back to 0.
+    /// Parameters for all sites and for layers: checkerboard index of the first site, and the index that wraps to 0.
     run: [u32; 2],
 }
 
 const ALL: u32 = 0;
-/// Whole layers across t, whose sites follow each other.
+/// Whole layers across t, whose sites are consecutive.
 const LAYERS: u32 = 1;
 const BOX: u32 = 2;
 
@@ -650,15 +659,15 @@ impl Region {
         let one = Divisor::new(1);
         Region { kind: ALL, start: [0; 4], half_x: one, y: one, z: one, t: 1, run: [0, u32::MAX] }
     };
-    /// The box of `length` sites from `start` on, around the end where it must: from 1 to the lattice's extent in each
-    /// direction, and even in x.
+    /// Creates the box of `length` sites from `start` on, which wraps around the end if necessary: from 1 to the lattice's
+    /// extent in each direction, and even in x.
     pub const fn new(start: [u32; 4], [x, y, z, t]: [u32; 4]) -> Self {
         assert!(x.is_multiple_of(2) && t > 0);
         let (half_x, y, z) = (Divisor::new(x / 2), Divisor::new(y), Divisor::new(z));
         Region { kind: BOX, start, half_x, y, z, t, run: [0; 2] }
     }
-    /// The same on this lattice: the same sites in the same order, found with less work where they are whole layers
-    /// across t.
+    /// Creates the box of `length` sites from `start` on for this lattice: the sites and their order are those of
+    /// [`new`](Self::new), but indices take less work if the box consists of whole layers across t.
     pub fn on(geometry: &Geometry, start: [u32; 4], length: [u32; 4]) -> Self {
         let region = Self::new(start, length);
         let size = geometry.size();
@@ -668,24 +677,24 @@ impl Region {
         let run = [start[3] * geometry.face_sites(3), geometry.half_volume()];
         Region { kind: LAYERS, run, ..region }
     }
-    /// Whether it is all of the lattice.
+    /// Whether the region is the whole lattice.
     #[inline(always)]
     pub const fn is_whole(&self) -> bool {
         self.kind == ALL
     }
-    /// As [`Geometry::group_sites`] of a kernel that computes these sites.
+    /// Returns the number of sites that a kernel on this region may compute at once, like [`Geometry::group_sites`].
     #[inline(always)]
     pub const fn group_sites(&self, geometry: &Geometry) -> u32 {
         if self.is_whole() { geometry.group_sites() } else { 1 }
     }
-    /// Sites of one parity in it.
+    /// Returns the number of sites of one parity in the region.
     pub fn sites(&self, geometry: &Geometry) -> u32 {
         match self.kind {
             ALL => geometry.half_volume(),
             _ => self.half_x.get() * self.y.get() * self.z.get() * self.t,
         }
     }
-    /// Checkerboard index of site number `i` of the region.
+    /// Returns the checkerboard index of site number `i` of the region.
     #[inline(always)]
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.kind == BOX || self.kind == LAYERS && geometry.is_in_lane_order() {
@@ -695,7 +704,7 @@ impl Region {
         let index = first + i;
         if index >= end { index - end } else { index }
     }
-    /// The same in the order by columns along t, if the region is all of the lattice.
+    /// Returns the checkerboard index of site number `i` in the order by columns along t, if the region is the whole lattice.
     #[inline(always)]
     pub fn index_in_columns(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
         if self.kind == ALL { geometry.in_columns(i) } else { self.in_box(i, geometry, parity) }
@@ -709,57 +718,58 @@ impl Region {
         let [x0, y0, z0, t0] = self.start;
         let (nx, ny, nz) = (geometry.half_x.get(), geometry.y.get(), geometry.z.get());
         let (y, z, t) = (around(y0 + y, ny), around(z0 + z, nz), around(t0 + t, geometry.t));
-        // From an odd x on, the first site with an even x is one further.
+        // If x0 is odd, the first site with an even x is one further.
         let even = (y + z + t + parity + 1) & 1;
         let half_x = around((x0 >> 1) + k + (x0 & even), nx);
         geometry.of_half(half_x, [y, z, t], parity)
     }
 }
 
-/// The local lattice with a border of other processes' sites around it, in the directions that are cut.
+/// The local lattice with a border of other processes' sites around it, in the directions that are partitioned.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Bordered {
-    /// Both together, as one lattice. What its ends join has no meaning where there is a border.
+    /// The local lattice and its border, as one lattice. Hops across its ends have no meaning where there is a border.
     pub geometry: Geometry,
     /// The local lattice in it.
     pub inner: Region,
 }
 
 impl Bordered {
-    /// A local lattice without a border.
+    /// Creates a local lattice without a border.
     pub const fn bare(geometry: Geometry) -> Self {
         Bordered { geometry, inner: Region::WHOLE }
     }
-    /// Site `i` of the local lattice as a site of both together. Borders are even: parities are the same.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice. Borders are even: parities are the same.
     #[inline(always)]
     pub fn site(&self, i: u32, parity: u32) -> Site {
         self.geometry.site(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// The same for kernels that compute with `T`: if they are vectors, of a group.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice, for kernels that compute with `T`: a group if
+    /// `T` is a vector.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, i: u32, parity: u32) -> Site {
         self.geometry.site_for::<T>(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// As [`Geometry::group_sites`] of a kernel on the local lattice.
+    /// Returns the number of sites that a kernel on the local lattice may compute at once, like [`Geometry::group_sites`].
     #[inline(always)]
     pub const fn group_sites(&self) -> u32 {
         self.inner.group_sites(&self.geometry)
     }
 }
 
-/// Where the local lattice is in the whole one.
+/// Position of the local lattice in the whole one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Position {
-    /// The local lattice's first site.
+    /// First site of the local lattice.
     pub origin: [u32; 4],
     /// X, Y and Z of the whole lattice.
     pub extents: [u32; 3],
 }
 
 impl Position {
-    /// Lexicographic index, in the whole lattice, of a site of the local one: what random numbers depend on.
+    /// Returns the lexicographic index, in the whole lattice, of a site of the local one: random numbers depend on it.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u64 {
         let ([x0, y0, z0, t0], [nx, ny, nz]) = (self.origin, self.extents);

@@ -17,12 +17,12 @@ pub struct HalfChunk(pub [u32; 2]);
 #[repr(transparent)]
 pub struct Global(pub *mut u8);
 
-// SAFETY: an address; who may use it when is the contract of `Kernel::site`.
+// SAFETY: an address; the contract of `Kernel::site` defines who may use it, and when.
 unsafe impl Send for Global {}
 // SAFETY: as above.
 unsafe impl Sync for Global {}
 
-/// The same number, of which compilers for GPUs do not know that it is the same.
+/// Returns `x`, hidden from the optimiser of compilers for GPUs.
 #[inline(always)]
 pub fn opaque(x: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -36,12 +36,12 @@ pub fn opaque(x: u32) -> u32 {
     x
 }
 
-/// How memory is read.
+/// Way of reading memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Nothing writes the field while the kernel runs: the read-only path.
     Shared,
-    /// As `Shared`, and read once: does not displace other data from the first-level cache.
+    /// Like `Shared`, and read once: does not displace other data from the first-level cache.
     Once,
     /// The kernel itself writes the element it reads here.
     Own,
@@ -63,10 +63,10 @@ macro_rules! load {
 }
 
 impl Global {
-    /// The address `bytes` further on.
+    /// Returns the address `bytes` further on.
     ///
     /// # Safety
-    /// Inside the same allocation.
+    /// The address is inside the same allocation.
     #[inline(always)]
     pub unsafe fn offset(self, bytes: usize) -> Self {
         Global(unsafe { self.0.add(bytes) })
@@ -104,7 +104,7 @@ impl Global {
     /// Reads 8 bytes; see [`load16`](Self::load16).
     ///
     /// # Safety
-    /// As [`load16`](Self::load16).
+    /// The contract of [`load16`](Self::load16) holds.
     #[inline(always)]
     pub unsafe fn load8(self, bytes: usize, access: Access) -> HalfChunk {
         let address = unsafe { self.0.add(bytes) };
@@ -127,7 +127,7 @@ impl Global {
     /// Reads one 32-bit float; see [`load16`](Self::load16).
     ///
     /// # Safety
-    /// As [`load16`](Self::load16).
+    /// The contract of [`load16`](Self::load16) holds.
     #[inline(always)]
     pub unsafe fn load4(self, bytes: usize, access: Access) -> f32 {
         let address = unsafe { self.0.add(bytes) };
@@ -150,7 +150,7 @@ impl Global {
     /// Writes 16 bytes.
     ///
     /// # Safety
-    /// `self + bytes` is valid, aligned, and written by nobody else.
+    /// `self + bytes` is valid and aligned, and no other thread writes there.
     #[inline(always)]
     pub unsafe fn store16(self, bytes: usize, chunk: Chunk) {
         let address = unsafe { self.0.add(bytes) };
@@ -168,7 +168,7 @@ impl Global {
     /// Writes 8 bytes.
     ///
     /// # Safety
-    /// As [`store16`](Self::store16).
+    /// The contract of [`store16`](Self::store16) holds.
     #[inline(always)]
     pub unsafe fn store8(self, bytes: usize, chunk: HalfChunk) {
         let address = unsafe { self.0.add(bytes) };
@@ -186,7 +186,7 @@ impl Global {
     /// Writes one 32-bit float.
     ///
     /// # Safety
-    /// As [`store16`](Self::store16).
+    /// The contract of [`store16`](Self::store16) holds.
     #[inline(always)]
     pub unsafe fn store4(self, bytes: usize, x: f32) {
         let address = unsafe { self.0.add(bytes) };
@@ -222,7 +222,7 @@ pub mod shared {
     /// Reads 8 bytes.
     ///
     /// # Safety
-    /// As [`load16`].
+    /// The contract of [`load16`] holds.
     #[inline(always)]
     pub unsafe fn load8(address: u32) -> HalfChunk {
         let (a, b);
@@ -247,7 +247,7 @@ pub mod shared {
     /// Writes 8 bytes.
     ///
     /// # Safety
-    /// As [`store16`].
+    /// The contract of [`store16`] holds.
     #[inline(always)]
     pub unsafe fn store8(address: u32, chunk: HalfChunk) {
         let [a, b] = chunk.0;
@@ -258,7 +258,7 @@ pub mod shared {
     }
 }
 
-/// The low 16 bits of `word` below the high 16 bits of `high`: one byte permutation on the GPU.
+/// Returns the low 16 bits of `word` below the high 16 bits of `high`: one byte permutation on the GPU.
 #[inline(always)]
 pub fn low_half_over(word: u32, high: u32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -266,7 +266,7 @@ pub fn low_half_over(word: u32, high: u32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     return f32::from_bits((word & 0xffff) | (high & 0xffff_0000));
 }
-/// The high 16 bits of `word`, moved down, below the high 16 bits of `high`.
+/// Returns the high 16 bits of `word`, moved down, below the high 16 bits of `high`.
 #[inline(always)]
 pub fn high_half_over(word: u32, high: u32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -274,7 +274,7 @@ pub fn high_half_over(word: u32, high: u32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     return f32::from_bits((word >> 16) | (high & 0xffff_0000));
 }
-/// The low halves of two words in one.
+/// Joins the low halves of two words.
 #[inline(always)]
 pub fn join_low_halves(low: u32, high: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -311,7 +311,7 @@ pub fn reciprocal(x: f32) -> f32 {
     return 1.0 / x;
 }
 
-/// The larger of two numbers, or NaN if either is: a NaN must survive storage.
+/// Returns the larger of two numbers, or NaN if either is: a NaN must survive storage.
 #[inline(always)]
 pub fn max_or_nan(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -1,4 +1,4 @@
-//! Molecular dynamics of links: their momenta, and how they move.
+//! Molecular dynamics of links: their momenta, and their evolution.
 //!
 //! Momenta are traceless anti-Hermitian, P_μ(x) = i Σ_a r_a λ_a / √2, with the weight exp(−½ Σ_a r_a²), and
 //! dU_μ(x)/dτ = P_μ(x) U_μ(x). Then H = ½ Σ_{x,μ} Σ_jk |P_jk|² + S does not change if dP_μ(x)/dτ is the traceless
@@ -21,7 +21,7 @@ pub struct DrawMomenta {
     pub momenta: Momenta,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Where it is.
+    /// Position of the local lattice in the whole one.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
@@ -69,7 +69,7 @@ unsafe impl<T: Element> Reduction<T> for KineticEnergy {
     }
 }
 
-/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x), and unitary again if asked for, in double.
+/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x), then reunitarised in double if requested.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MoveLinks {
@@ -139,7 +139,7 @@ pub struct AddForce {
     pub links: ThinLinks,
     /// G in the same way.
     pub gradient: ThinLinks,
-    /// Their lattice.
+    /// Lattice of U and G.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
@@ -164,10 +164,10 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
 }
 
 impl Momenta {
-    /// P_μ(x) ← P_μ(x) + ε A. Of a group, A may be of more sites than numbers of `T` are, not of fewer.
+    /// P_μ(x) ← P_μ(x) + ε A. For a group, A may hold more sites than numbers of `T` do, not fewer.
     ///
     /// # Safety
-    /// The site exists, and nobody else writes the momentum.
+    /// The site exists, and no other thread writes the momentum.
     #[inline(always)]
     pub unsafe fn add<T: Element, F: Real>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<F>) {
         const { assert!(F::LANES >= T::LANES) }
@@ -187,9 +187,9 @@ impl Momenta {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ConvertThin {
-    /// From here.
+    /// Links to convert.
     pub input: ThinLinks,
-    /// To there.
+    /// Converted links.
     pub out: ThinLinks,
 }
 // SAFETY: call (i, μ) writes link μ of site i only.
@@ -200,7 +200,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for ConvertThin {
     }
 }
 
-/// \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\], with ‖X‖² = Σ_jk |X_jk|²: how far two states are apart.
+/// \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\], with ‖X‖² = Σ_jk |X_jk|²: the distance of two states.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Distance {
@@ -233,8 +233,8 @@ unsafe impl<T: Element> Reduction<T> for Distance {
     }
 }
 
-/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of one parity: right-hand side j has the
-/// noise number `which` + j. They are colour vectors, or for [`OnSpinors`] spinors.
+/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of one parity: right-hand side j has the noise
+/// number `which` + j. The field has colour vectors, or spinors for [`OnSpinors`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DrawNoise {
@@ -242,13 +242,13 @@ pub struct DrawNoise {
     pub out: Field,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Where it is.
+    /// Position of the local lattice in the whole one.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
     /// Number of the trajectory: the same numbers give the same noise.
     pub trajectory: u32,
-    /// What for: one of [`purpose`].
+    /// Purpose of the noise: one of [`purpose`].
     pub purpose: u64,
     /// Number of the noise vector, below 2¹².
     pub which: u32,
@@ -263,9 +263,9 @@ unsafe impl Kernel<()> for DrawNoise {
         unsafe { self.out.store::<Colours<Double>>(i, rhs, &colour(&mut random)) }
     }
 }
-/// For spinors.
+/// A format wrapper for spinors.
 pub struct OnSpinors<F>(core::marker::PhantomData<F>);
-// SAFETY: as there.
+// SAFETY: as for colour vectors.
 unsafe impl Kernel<OnSpinors<()>> for DrawNoise {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
@@ -280,7 +280,7 @@ unsafe impl Kernel<OnSpinors<()>> for DrawNoise {
     }
 }
 impl DrawNoise {
-    /// The numbers of a site and right-hand side.
+    /// Returns the random stream of a site and right-hand side.
     #[inline(always)]
     fn random(&self, i: u32, rhs: u32) -> Philox {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
@@ -289,7 +289,7 @@ impl DrawNoise {
     }
 }
 
-/// Three of them.
+/// Draws the three colour components of one spin.
 #[inline(always)]
 fn colour(random: &mut Philox) -> Colour<f64> {
     let mut out = Colour::ZERO;
@@ -302,7 +302,7 @@ fn colour(random: &mut Philox) -> Colour<f64> {
     out
 }
 
-/// The traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
+/// Writes the traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackMomenta {

@@ -1,15 +1,15 @@
-//! Several right-hand sides of a site at a time: what they share, the links above all, is read and decoded once.
+//! Several right-hand sides of a site at a time: shared data, the links above all, is read and decoded once.
 //!
 //! Such a kernel is compiled for more than one [`RhsBlocking`]; they differ in speed, not in their results.
 use crate::{Kernel, Reduction};
 
-/// Register blocking over right-hand sides: how the threads of a launch share them.
+/// Register blocking over right-hand sides: their distribution over the threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RhsBlocking {
     /// Right-hand sides that a thread computes at a time, with links in its registers.
     pub rhs: u32,
-    /// Whether a thread goes on to the next ones until it has computed all, with links that it keeps in memory of its
-    /// block. Else other threads have them.
+    /// Whether a thread proceeds to the next right-hand sides until it has computed all, with links that it keeps in shared
+    /// memory. Otherwise other threads compute them.
     pub looped: bool,
 }
 
@@ -18,20 +18,20 @@ impl RhsBlocking {
     pub const ONE: RhsBlocking = RhsBlocking { rhs: 1, looped: false };
 }
 
-/// Threads of a block that keeps links: all have sites of their own, in a row.
+/// Threads of a block that keeps links: each has its own site, all along x.
 pub const LOOPED_THREADS: u32 = 128;
 
-/// At most so many warps are in a block that sums several right-hand sides in each thread.
+/// Maximum number of warps in a block that sums several right-hand sides in each thread.
 pub const SUM_WARPS: u32 = 8;
 
-/// Bytes of memory for sums of a block with as many warps: in every thread for `rhs` right-hand sides, `values` numbers each,
-/// and a sum for each warp of these.
+/// Returns the bytes of shared memory for the sums of a block with `warps` warps: in every thread `values` numbers for each of
+/// `rhs` right-hand sides, and their sums for each warp.
 pub const fn kept_sum_bytes(rhs: u32, values: u32, warps: u32) -> u32 {
     8 * rhs * values * warps * (32 + 1)
 }
 
-/// Bytes of memory for sums of a block of as many `threads` whose warps have all of the right-hand sides, `values` numbers
-/// each.
+/// Returns the bytes of shared memory for the sums of a block of `threads` threads whose warps have all of the
+/// right-hand sides, `values` numbers each.
 pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
     8 * nrhs * values * (threads / 32)
 }
@@ -41,7 +41,7 @@ pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
 pub struct Variant {
     /// Name of the entry point in PTX.
     pub name: &'static str,
-    /// Its blocking.
+    /// Blocking of the variant.
     pub blocking: RhsBlocking,
     /// Bytes of links that a block keeps.
     pub shared: u32,
@@ -50,41 +50,42 @@ pub struct Variant {
 /// A kernel that computes several right-hand sides at a time.
 ///
 /// # Safety
-/// As for [`Kernel`]: `multi_rhs` does what `site` does for each of `first..first + N`.
+/// The contract of [`Kernel`] holds, and `multi_rhs` does what `site` does for each of `first..first + N`.
 pub unsafe trait MultiRhsKernel<F>: Kernel<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
-    /// As [`Kernel::site`].
+    /// The contract of [`Kernel::site`] holds.
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32);
 }
 
 /// A reduction that computes several right-hand sides at a time.
 ///
 /// # Safety
-/// As for [`Reduction`]: `multi_rhs` does what `site` does for each of `first..first + N`.
+/// The contract of [`Reduction`] holds, and `multi_rhs` does what `site` does for each of `first..first + N`.
 pub unsafe trait MultiRhsReduction<F>: Reduction<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
-    /// As [`Reduction::site`].
+    /// The contract of [`Reduction::site`] holds.
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [Self::Values; N];
 }
 
-/// What reads links that can be kept in memory of the block.
+/// Kernels that read links which can be kept in shared memory.
 pub trait StageLinks<F>: Copy {
-    /// The format with links that are kept.
+    /// The format with links that are kept in shared memory.
     type Staged;
     /// Bytes that a thread keeps.
     const BYTES: usize;
-    /// The arguments with the links of site `i`, which it keeps for the thread: they are for that site alone. On a CPU links
-    /// stay where they are, which is in its caches.
+    /// Returns the arguments with the links of site `i`, which are stored for the thread and valid for that site only. On a CPU
+    /// links stay where they are, in its caches.
     ///
     /// # Safety
     /// The site exists. On a GPU the block has [`LOOPED_THREADS`] threads in a row and memory for what they keep.
     unsafe fn stage(&self, i: u32) -> Self;
-    /// The same for the right-hand sides from `first` on. Compilers do not know that it is: else they take decoding out of
-    /// the loop over right-hand sides, and all links into registers that are not there.
+    /// Returns the arguments for the right-hand sides from `first` on. They are equal to `staged`, which is hidden from
+    /// compilers: otherwise decoding is hoisted out of the loop over right-hand sides, and all links into registers that are
+    /// not available.
     fn for_rhs(staged: Self, first: u32) -> Self;
 }
 

@@ -8,7 +8,7 @@ use crate::random::Philox;
 use crate::storage::{Colours, NumberFormat, SiteKind, Sites, Spinors, StaggeredFermion};
 use crate::transfer::HostArray;
 
-/// Sites are numbered below 2⁴⁸, noise vectors below 2¹⁶.
+/// Position of the vector's number in the stream: sites are numbered below 2⁴⁸, noise vectors below 2¹⁶.
 const NUMBER: u32 = 48;
 
 /// Parts of noise vectors at the sites of one parity, one for each right-hand side: ±1, or (±1 ± i)/√2, on the times, parities, spins and
@@ -16,23 +16,23 @@ const NUMBER: u32 = 48;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NoiseParts {
-    /// To here.
+    /// The noise, one part of a vector for each right-hand side.
     pub field: Field,
     /// The lattice.
     pub geometry: Geometry,
-    /// Its place in the whole one.
+    /// Position of the lattice in the whole one.
     pub position: Position,
-    /// Parity of the sites, which is that of the whole lattice.
+    /// Parity of the sites in the whole lattice.
     pub parity: u32,
     /// The number of the first right-hand side: part + parts · vector.
     pub first: u32,
-    /// How many parts a vector has.
+    /// Number of parts of a vector.
     pub parts: Divisor,
-    /// colour + colours (spin + spins (parity + parities time)) is the part: how many colours, spins, parities and times there are.
+    /// Number of colours, spins, parities and times; the part is colour + colours (spin + spins (parity + parities time)).
     pub counts: [u32; 4],
-    /// As of all random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Which numbers of a seed these are.
+    /// Substream of the seed.
     pub substream: u32,
     /// 1 for ±1, 0 for (±1 ± i)/√2.
     pub is_real: u32,

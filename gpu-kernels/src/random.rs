@@ -12,7 +12,7 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// The stream of `stream` (a site and a direction, say) and `substream` (a trajectory, a sweep) under `seed`.
+    /// Creates the stream of `stream` (a site and a direction, say) and `substream` (a trajectory, a sweep) under `seed`.
     #[inline(always)]
     pub fn new(seed: u64, stream: u64, substream: u32) -> Self {
         let counter = [0, substream, stream as u32, (stream >> 32) as u32];
@@ -29,14 +29,14 @@ impl Philox {
         self.used += 1;
         self.block[self.used - 1]
     }
-    /// Uniform in (0, 1), never 0 nor 1, with 53 random bits.
+    /// Returns a number uniform in (0, 1), never 0 nor 1, with 53 random bits.
     #[inline(always)]
     pub fn uniform(&mut self) -> f64 {
         let bits = (self.next_u32() as u64) << 32 | self.next_u32() as u64;
         uniform(bits)
     }
-    /// Two numbers as [`uniform`](Self::uniform) makes them, from a new block: what is left of the current one is
-    /// dropped. For kernels, where words must not be counted at run time.
+    /// Returns two numbers like those of [`uniform`](Self::uniform), from a new block: the rest of the current one is dropped.
+    /// For kernels, where words must not be counted at run time.
     #[inline(always)]
     pub fn uniform_pair(&mut self) -> [f64; 2] {
         let [a, b, c, d] = philox(self.counter, self.key);
@@ -46,33 +46,33 @@ impl Philox {
     }
 }
 
-/// What a stream of a site is for, in the four uppermost bits of its number.
+/// Purposes of a site's streams, in the four uppermost bits of their number.
 pub mod purpose {
     /// Heat bath of links.
     pub const HEATBATH: u64 = 8 << 60;
     /// Momenta.
     pub const MOMENTA: u64 = 9 << 60;
-    /// Pseudofermions; which of them stands in the bits from [`WHICH`] on.
+    /// Pseudofermions; their number is in the bits from [`WHICH`] on.
     pub const PSEUDOFERMIONS: u64 = 10 << 60;
-    /// Noise vectors of observables, likewise.
+    /// Noise vectors of observables; their number is in the bits from [`WHICH`] on.
     pub const NOISE: u64 = 11 << 60;
     /// The Metropolis step of a trajectory.
     pub const METROPOLIS: u64 = 12 << 60;
-    /// Test vectors of multigrid, likewise.
+    /// Random start vectors of the multigrid setup; their number is in the bits from [`WHICH`] on.
     pub const TEST_VECTORS: u64 = 13 << 60;
     /// The first bit of a number below 2¹² beside that of the site.
     pub const WHICH: u32 = 48;
 }
 
-/// A number in (0, 1) from the upper 52 bits and a half.
+/// Returns a number in (0, 1): the upper 52 bits plus one half.
 #[inline(always)]
 fn uniform(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / 4_503_599_627_370_496.0)
 }
 
 impl Philox {
-    /// Two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958), the same bits on
-    /// every backend, from a new block as [`uniform_pair`](Self::uniform_pair).
+    /// Returns two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958), the same
+    /// bits on every backend, from a new block like [`uniform_pair`](Self::uniform_pair).
     #[inline(always)]
     pub fn gaussian_pair(&mut self) -> [f64; 2] {
         let [u, v] = self.uniform_pair();
@@ -85,7 +85,7 @@ impl Philox {
 /// Two numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).
 #[cfg(not(target_arch = "nvptx64"))]
 impl Philox {
-    /// Two independent normal numbers.
+    /// Returns two independent normal numbers.
     pub fn normal_pair(&mut self) -> [f64; 2] {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         let (sin, cos) = (core::f64::consts::TAU * self.uniform()).sin_cos();
@@ -93,7 +93,7 @@ impl Philox {
     }
 }
 
-/// Ten rounds.
+/// Returns a block of four words: ten rounds of the generator.
 #[inline(always)]
 fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let (mut c, mut k) = (counter, key);

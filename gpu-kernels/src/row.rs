@@ -1,4 +1,5 @@
-//! Rows of an operator, and rows together with the sums that solvers need of them: the result is not read again.
+//! Operator kernels that compute out = a x + …, alone or together with the sums that solvers need of the result, which is then
+//! not read again.
 use crate::algebra::Real;
 use crate::field::Field;
 use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks, each_rhs};
@@ -6,7 +7,7 @@ use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// What lives on a site of a row.
+/// Value on a site of the result.
 pub type Value<F, K> = <<K as Row<F>>::Sites as SiteFormat>::Value;
 
 /// Computes out = a x + …, one site of one parity at a time, x on the same sites.
@@ -16,39 +17,40 @@ pub type Value<F, K> = <<K as Row<F>>::Sites as SiteFormat>::Value;
 pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     /// The format of out, x and w.
     type Sites: SiteFormat;
-    /// Whether rows with sums may compute several sites in a thread.
+    /// Whether kernels with sums may compute several sites in a thread.
     const LOOPS: bool = true;
-    /// Where the result goes.
+    /// Returns the field to which the result is written.
     fn out(&self) -> &Field;
-    /// What sums are made with.
+    /// Returns the field w of the sums.
     fn w(&self) -> &Field;
-    /// Hands the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
-    /// returns what that makes of them. A row of two forms does so in each.
+    /// Passes the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
+    /// returns its output. A kernel with two forms does so in each.
     ///
     /// # Safety
-    /// As [`Kernel::site`].
+    /// The contract of [`Kernel::site`] holds.
     unsafe fn compute<const N: usize, T: Then<[[Value<F, Self>; 2]; N]>>(
         &self,
         i: u32,
         first: u32,
         then: T,
     ) -> T::Output;
-    /// As [`Kernel::place`].
+    /// Returns the site that call number `i` of a launch computes, like [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
-    /// As [`Kernel::place_multi_rhs`].
+    /// Returns the site that call number `i` computes in a launch with several right-hand sides together, like
+    /// [`Kernel::place_multi_rhs`].
     fn place_multi_rhs(&self, i: u32) -> u32;
-    /// As [`Kernel::group_sites`].
+    /// Returns the number of sites that a CPU may compute at once, like [`Kernel::group_sites`].
     fn group_sites(&self) -> u32;
 }
 
-/// What becomes of the results of a row. Not a closure, which is a function of its own where two forms of a row call it.
+/// Consumer of the results of a [`Row`]. A closure would become a separate function if two forms of a kernel called it.
 pub trait Then<Rows> {
-    /// What it makes of them.
+    /// Output of the consumer.
     type Output;
-    /// Takes them.
+    /// Consumes the results.
     fn take(self, rows: Rows) -> Self::Output;
 }
-/// They are returned.
+/// Consumer that returns the results.
 struct Keep;
 impl<Rows> Then<Rows> for Keep {
     type Output = Rows;
@@ -57,7 +59,7 @@ impl<Rows> Then<Rows> for Keep {
         rows
     }
 }
-/// They are written.
+/// Consumer that writes the results.
 struct Write<'a, F, K> {
     row: &'a K,
     i: u32,
@@ -69,18 +71,18 @@ impl<F, K: Row<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, F, 
     #[inline(always)]
     fn take(self, rows: [[Value<F, K>; 2]; N]) {
         each_rhs!(k < N: {
-            // SAFETY: made where the site exists and nobody else writes it.
+            // SAFETY: made where the site exists and no other thread writes it.
             unsafe { self.row.out().store::<K::Sites>(self.i, self.first + k as u32, &rows[k][0]) }
         });
     }
 }
 
-/// A row by itself, in a format for which there are rows.
+/// Format of a [`Row`] without sums.
 pub struct Plain<F>(PhantomData<F>);
-/// A row that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
+/// Format of a [`Row`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
 pub struct RowDot<F>(PhantomData<F>);
-/// A row that also returns what the second half step of BiCGstab needs of y = A x:
-/// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
+/// Format of a [`Row`] that also returns the sums of y = A x for the second half step of BiCGstab: \[Re (x, y), Im (x, y), Re
+/// (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
 pub struct RowDots<F>(PhantomData<F>);
 
 /// \[Re (w, y), Im (w, y), ‖y‖²\]
@@ -96,7 +98,7 @@ pub(crate) fn dots<T: Real, V: SiteValue<T>>(x: V, y: V, w: V) -> [f64; 8] {
     [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
 }
 
-/// The order in which threads take sites: the row's.
+/// Methods that take the order of sites from the [`Row`].
 macro_rules! in_order_of_row {
     () => {
         #[inline(always)]
@@ -182,7 +184,7 @@ unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDots<F>> for K {
     }
 }
 
-/// What a row can keep, it can keep with sums, too.
+/// Implements staging of links for kernels with sums, from that of the kernels without.
 macro_rules! stage_row {
     ($($sum:ident)*) => {$(
         impl<F, K: StageLinks<F>> StageLinks<$sum<F>> for K {

@@ -1,6 +1,5 @@
-//! Additive Schwarz: blocks of the lattice that know nothing of each other, each with a system of its own (Babich et al.
-//! 2011, section 8.1). A few steps of minimum residual in every block are all that is asked for; their coefficients stay
-//! on the device, so that nobody waits for them.
+//! Additive Schwarz: independent blocks of the lattice, each with a system of its own (Babich et al. 2011, section 8.1). A few
+//! MR sweeps in every block suffice; their coefficients stay on the device, so that the host does not wait for them.
 use crate::algebra::{Complex, complex};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Site};
@@ -23,12 +22,12 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// None, for arguments that are not used.
+    /// No blocks, for arguments that are not used.
     pub const NONE: Blocks = {
         let one = Divisor::new(1);
         Blocks { half_x: one, y: one, z: one, t: one, counts: [one; 3], all: one }
     };
-    /// Blocks of `extents`, all even, which divide the lattice.
+    /// Divides the lattice into blocks of `extents`, all even.
     pub fn new(geometry: &Geometry, extents: [u32; 4]) -> Self {
         let size = geometry.size();
         let count = |mu: usize| {
@@ -40,23 +39,23 @@ impl Blocks {
         let [x, y, z, t] = extents;
         Blocks { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t: Divisor::new(t), counts, all }
     }
-    /// The local lattice as a single block.
+    /// Returns the local lattice as a single block.
     pub fn one(geometry: &Geometry) -> Self {
         Self::new(geometry, geometry.size())
     }
-    /// How many there are.
+    /// Returns the number of blocks.
     pub fn count(&self) -> u32 {
         self.all.get()
     }
-    /// Sites of one parity in a block.
+    /// Returns the number of sites of one parity in a block.
     pub fn sites(&self) -> u32 {
         self.half_x.get() * self.y.get() * self.z.get() * self.t.get()
     }
-    /// Extents of a block.
+    /// Returns the extents of a block.
     pub fn extents(&self) -> [u32; 4] {
         [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t.get()]
     }
-    /// The block that a site is in.
+    /// Returns the block that a site is in.
     #[inline(always)]
     fn of(&self, s: &Site) -> u32 {
         let [nx, ny, nz] = self.counts;
@@ -65,7 +64,7 @@ impl Blocks {
         let (z, t) = (along(self.z, s.z), along(self.t, s.t));
         x + nx.get() * (y + ny.get() * (z + nz.get() * t))
     }
-    /// Checkerboard index of site `i` of a block, among those of a parity.
+    /// Returns the checkerboard index of site `i` of a block, among those of a parity.
     #[inline(always)]
     fn index(&self, i: u32, block: u32, (geometry, parity): (&Geometry, u32)) -> u32 {
         let [nx, ny, nz] = self.counts;
@@ -92,8 +91,8 @@ impl Blocks {
     }
 }
 
-/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: "right-hand side" j D + d, less `first`, is block d, of D, of right-hand
-/// side j.
+/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: call `rhs` computes block d, of D, of right-hand side j, where j D + d =
+/// `first` + `rhs`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockDot {
@@ -107,7 +106,7 @@ pub struct BlockDot {
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// Of how many sums others have seen to.
+    /// Number of sums computed by other launches before this one.
     pub first: u32,
 }
 // SAFETY: reads only.
@@ -121,8 +120,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
     }
 }
 
-/// A step of minimum residual in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with
-/// α = (t, r) / ‖t‖² of the site's block. A block whose numbers have gone astray stays as it is.
+/// An MR step in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with α = (t, r) / ‖t‖² of the
+/// site's block. A block whose α is not finite stays as it is.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MrUpdate {
@@ -140,7 +139,7 @@ pub struct MrUpdate {
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// 1: x is 0 yet, and not read.
+    /// 1: x is still 0, and is not read.
     pub first: u32,
     /// ω
     pub relaxation: f64,

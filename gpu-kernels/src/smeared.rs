@@ -81,7 +81,7 @@ pub(crate) unsafe fn staple_at<T: Element>(
     }
 }
 
-/// The one for a parity: written out, an index would be an address in local memory.
+/// Returns the element for a parity. Written as a branch: an index would be an address in local memory.
 #[inline(always)]
 pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
     if parity == 0 { halves[0] } else { halves[1] }
@@ -94,10 +94,10 @@ pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
 pub(crate) unsafe fn link<T: Element>(links: &[ThinLinks; 2], parity: u32, at: u32, mu: u32) -> Su3<T> {
     unsafe { of(links, parity).load(at, mu, Access::Shared) }
 }
-/// The same of one matrix for each site.
+/// Returns the only matrix of a site, in fields with one matrix for each site.
 ///
 /// # Safety
-/// As there.
+/// The contract of [`link`] holds.
 #[inline(always)]
 pub(crate) unsafe fn matrix<T: Element>(matrices: &[Matrices; 2], parity: u32, at: u32) -> Su3<T> {
     unsafe { of(matrices, parity).load(at, Access::Shared) }
@@ -107,7 +107,7 @@ pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
     g.neighbour(x, mu as usize, forward)
 }
 
-/// F_μ(x) = c_μ U_μ(x) for all μ: what sums of staples begin with, and links with the phases of a boundary condition.
+/// F_μ(x) = c_μ U_μ(x) for all μ: the initial value of sums of staples, and links with the phases of a boundary condition.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ScaleLinks {
@@ -171,7 +171,7 @@ unsafe impl<T: Element> Kernel<T> for LongLinks {
     }
 }
 
-/// W = V (V†V)^(−1/2), the unitary matrix next to V, for all four links of a site.
+/// W = V (V†V)^(−1/2), the closest unitary matrix to V, for all four links of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectU3 {
@@ -191,7 +191,7 @@ fn cross<T: Real>(p: [Complex<T>; 3], q: [Complex<T>; 3]) -> [Complex<T>; 3] {
     }
     [minor!(1, 2), minor!(2, 0), minor!(0, 1)]
 }
-/// The conjugate cofactors, V^{-†} det(V)*, and det V.
+/// Returns the conjugate cofactors, V^{-†} det(V)*, and det V.
 #[inline(always)]
 fn cofactors<T: Real>(v: &Su3<T>) -> (Su3<T>, Complex<T>) {
     let [a, b, c] = v.0;
@@ -205,7 +205,7 @@ fn norm2<T: Real>(v: &Su3<T>) -> T {
     Colour(a).norm2() + Colour(b).norm2() + Colour(c).norm2()
 }
 
-/// The unitary polar factor by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖ (Higham 1986), which
+/// Returns the unitary polar factor by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖ (Higham 1986), which
 /// converges quadratically, for regular matrices. A singular one gives numbers that are not finite.
 #[inline(always)]
 pub fn polar<T: Real>(v: &Su3<T>) -> Su3<T> {
@@ -257,7 +257,7 @@ fn refracted(r: f64, x: Complex<f64>) -> Complex<f64> {
 /// of which the first is the smallest.
 ///
 /// At an extremum all σ_k sin θ_k are equal, and at the largest one the angles are not negative, add up to ψ, and only the first may
-/// exceed π/2. As a function of θ_0 = t their sum A(t) increases up to t = π/2 and is concave beyond, from A(0) = 0 to A(π) = π ≥ ψ:
+/// exceed π/2. As a function of θ_0 = t their sum A(t) increases up to t = π/2 and is concave above, from A(0) = 0 to A(π) = π ≥ ψ:
 /// bisection on 0 ≤ t ≤ π finds where it reaches ψ first, which is the maximum. No function is evaluated for that: angles are
 /// halved and compared as unit complex numbers.
 #[inline(always)]
@@ -283,8 +283,8 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
     [x, refracted(second, x), refracted(third, x)]
 }
 
-/// The W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E e^{iθ} E† with
-/// the largest Σ_k σ_k cos θ_k for which det W = 1. Nothing is iterated to convergence, however close to each
+/// Returns the W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E
+/// e^{iθ} E† with the largest Σ_k σ_k cos θ_k for which det W = 1. Nothing is iterated to convergence, however close to each
 /// other σ_k are. Where V is singular numbers are not finite.
 #[inline(always)]
 pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
@@ -331,7 +331,7 @@ unsafe impl Kernel<()> for ProjectSu3 {
 pub struct UnitarityViolation {
     /// U on the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
-    /// Its lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
@@ -351,17 +351,17 @@ unsafe impl Reduction<()> for UnitarityViolation {
     }
 }
 
-/// How many components of the links exceed `bound` / 2^(k/4), for k from 1 to 8.
+/// Counts of link components whose absolute value exceeds `bound` / 2^(k/4), for k from 1 to 8.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ComponentsAbove {
     /// The links on the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// No component is larger.
+    /// Upper bound of all components.
     pub bound: f64,
 }
 // SAFETY: reads only.
@@ -395,8 +395,8 @@ unsafe impl Reduction<()> for ComponentsAbove {
     }
 }
 
-/// Links kept once to the links around the sites of one parity, each multiplied by a complex number of its direction: one link
-/// forward and the one that ends at the site, one site long or, for [`ThreeSites`], three.
+/// Copies links stored once to the layout with the links around the sites of one parity, each multiplied by a complex number of
+/// its direction: the forward link and the one that ends at the site, one site long or, for [`ThreeSites`], three.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThin {
@@ -408,10 +408,10 @@ pub struct PackThin {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// The numbers.
+    /// Factors of the four directions.
     pub factors: [Complex<f64>; 4],
 }
-/// A format, for links and hops that are three sites long.
+/// A format wrapper for links and hops that are three sites long.
 pub struct ThreeSites<F>(PhantomData<F>);
 
 #[cfg(target_arch = "x86_64")]
@@ -427,7 +427,7 @@ unsafe impl<P: NumberFormat, R: StoreLinks<P>> Kernel<(P, R)> for PackThin {
         unsafe { self.pack::<P, R, 1>(i) }
     }
 }
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl<P: NumberFormat, R: StoreLinks<P>> Kernel<ThreeSites<(P, R)>> for PackThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
@@ -436,7 +436,7 @@ unsafe impl<P: NumberFormat, R: StoreLinks<P>> Kernel<ThreeSites<(P, R)>> for Pa
 }
 
 impl PackThin {
-    /// Of links `STEPS` sites long.
+    /// Packs the links of site `i`, each `STEPS` sites long.
     #[inline(always)]
     unsafe fn pack<P: NumberFormat, R: StoreLinks<P>, const STEPS: usize>(&self, i: u32) {
         let (g, there) = (&self.lattice.geometry, 1 - self.parity);
@@ -454,22 +454,22 @@ impl PackThin {
     }
 }
 
-/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that [`Recon8`] cannot keep,
-/// nor [`Recon9`](crate::storage::Recon9).
+/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that neither [`Recon8`] nor
+/// [`Recon9`](crate::storage::Recon9) can represent.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SingularThin {
     /// The links that start at the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
-    /// The local one.
+    /// The local lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
-    /// 1: links in t count only across the boundary, as in temporal gauge the others are not kept.
+    /// 1: links in t count only across the boundary, as the others are not stored in temporal gauge.
     pub temporal: u32,
-    /// What makes them unitary.
+    /// Factor that makes the links unitary.
     pub scale: f64,
 }
 // SAFETY: reads only.
@@ -490,17 +490,17 @@ unsafe impl Reduction<()> for SingularThin {
     }
 }
 
-/// Copies links from one lattice to another: to and from the memory that other processes' links pass through.
+/// Copies links from one lattice to another: to and from the buffers for the links of other processes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopyThin {
-    /// From here.
+    /// Source of the links.
     pub input: ThinLinks,
-    /// Site `i` of this region.
+    /// Region to read: site `i` is number `i` of it.
     pub from: Region,
-    /// To there.
+    /// Destination of the links.
     pub out: ThinLinks,
-    /// Site `i` of this region.
+    /// Region to write: site `i` is number `i` of it.
     pub to: Region,
     /// The lattice of the regions.
     pub geometry: Geometry,

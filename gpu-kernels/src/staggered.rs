@@ -47,7 +47,7 @@ impl Phases {
         _ = lattice;
         factor
     }
-    /// The coordinates that are counted in a direction.
+    /// Returns the coordinates that are counted in a direction.
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     const fn counted(self, mu: u32) -> u32 {
@@ -56,7 +56,8 @@ impl Phases {
     }
 }
 
-/// One row of a staggered operator: D ψ, or a x + b D ψ. Which hopping term, with one link or two, the kernel says.
+/// Arguments of a staggered operator at the sites of one parity: D ψ, or a x + b D ψ. The kernel's format fixes the hopping
+/// term, with one link or two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StaggeredRow {
@@ -64,7 +65,7 @@ pub struct StaggeredRow {
     pub out: Field,
     /// x, on the same parity. May be `out` itself.
     pub x: Field,
-    /// For sums, on the same parity. May be x.
+    /// Field w of the sums, on the same parity as `out`. May be x.
     pub w: Field,
     /// 0: D ψ alone.
     pub sum: u32,
@@ -78,7 +79,7 @@ pub struct StaggeredRow {
     pub input: Field,
     /// The lattice.
     pub geometry: Geometry,
-    /// Which sites are computed.
+    /// Sites to compute.
     pub region: Region,
     /// η
     pub phases: Phases,
@@ -86,13 +87,13 @@ pub struct StaggeredRow {
     pub across: Scalar,
     /// F_μ(x) and F†_μ(x−μ̂) around the sites, over `factor`.
     pub links: Links,
-    /// What the stored links are to be multiplied with.
+    /// Factor of the stored links.
     pub factor: Scalar,
     /// L_μ(x) and L†_μ(x−3μ̂) around the sites, over `long_factor`.
     pub long: Links,
-    /// What the stored long links are to be multiplied with.
+    /// Factor of the stored long links.
     pub long_factor: Scalar,
-    /// What hops find that leave the local lattice.
+    /// Ghost zones of the input, for hops that leave the local lattice.
     pub ghosts: Ghosts,
 }
 
@@ -144,7 +145,7 @@ impl StaggeredRow {
     }
 }
 
-/// Which hops a row has.
+/// The hopping term of a staggered operator.
 pub trait Hops<P: NumberFormat>: 'static {
     /// (D ψ)(x) for N right-hand sides from `first` on.
     ///
@@ -192,13 +193,13 @@ where
     }
 }
 
-/// Which sites a row is compiled for, as for Wilson-like operators: [`Interior`] or [`Exterior`].
+/// Part of the sites for which a kernel is compiled, as for Wilson-like operators: [`Interior`] or [`Exterior`].
 pub trait ColourPart: 'static {
-    /// What hops that leave the local lattice find.
+    /// Source of colour vectors for hops that leave the local lattice.
     type GhostSource: ColourGhosts;
-    /// As [`Row::LOOPS`].
+    /// Whether kernels with sums may compute several sites in a thread ([`Row::LOOPS`]).
     const LOOPS: bool;
-    /// Of the arguments.
+    /// Returns the source of colour vectors from the arguments.
     fn ghosts(row: &StaggeredRow) -> &Self::GhostSource;
 }
 impl ColourPart for Interior {
@@ -218,7 +219,8 @@ impl ColourPart for Exterior {
     }
 }
 
-/// Rows in precision `P` with hops `H`, for sites `S`. `FIXED`: with x, whatever the arguments say; sums are of such rows.
+/// Format of [`StaggeredRow`] in precision `P` with hops `H`, for sites `S`. `FIXED`: with x, whatever the arguments; kernels
+/// with sums are of this form.
 pub struct ColourRows<P, H, S, const FIXED: bool>(PhantomData<(P, H, S)>);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
@@ -275,11 +277,11 @@ where
     }
 }
 
-/// A format that lists of links name, for [`ColourRows`].
+/// A format in lists of links, for [`ColourRows`].
 pub trait Linked {
-    /// Of the fields.
+    /// Precision of the fields.
     type Precision;
-    /// Of the links.
+    /// Reconstruction of the links.
     type Links;
 }
 impl<P, R> Linked for (P, R) {

@@ -1,8 +1,8 @@
-//! The gradient of an action of stout links with respect to the links that they are made of (Morningstar and Peardon 2004).
+//! The gradient of an action of stout links with respect to the original links (Morningstar and Peardon 2004).
 //!
 //! U′_μ(x) = exp(X_μ(x)) U_μ(x), X_μ(x) = \[ρ C_μ(x) U†_μ(x)\], with the staples
 //! C_μ(x) = Σ_{ν≠μ} U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂) and the traceless anti-Hermitian part \[·\].
-//! Let dS = Re Σ tr (G′†_μ(x) dU′_μ(x)). What dX contributes is
+//! Let dS = Re Σ tr (G′†_μ(x) dU′_μ(x)). The contribution of dX is
 //!
 //! Re Σ tr (U G′† d exp X) = Re Σ tr (Λ_μ(x) dX_μ(x)) = ρ Re Σ tr (Λ_μ(x) d(C_μ(x) U†_μ(x))),
 //!
@@ -15,7 +15,7 @@
 //!
 //! a = U_ν(x), m = U_μ(x+ν̂) U†_ν(x+μ̂), d = U_ν(x−ν̂), e = U_μ(x−ν̂), f = U_ν(x−ν̂+μ̂).
 //!
-//! With staples in space only, links in t are as they were, and so is their gradient.
+//! With staples in space only, links in t are unchanged, and so is their gradient.
 use crate::Kernel;
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Matrices, Momenta, ThinLinks};
@@ -48,15 +48,15 @@ unsafe fn staples<T: Element>(u: &[ThinLinks; 2], g: &Geometry, x: (&Site, u32),
 pub struct StoutDerivative {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Before, the gradient with respect to stout links, on the sites of `parity` of the bordered lattice.
+    /// Gradient on the sites of `parity` of the bordered lattice: on entry with respect to stout links.
     pub gradient: ThinLinks,
     /// Λ in the same way.
     pub weights: Momenta,
-    /// The lattice of all three, and which of its sites count.
+    /// Lattice of links, gradient and Λ, and the sites of it to process.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Staples are in the first so many directions, three or four.
+    /// Number of directions of staples, three or four, x first.
     pub directions: u32,
     /// ρ
     pub rho: f64,
@@ -85,7 +85,7 @@ unsafe impl<T: Element> Kernel<T> for StoutDerivative {
     }
 }
 
-/// G_μ(x) ← G_μ(x) − ρ Σ_{ν≠μ} {…}: what staples give that U_μ(x) is in. The "right-hand side" is μ.
+/// G_μ(x) ← G_μ(x) − ρ Σ_{ν≠μ} {…}: the contribution of staples that contain U_μ(x). The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StoutGradient {
@@ -95,11 +95,11 @@ pub struct StoutGradient {
     pub weights: [Momenta; 2],
     /// G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
-    /// The lattice of all three.
+    /// Lattice of U, Λ and G.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Staples are in the first so many directions, three or four.
+    /// Number of directions of staples, three or four, x first.
     pub directions: u32,
     /// ρ
     pub rho: f64,

@@ -1,7 +1,7 @@
-//! Sums that stay on the device, where kernels read them and nobody waits.
+//! Sums that stay on the device, where kernels read them without waiting for the host.
 use crate::memory::{Access, Global, HalfChunk};
 
-/// Sums on the device: of each of up to five parts of a lattice that values were summed on.
+/// Sums on the device, for each of up to five parts of a lattice on which values were summed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DeviceSums {
@@ -17,8 +17,8 @@ impl DeviceSums {
     /// Sums at `base`.
     ///
     /// # Safety
-    /// They lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The sums lie there, for as long as a kernel that holds the view or a copy of it runs, with all sites and
+    /// right-hand sides that such kernels are launched for.
     pub unsafe fn new(base: *mut u8, stride: u32, widths: [u32; 5]) -> Self {
         DeviceSums { base: Global(base), stride, widths }
     }
@@ -30,7 +30,7 @@ impl DeviceSums {
     /// \[Re (r, t), Im (r, t), ‖t‖²\] of right-hand side (and block) `j`.
     ///
     /// # Safety
-    /// All parts have sums of it.
+    /// All parts have sums of `j`.
     #[inline(always)]
     pub(crate) unsafe fn dot(&self, j: u32) -> [f64; 3] {
         let mut sums = [0.0; 3];

@@ -1,8 +1,8 @@
 //! Products of 16 × 8 complex elements on the tensor cores of a GPU, which multiply numbers of 11 bits and add in single precision.
 //!
-//! A number with more bits is the sum of two of these, and products of what is small in both are left out: what is lost is as small as
-//! rounding to single precision. How tensor cores round sums is their own affair, so that results are near those of one right-hand
-//! side, not the same bits.
+//! A number with more bits is the sum of two of these, and products of the two small parts are left out: the error is as small
+//! as rounding to single precision. The rounding of sums on tensor cores is not specified, so that results are close to those
+//! of one right-hand side, but not bitwise equal.
 use crate::algebra::Complex;
 use core::arch::asm;
 
@@ -31,7 +31,7 @@ impl Column {
     pub fn new(z: Complex<f32>) -> Self {
         Column(split([z.re, z.im]))
     }
-    /// The same number, or 0.
+    /// Returns the number, or 0 if `keep` is false.
     #[inline(always)]
     pub fn only_if(self, keep: bool) -> Self {
         let zero_or = |[re, im]: [f32; 2]| if keep { [re, im] } else { [0.0, 0.0] };
@@ -55,8 +55,8 @@ impl Sums {
         self.re = mma(self.re, rows, [re, -im]);
         self.im = mma(self.im, rows, [im, re]);
     }
-    /// C ← C + M ψ: of a tile M a lane has its eight elements, of 11 bits or to be `split`, and of ψ, of right-hand side g, numbers 2 t,
-    /// 2 t + 1, 2 t + 8 and 2 t + 9.
+    /// C ← C + M ψ: a lane holds its eight elements of a tile M, which have 11 bits or are to be split if `to_split`, and
+    /// numbers 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of ψ for right-hand side g.
     #[inline(always)]
     pub fn add_tile(&mut self, re: [f32; 8], im: [f32; 8], to_split: bool, psi: [Complex<f32>; 4]) {
         let (x, y) = (split(psi.map(|z| z.re)), split(psi.map(|z| z.im)));
@@ -79,7 +79,7 @@ impl Sums {
     }
 }
 
-/// Numbers of 11 bits whose sums are the given ones to 22 bits: the larger ones and the smaller ones.
+/// Splits numbers into sums of two numbers of 11 bits, accurate to 22 bits: the larger parts and the smaller ones.
 #[inline(always)]
 fn split<const N: usize>(x: [f32; N]) -> [[f32; N]; 2] {
     let mut parts = [[0.0; N]; 2];
@@ -92,7 +92,7 @@ fn split<const N: usize>(x: [f32; N]) -> [[f32; N]; 2] {
     }
     parts
 }
-/// A number rounded to 11 bits.
+/// Returns a number rounded to 11 bits.
 #[inline(always)]
 fn rounded(x: f32) -> f32 {
     let out: f32;
@@ -102,15 +102,15 @@ fn rounded(x: f32) -> f32 {
     }
     out
 }
-/// C + A B with 16 × 16 elements of A in a lane as of a tile, and 16 × 8 of B. Tensor cores take eight columns at a time; in which
-/// order they have them, does not matter to sums: here 2 t and 2 t + 1 where they count t and t + 4.
+/// C + A B with 16 × 16 elements of A in the lane layout of a tile, and 16 × 8 of B. Tensor cores take eight columns at a time;
+/// sums do not depend on the order of columns: here 2 t and 2 t + 1 are in the places of t and t + 4.
 #[inline(always)]
 fn multiply(c: [f32; 4], [a, b, e, f, g, h, k, l]: [f32; 8], [p, q, r, s]: [f32; 4]) -> [f32; 4] {
     mma(mma(c, [a, e, b, f], [p, q]), [g, k, h, l], [r, s])
 }
 #[inline(always)]
 fn mma([mut p, mut q, mut r, mut s]: [f32; 4], [a0, a1, a2, a3]: [f32; 4], [b0, b1]: [f32; 2]) -> [f32; 4] {
-    // SAFETY: registers only; all lanes of the warp are here, as `WarpKernel` promises.
+    // SAFETY: registers only; all lanes of the warp are here, as `WarpKernel` guarantees.
     unsafe {
         asm!(
             "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",

@@ -1,4 +1,4 @@
-//! Between the plain arrays of the host and the layouts of the device: order of sites, spin basis, precision, links.
+//! Conversion between the plain arrays of the host and the layouts of the device: order of sites, spin basis, precision, links.
 //!
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
@@ -17,7 +17,7 @@ use crate::storage::{
 pub struct HostArray(Global);
 
 impl HostArray {
-    /// An array of double-precision complex numbers.
+    /// Creates a view of an array of double-precision complex numbers.
     ///
     /// # Safety
     /// The array lies there, for as long as a kernel that holds the view or a copy of it runs, with all
@@ -51,14 +51,14 @@ impl HostArray {
         }
         put!(0 1 2 3 4 5 6 7 8);
     }
-    /// Three colours from number `k` on.
+    /// Reads three colours from number `k` on.
     #[inline(always)]
     unsafe fn colour(&self, k: usize) -> Colour<f64> {
         unsafe { Colour([self.get(k), self.get(k + 1), self.get(k + 2)]) }
     }
 }
 
-/// Host fields `[rhs][site]` of spinors `[spin][colour]` or colour vectors to one parity of a device field.
+/// Packs host fields `[rhs][site]` of spinors `[spin][colour]` or colour vectors into one parity of a device field.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackField {
@@ -83,7 +83,7 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for PackField {
     }
 }
 
-/// One parity of a device field to host fields.
+/// Unpacks one parity of a device field into host fields.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackField {
@@ -107,36 +107,37 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
     }
 }
 
-/// A fermion field as colour vectors, one right-hand side for each spin of each one, times c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4):
-/// what kernels of naive staggered quarks smear. Of colour vectors this is also the way back.
+/// Copies a fermion field to colour vectors, one right-hand side for each spin of each right-hand side, times c(x) = +, +, −, −
+/// for x+y+z+t = 0, 1, 2, 3 (mod 4): the form in which kernels of naive staggered quarks smear it. For colour vectors the
+/// operation is its own inverse.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SplitSpins {
-    /// From here.
+    /// Fermion field to read.
     pub field: Field,
-    /// To there.
+    /// Colour vectors to write.
     pub colours: Field,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// x+y+z+t of the first site, of which the two lowest bits count.
+    /// Sum x+y+z+t of the first site; only the two lowest bits matter.
     pub first: u32,
 }
 
-/// Colour vectors, one right-hand side for each spin, as spinors, times c(x) as in [`SplitSpins`].
+/// Copies colour vectors, one right-hand side for each spin, to spinors, times c(x) as in [`SplitSpins`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct JoinSpins {
-    /// From here.
+    /// Colour vectors to read.
     pub colours: Field,
-    /// To there.
+    /// Spinors to write.
     pub field: Field,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// x+y+z+t of the first site, of which the two lowest bits count.
+    /// Sum x+y+z+t of the first site; only the two lowest bits matter.
     pub first: u32,
 }
 
@@ -190,14 +191,14 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for JoinSpins {
     }
 }
 
-/// Number of a site among those of all right-hand sides in a host array.
+/// Returns the number of a site in a host array, counted over all right-hand sides.
 #[inline(always)]
 pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
     let site = geometry.lexicographic(&geometry.site(i, parity)) as usize;
     site + rhs as usize * 2 * geometry.half_volume() as usize
 }
 
-/// Host links `[site][μ][row][column]` to the links that start at the sites of one parity.
+/// Packs host links `[site][μ][row][column]` into the links that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThinLinks {
@@ -205,7 +206,7 @@ pub struct PackThinLinks {
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the device's links.
     pub lattice: Bordered,
     /// The host's lattice, which is the local one.
     pub geometry: Geometry,
@@ -224,7 +225,7 @@ unsafe impl Kernel<()> for PackThinLinks {
     }
 }
 
-/// The links that start at the sites of one parity to host links.
+/// Unpacks the links that start at the sites of one parity into host links.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackThinLinks {
@@ -232,7 +233,7 @@ pub struct UnpackThinLinks {
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the device's links.
     pub lattice: Bordered,
     /// The host's lattice, which is the local one.
     pub geometry: Geometry,
@@ -267,24 +268,24 @@ pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f6
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
-/// Copies a fermion field from one region to another, times a number: between a part of the lattice, the same part with a
-/// margin of its neighbours around it, and messages.
+/// Copies a fermion field from one region to another, times a number: between a part of the lattice, the part with a margin of
+/// neighbouring sites around it, and messages.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopySites {
-    /// From here.
+    /// Field to read.
     pub input: Field,
-    /// Site `i` of this region.
+    /// Region to read: site `i` is number `i` of it.
     pub from: Region,
-    /// To there.
+    /// Field to write.
     pub out: Field,
-    /// Site `i` of this region.
+    /// Region to write: site `i` is number `i` of it.
     pub to: Region,
-    /// The lattice of the regions; a field that is on another has the whole of its own.
+    /// Lattice of the regions; a field on another lattice uses the whole of its own.
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// The number.
+    /// Factor of the copied numbers.
     pub factor: f64,
 }
 // SAFETY: calls write different sites, as regions have each site once.

@@ -2,32 +2,32 @@
 //! with the same kernels.
 //!
 //! # Overview
-//! From below to above: a module uses only those above it in this table, which `cargo xtask test` checks.
+//! From bottom to top: a module uses only those above it in this table, which `cargo xtask test` checks.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`system`] | files that appear whole or not at all, the date |
 //! | [`lattice`] | extents, the order of sites |
 //! | [`network`] | the other processes |
-//! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default); [launch parameters](backend::tuning), measured once and kept in a file |
+//! | [`backend`] | devices that run kernels: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default); [launch parameters](backend::tuning), measured once and kept in a file |
 //! | [`domain`] | a device, this process's part of the lattice, exchanges with the other processes |
 //! | [`field`] | [in host memory](field::host) as plain arrays in site order, double precision, DeGrand–Rossi basis; on a device in the layout of its kernels |
-//! | [`halo`] | which faces of which field travel, when, and what memory that takes |
+//! | [`halo`] | exchanges of faces with neighbours, and the memory that they take |
 //! | [`gauge`] | fields from a seed; plaquette, link trace, unitarity; smearing, gauge fixing, quenched ensembles |
 //! | [`operators`] | Dirac operators with even-odd preconditioning; [fat and long links](operators::fat_links) |
 //! | [`multigrid`] | aggregates, near-null vectors, coarse operators |
-//! | [`solve`] | from links and sources to solutions, with the check of the answer |
+//! | [`solve`] | from links and sources to solutions, with a check of the residual |
 //! | [`hmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
 //! | [`observables`] | the gradient flow, topological charge, condensates, correlators of mesons and nucleons |
 //! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
-//! | [`workload`] | the operations that solves are made of |
+//! | [`workload`] | the operations of which solves consist |
 //! | [`tune`] | launching them, for a search of launch parameters |
-//! | [`mod@bench`] | how fast they are, next to a copy |
+//! | [`mod@bench`] | the speed of these operations, next to that of a copy |
 //!
 //! Statistics of correlated series are the crate [`statistics`].
 //!
-//! [`solve::solve`] does all of a solve. Below it, operators of [`operators`] are linear operators on
-//! the [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
+//! [`solve::solve`] performs a whole solve. Below it, operators of [`operators`] are linear operators on the
+//! [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program
 //! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],

@@ -1,4 +1,4 @@
-//! The other processes, as the rest of the crate needs them: a [`Communicator`] of any kind behind one type.
+//! Communication with the other processes, as the rest of the crate uses it: a [`Communicator`] of any kind behind one type.
 #![allow(unsafe_code)]
 
 use comms::{CommError, Communicator, Tag, Transfer};
@@ -15,15 +15,15 @@ impl comms::Buffer for HostBuffer {
     }
 }
 
-/// A message that is sent or received again and again: what [`Transfer`] is.
+/// A message that is sent or received repeatedly: a [`Transfer`] as an object.
 pub trait Message: Send {
-    /// Starts it.
+    /// Starts the message.
     fn start(&mut self) -> Result<(), CommError>;
-    /// Whether it has come to its end.
+    /// Whether the message has ended.
     fn test(&mut self) -> Result<bool, CommError>;
-    /// Waits for its end.
+    /// Waits for the end of the message.
     fn wait(&mut self) -> Result<(), CommError>;
-    /// Its memory, while it is not under way; nothing where it is not the message's.
+    /// Returns the message's memory while it is not under way; empty if the message does not own it.
     fn bytes(&self) -> Result<&[u8], CommError>;
 }
 
@@ -44,7 +44,7 @@ impl<T: Transfer<HostBuffer> + Send> Message for Of<T> {
     }
 }
 
-/// A message on memory that is not ours.
+/// A message on memory that it does not own.
 #[cfg(feature = "mpi")]
 struct Straight(comms::MpiDeviceTransfer);
 
@@ -64,44 +64,44 @@ impl Message for Straight {
     }
 }
 
-/// From and to which memory messages go.
+/// Memory that messages can read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
     /// Buffers that the network owns.
     Buffers,
     /// Any memory of the host.
     Host,
-    /// That of CUDA devices, too.
+    /// Memory of the host and of CUDA devices.
     Devices,
 }
 
-/// A [`Communicator`], as an object. Its calls are described there.
+/// A [`Communicator`] as an object. Its calls are described there.
 pub trait Network: Send + Sync {
-    /// This process.
+    /// Returns the rank of this process.
     fn rank(&self) -> usize;
-    /// Number of processes.
+    /// Returns the number of processes.
     fn size(&self) -> usize;
-    /// This process among those of its host.
+    /// Returns the rank of this process among those of its host.
     fn node_rank(&self) -> usize;
     /// *Collective.* Sums in a fixed order.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
-    /// *Collective.* Everybody's bytes.
+    /// *Collective.* Returns the bytes of all processes, by rank.
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
-    /// *Collective.* Waits for all.
+    /// *Collective.* Waits for all processes.
     fn barrier(&self) -> Result<(), CommError>;
-    /// A message to another process.
+    /// Makes a message to another process.
     fn sender(&self, to: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
-    /// A message from another process.
+    /// Makes a message from another process.
     fn receiver(&self, from: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
-    /// How far [`sender_at`](Self::sender_at) and [`receiver_at`](Self::receiver_at) reach.
+    /// Returns the memory that [`sender_at`](Self::sender_at) and [`receiver_at`](Self::receiver_at) can use.
     fn reach(&self) -> Reach {
         Reach::Buffers
     }
-    /// A message to another process, from memory within [`reach`](Self::reach).
+    /// Makes a message to another process, from memory within [`reach`](Self::reach).
     ///
     /// # Safety
-    /// The memory exists, and nobody writes to it, from each start of the message to its end. A message that is dropped
-    /// under way ends only with the run.
+    /// The memory exists, and is not written to, from each start of the message to its end. A message that is dropped under way ends only
+    /// with the run.
     unsafe fn sender_at(
         &self,
         _to: usize,
@@ -111,11 +111,10 @@ pub trait Network: Send + Sync {
     ) -> Result<Box<dyn Message>, CommError> {
         Err(out_of_reach())
     }
-    /// A message from another process, to memory within [`reach`](Self::reach).
+    /// Makes a message from another process, to memory within [`reach`](Self::reach).
     ///
     /// # Safety
-    /// The memory exists, and nobody else reads or writes it, from each start of the message to its end, or until it is
-    /// dropped.
+    /// The memory exists, and is not read or written by anything else, from each start of the message to its end, or until it is dropped.
     unsafe fn receiver_at(
         &self,
         _from: usize,
@@ -132,28 +131,28 @@ fn out_of_reach() -> CommError {
     CommError::Transport { operation: "a message at an address", message }
 }
 
-/// Where a process runs.
+/// Host and cores of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The host's name.
+    /// Name of the host.
     pub host: String,
-    /// The cores that it may run on, as the system lists them.
+    /// Cores on which the process may run, in the notation of the system.
     pub cores: String,
 }
 
-/// What a process tells the others about its place.
+/// Separator of host and cores in the text that a process sends.
 const SEPARATOR: char = '\n';
 
 impl dyn Network + '_ {
-    /// *Collective.* A text of each process, in the order of ranks.
+    /// *Collective.* Returns a text of each process, in the order of ranks.
     ///
     /// # Errors
-    /// Those of the network, as of all calls here.
+    /// Fails where the network does, like all calls here.
     pub fn texts(&self, mine: &str) -> Result<Vec<String>, CommError> {
         let all = self.all_gather(mine.as_bytes())?;
         Ok(all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
     }
-    /// *Collective.* Where each process runs, in the order of ranks.
+    /// *Collective.* Returns the place where each process runs, in the order of ranks.
     pub fn places(&self) -> Result<Vec<Place>, CommError> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -165,14 +164,15 @@ impl dyn Network + '_ {
         };
         Ok(texts.into_iter().map(place).collect())
     }
-    /// *Collective.* How many processes share the cores of this one; those that were bound to cores of their own share
-    /// none.
+    /// *Collective.* Returns the number of processes, this one included, that may run on the same cores as this one: 1 for processes bound
+    /// to cores of their own.
     pub fn sharers(&self) -> Result<usize, CommError> {
         let places = self.places()?;
         let here = &places[self.rank()];
         Ok(places.iter().filter(|place| *place == here).count())
     }
-    /// *Collective.* How many processes of this one's host say the same as it, such as which device they use.
+    /// *Collective.* Returns the number of processes on this one's host, this one included, that give the same text, such as the device
+    /// they use.
     pub fn alike(&self, mine: &str) -> Result<usize, CommError> {
         let (places, said) = (self.places()?, self.texts(mine)?);
         let here = &places[self.rank()].host;

@@ -1,4 +1,4 @@
-//! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
+//! Launches of all kernels of solves, on scratch fields, for a tuner that searches.
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::operators::Definition;
@@ -9,7 +9,7 @@ use gpu_kernels::FermionKind;
 /// A group of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operations {
-    /// Those of an operator.
+    /// Operations of an operator.
     Operator(&'static Definition),
     /// Linear algebra of the solvers on fields of a kind, and changes of precision.
     LinearAlgebra(FermionKind),

@@ -1,4 +1,4 @@
-//! Advice on values and names that an input cannot have.
+//! Advice on invalid values and names in an input.
 use crate::sources::number;
 use crate::synonyms::Meant;
 use crate::values::Kind;
@@ -19,7 +19,7 @@ pub(crate) fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns advice on a value of another type, if the right one is plain: `; write 0.1, without quotes`.
+/// Returns advice on a value of the wrong type, if the right one is obvious: `; write 0.1, without quotes`.
 pub(crate) fn advice(kind: Kind, value: &DeValue) -> String {
     match (kind, value) {
         (Kind::Number | Kind::Count | Kind::Switch, DeValue::String(text)) => {

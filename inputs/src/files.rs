@@ -1,12 +1,14 @@
-//! Files as named in an input or on a command line: whether they are inputs or fields, and patterns that no shell has expanded.
+//! Files named in an input or on a command line: whether they are inputs or fields, and patterns that no shell has
+//! expanded.
 use crate::text;
 use ferrite::files::{FileError, FileFormat, Problem, ReadOptions, inspect};
 use std::cmp::Ordering;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a file is a field, such as a configuration, and not an input in TOML. Its content decides; if it cannot be
-/// read, or could be anything, the end of its name does. Pipes count as inputs, because bytes read from one are lost.
+/// Returns whether a file is a field, such as a configuration, and not an input in TOML. Its content decides; if it
+/// cannot be read, or is ambiguous, its file name extension does. Pipes count as inputs, because bytes read from one
+/// are lost.
 pub fn is_field(path: &Path) -> bool {
     let by_name = FileFormat::of_gauge_file(path).is_some();
     match std::fs::metadata(path) {
@@ -16,7 +18,7 @@ pub fn is_field(path: &Path) -> bool {
         Ok(_) => match inspect(path, &ReadOptions::default()) {
             Err(FileError { problem: Problem::UnknownFormat { .. }, .. }) => by_name && !is_text(path),
             Err(FileError { problem: Problem::Empty | Problem::Io { .. }, .. }) => by_name,
-            // A field, although it may have faults.
+            // A field, possibly a faulty one.
             Ok(_) | Err(_) => true,
         },
     }
@@ -26,7 +28,7 @@ pub fn is_field(path: &Path) -> bool {
 fn is_text(path: &Path) -> bool {
     let mut begin = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
-    // The last letter may be torn.
+    // The last character may be incomplete.
     let whole = std::str::from_utf8(&begin).map_or_else(|why| why.valid_up_to() + 4 > begin.len(), |_| true);
     read.is_ok() && whole && !begin.contains(&0)
 }
@@ -47,15 +49,16 @@ pub fn not_an_input(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns whether a name is a pattern: it has `*`, `?` or `[…]`, and no file has this name.
+/// Returns whether a name is a pattern: it contains `*`, `?` or `[…]`, and no file has this name.
 fn is_pattern(name: &str) -> bool {
     name.contains(['*', '?', '[']) && !Path::new(name).exists()
 }
 
-/// Returns the files that a name stands for: itself, or all that a pattern matches, with numbers in their names in rising order.
+/// Returns the files that a name stands for: the file itself, or all matches of a pattern, ordered by the numbers in
+/// their names.
 ///
 /// # Errors
-/// A pattern that matches nothing or cannot be parsed.
+/// Returns a message on a pattern that matches nothing or cannot be parsed.
 pub fn matches(name: &str) -> Result<Vec<PathBuf>, String> {
     if !is_pattern(name) {
         return Ok(vec![name.into()]);
@@ -108,7 +111,7 @@ fn natural(a: &str, b: &str) -> Ordering {
         let (one, other) = if one > 0 && other > 0 { (one, other) } else { (skip(left, 0), skip(right, 0)) };
         (left, right) = (&left[one..], &right[other..]);
     }
-    // 007 and 7 are told apart by their names.
+    // 007 and 7 have the same value and are ordered as texts.
     left.len().cmp(&right.len()).then_with(|| a.cmp(b))
 }
 
@@ -129,7 +132,7 @@ mod tests {
             names,
             ["b/cfg20", "b/cfg100", "cfg", "cfg.2", "cfg009.ildg", "cfg9.ildg", "cfg10.ildg", "ä2", "ä10"]
         );
-        // Numbers that no integer of the machine holds.
+        // Numbers too large for any machine integer.
         assert_eq!(natural("c99999999999999999999999", "c100000000000000000000000"), Ordering::Less);
     }
 }

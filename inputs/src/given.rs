@@ -4,10 +4,10 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Number of a value's place in its [`Input`](crate::Input).
+/// Index of a value's place in its [`Input`](crate::Input).
 pub type PlaceNumber = usize;
 
-/// Value of a key, or nothing where the key is absent or its value is wrong.
+/// Value of a key, or nothing if the key is absent or its value is wrong.
 pub struct Given<T: Value>(Option<(T::Out, PlaceNumber)>);
 
 /// Values of a key that may have several, each with its place.
@@ -25,7 +25,7 @@ impl<T: Value> Given<T> {
     {
         self.get().cloned()
     }
-    /// Returns a copy of the value, or another one where there is none.
+    /// Returns a copy of the value, or `other` if there is none.
     pub fn or(&self, other: T::Out) -> T::Out
     where
         T::Out: Clone,

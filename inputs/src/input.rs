@@ -1,4 +1,4 @@
-//! Values of an input by key, with their places, and what is wrong with them.
+//! Values of an input by key, with their places, and the mistakes found in them.
 use crate::given::{Given, PlaceNumber};
 use crate::kind::ReadBy;
 pub use crate::mistakes::Mistakes;
@@ -31,7 +31,7 @@ enum Origin {
         line: usize,
         column: usize,
     },
-    /// The program itself, under the name that users have for it.
+    /// The program itself, with the name under which users know the value.
     Own(&'static str),
 }
 
@@ -39,7 +39,7 @@ enum Origin {
 #[derive(Clone, Debug)]
 pub struct Place {
     key: Rc<str>,
-    /// The table that the key is in, where it is not part of the key.
+    /// Table that contains the key, unless it is part of the key.
     table: Option<&'static str>,
     text: String,
     origin: Origin,
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-/// The place, as messages start with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
+/// Formats the place as messages begin with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
 impl Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table.map_or(String::new(), |table| format!("{table}."));
@@ -74,7 +74,7 @@ impl Display for Place {
     }
 }
 
-/// Anything that has a place in an input.
+/// Object that has a place in an input.
 pub trait Located {
     /// Returns the place, if there is one.
     fn place_in(&self, input: &Input) -> Option<Place>;
@@ -90,19 +90,19 @@ impl<T: Value> Located for Given<T> {
     }
 }
 
-/// Values by key, and what is wrong with them.
+/// Values by key, with the mistakes found in them.
 #[derive(Clone, Debug)]
 pub struct Input {
     schema: &'static Schema,
-    /// Name of the table of an input that these are, where they are not all of it.
+    /// Name of the table of an input to which these values belong, if they are not the whole input.
     inside: Option<&'static str>,
     /// Whether an input file was read, so that advice is about its keys.
     from_file: bool,
     values: BTreeMap<Rc<str>, Stored>,
     places: Vec<Place>,
-    /// Numbers of tables in arrays of tables of files.
+    /// Numbers of tables in the arrays of tables of files.
     lengths: BTreeMap<String, usize>,
-    /// Keys whose values are of another type, or that were given under another name.
+    /// Keys whose values have another type, or that were given under another name.
     refused: BTreeSet<Rc<str>>,
     mistakes: Vec<((usize, usize), String)>,
     /// Numbers of the lines that are not TOML.
@@ -112,18 +112,18 @@ pub struct Input {
     doubt: Option<String>,
 }
 
-/// A key with `*` for the numbers of tables.
+/// Returns a key with `*` in place of the numbers of tables.
 fn pattern(key: &str) -> String {
     let part = |part: &str| if index(part).is_some() { "*".to_string() } else { part.to_string() };
     key.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 
-/// Returns whether a key is one of this table.
+/// Returns whether a key belongs to this table.
 fn in_same_table(key: &str, table: &str) -> bool {
     key.rsplit_once('.').is_some_and(|(of, _)| of == table)
 }
 
-/// The number of a table in an array of tables; nobody has a thousand.
+/// Returns the number of a table in an array of tables, below a thousand.
 fn index(part: &str) -> Option<usize> {
     let written =
         part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));
@@ -133,7 +133,8 @@ fn index(part: &str) -> Option<usize> {
 /// Position of messages on missing keys, after all others.
 const MISSING: (usize, usize) = (usize::MAX, 0);
 
-/// Returns whether a message on something missing is about this key, which was given with a wrong value or under another name.
+/// Returns whether a message on something missing concerns this key, which was given with a wrong value or under
+/// another name.
 fn is_about(missing: &str, key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or(key);
     let named = |text: String| {
@@ -150,7 +151,7 @@ fn is_about(missing: &str, key: &str) -> bool {
 const MOST_MISTAKES: usize = 50;
 
 impl Input {
-    /// Returns an input with the keys of a schema, without values.
+    /// Creates an input with the keys of a schema, without values.
     pub fn new(schema: &'static Schema) -> Self {
         Input {
             schema,
@@ -183,7 +184,7 @@ impl Input {
         }
         solve
     }
-    /// Returns the same, with the values of a table of the array for solves in place of the common ones.
+    /// Returns the input of a solve, with the values of a table of the array for solves in place of the common ones.
     pub fn solve_of(&self, number: usize) -> Self {
         let mut solve = self.solve();
         for (key, value) in &self.values {
@@ -194,25 +195,25 @@ impl Input {
         }
         solve
     }
-    /// Returns how users give these keys: as flags, as keys of an input, or as keys of a table of it.
+    /// Returns how users give these keys: as flags, as keys of an input, or as keys of one of its tables.
     pub fn given_by(&self) -> ReadBy {
         let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
         self.inside.map_or(of_input, ReadBy::Table)
     }
-    /// Returns how users give a key a value, for advice: see [`ReadBy::spelled`].
+    /// Returns how users set a key to a value, for advice: see [`ReadBy::spelled`].
     pub fn spelled(&self, key: &str, value: &str) -> String {
         self.given_by().spelled(key, value)
     }
-    /// The key within the table for solves, of one that is in there.
+    /// Returns the key within the table for solves, if it is in that table.
     fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {
         key.strip_prefix(self.schema.solves?.table)?.strip_prefix('.')
     }
-    /// The number of the table and the key within it, of one that is in the array for solves.
+    /// Returns the number of the table and the key within it, if it is in the array for solves.
     fn in_array<'k>(&self, key: &'k str) -> Option<(usize, &'k str)> {
         let (number, own) = key.strip_prefix(self.schema.solves?.array)?.strip_prefix('.')?.split_once('.')?;
         Some((index(number)?, own))
     }
-    /// Whether a key is one of the schema.
+    /// Returns whether a key belongs to the schema.
     fn is_own(&self, key: &str) -> bool {
         let pattern = pattern(key);
         self.schema.keys().any(|(name, _)| name == pattern)
@@ -225,24 +226,25 @@ impl Input {
         let own = self.schema.kind_of(&pattern(key));
         own.or_else(|| self.in_array(key).and_then(|(_, own)| of_solve(own)))
     }
-    /// Returns how many tables an array of tables has.
+    /// Returns the number of tables in an array of tables.
     pub fn tables(&self, name: &str) -> usize {
         let number = |key: &Rc<str>| index(key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?);
         let by_keys = self.values.keys().filter_map(number).map(|n| n + 1).max();
-        // A table without keys is one, too.
+        // A table without keys counts too.
         by_keys.max(self.lengths.get(name).copied()).unwrap_or(0)
     }
-    /// Notes a value given as a flag. It replaces values of files.
+    /// Records a value given as a flag. It replaces values of files.
     pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
         self.flags(key, value.as_slice());
     }
-    /// Notes the values of a flag that may be repeated.
+    /// Records the values of a flag that may be repeated.
     pub fn flags(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
         if !values.is_empty() {
             self.insert(key, values.iter().map(|text| text.as_ref().to_string()).collect(), &Origin::Flag);
         }
     }
-    /// Puts values that are not typed as such under a key; mistakes in them are reported under the name that users know.
+    /// Stores values that users do not type in this form under a key; mistakes in them are reported under the name that
+    /// users know.
     pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
         self.insert(key, values.to_vec(), &Origin::Own(name));
     }
@@ -262,18 +264,19 @@ impl Input {
         };
         self.values.insert(key, value);
     }
-    /// Returns a list with its place.
+    /// Creates a list with its place.
     fn list(&mut self, key: &Rc<str>, all: Vec<Placed>, origin: &Origin) -> Stored {
         let texts: Vec<&str> = all.iter().map(|one| self.places[one.place].text.as_str()).collect();
         let whole = self.placed(key, Raw::List(Vec::new()), texts.join(","), origin.clone());
         Stored::Several(all, whole.place)
     }
-    /// Gives a value its place.
+    /// Assigns a place to a value.
     fn placed(&mut self, key: &Rc<str>, raw: Raw, text: String, origin: Origin) -> Placed {
         self.places.push(Place { key: key.clone(), table: None, text, origin });
         Placed { raw, place: self.places.len() - 1 }
     }
-    /// Notes a configuration that was named without a flag. It replaces that of an input; beside `--gauge` it is a mistake.
+    /// Records a configuration named without a flag. It replaces that of an input; together with `--gauge` it is a
+    /// mistake.
     pub fn configuration(&mut self, path: Option<&Path>) {
         let Some(path) = path else { return };
         match self.get("gauge") {
@@ -284,13 +287,13 @@ impl Input {
             _ => self.put("gauge", &[path.display().to_string()], "the configuration"),
         }
     }
-    /// Notes a flag without a value.
+    /// Records a flag without a value.
     pub fn switch(&mut self, key: &'static str, given: bool) {
         self.flag(key, given.then_some("true"));
     }
 
-    /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up. Lists are typed with commas alone,
-    /// or as in a file.
+    /// Records `KEY=VALUE` of `--set`. Values of one key that may have several accumulate. Lists are typed with commas
+    /// alone, or as in a file.
     pub fn set(&mut self, assignments: &[String]) {
         let mut fresh: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for assignment in assignments {
@@ -333,7 +336,7 @@ impl Input {
         }
     }
 
-    /// Refuses arguments of `--set` that are not of the form `KEY=VALUE`.
+    /// Rejects arguments of `--set` that are not of the form `KEY=VALUE`.
     pub fn only_set(mut self, assignments: &[String]) -> Result<(), Mistakes> {
         let odd = assignments.iter().find(|assignment| !assignment.contains('='));
         self.set(odd.map(std::slice::from_ref).unwrap_or_default());
@@ -352,8 +355,8 @@ impl Input {
         };
         self.values.keys().map(line).collect()
     }
-    /// Returns values as they were typed, those of a list joined with commas, of the keys for which `which` holds of the key with
-    /// `*` for the number of a table.
+    /// Returns values as typed, those of a list joined with commas, for the keys that satisfy `which`; it receives the
+    /// key with `*` in place of the number of a table.
     pub fn typed(&self, which: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let line = |key: &Rc<str>| {
             let all = self.all(key);
@@ -363,8 +366,8 @@ impl Input {
         self.values.keys().filter_map(line).collect()
     }
 
-    /// Reads the values of a table, or of the keys that are in none, into a structure. Values that a key cannot have are noted,
-    /// and absent in it.
+    /// Reads the values of a table, or of the keys that are in none, into a structure. Invalid values are recorded as
+    /// mistakes and left out of the structure.
     pub fn read<T: DeserializeOwned + Default>(&mut self, table: &str) -> T {
         let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
         let mut values = Vec::new();
@@ -374,7 +377,7 @@ impl Input {
                 values.push((own.to_string(), value));
             }
         }
-        // Deserializing ends with the first mistake: without the value it goes further.
+        // Deserialization ends at the first mistake; it is repeated without that value.
         loop {
             let why = match stored::read(&values) {
                 Ok(read) => return read,
@@ -394,7 +397,7 @@ impl Input {
             });
         }
     }
-    /// Notes a flag whose value is the next flag.
+    /// Records a mistake if the value of a flag is the next flag.
     fn is_flag_for_value(&mut self, value: &Stored) -> bool {
         let place = self.places[value.place()].clone();
         let is = matches!(place.origin, Origin::Flag) && place.text.starts_with("--");
@@ -403,7 +406,7 @@ impl Input {
         }
         is
     }
-    /// Notes what is wrong with the value at a place, in a message of [`Value::of`].
+    /// Records what is wrong with the value at a place, in a message of [`Value::of`].
     fn unfit(&mut self, number: PlaceNumber, why: &str) {
         let place = self.places[number].clone();
         let element = why.strip_prefix('#').and_then(|why| {
@@ -418,7 +421,7 @@ impl Input {
         };
         self.wrong(&place, message);
     }
-    /// Returns the value of a key through a function such as [`Value::of`], whose error is noted.
+    /// Converts the value of a key with a function such as [`Value::of`], whose error is recorded.
     pub fn parsed<T>(&mut self, key: &str, of: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
         let value = self.values.get(key)?.clone();
         if self.is_flag_for_value(&value) {
@@ -427,33 +430,33 @@ impl Input {
         let Stored::One(Placed { raw, place }) = value else { return None };
         of(&raw).map_err(|why| self.unfit(place, &why)).ok()
     }
-    /// Returns a number for which `fits` holds, of a key that an operator, a method or a monomial defines.
+    /// Returns a number that satisfies `fits`, for a key that an operator, a method or a monomial defines.
     pub fn number(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
         self.parsed(key, |raw| numbers::one(raw, expected, &fits))
     }
-    /// Returns one or several such numbers.
+    /// Returns one or several numbers that satisfy `fits`, for a key that an operator, a method or a monomial defines.
     pub fn numbers(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
         self.parsed(key, |raw| numbers::several(raw, expected, &fits))
     }
-    /// Returns a whole number in a range, of such a key.
+    /// Returns a whole number in a range, for a key that an operator, a method or a monomial defines.
     pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
         self.parsed(key, |raw| numbers::count(raw, range))
     }
-    /// Returns what one of some words stands for, of such a key.
+    /// Returns the meaning of one of some words, for a key that an operator, a method or a monomial defines.
     pub fn choice<M: Copy>(&mut self, key: &str, words: &[(&'static str, M)]) -> Option<M> {
         self.parsed(key, |raw| one_of(raw, words))
     }
-    /// Returns what a text stands for, of such a key.
+    /// Parses a text, for a key that an operator, a method or a monomial defines.
     pub fn parse<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
         self.parsed(key, |raw| parse(&joined(raw)))
     }
-    /// Returns what a word of a key stands for, where its words depend on other keys.
+    /// Returns the meaning of a word whose vocabulary depends on other keys.
     pub fn meaning<M: Copy>(&mut self, word: &Given<AnyWord>, words: &[(&'static str, M)]) -> Option<M> {
         let typed = word.get()?;
         let meaning = one_of(&Raw::Text(typed.clone()), words);
         meaning.map_err(|why| self.unfit(word.place().unwrap_or_default(), &why)).ok()
     }
-    /// Notes that a key is missing, unless it is there and wrong.
+    /// Records that a key is missing, unless it was given, rightly or wrongly.
     pub fn needed(&mut self, key: &str, example: &str) {
         if !self.was_given(key) {
             self.missing(format!("{key} is missing; for example {example}"));
@@ -463,7 +466,7 @@ impl Input {
     fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
         self.mistakes.push((at.unwrap_or_default(), message));
     }
-    /// Notes that a value cannot be used, if there is one.
+    /// Records that a value cannot be used, if there is one.
     pub fn wrong(&mut self, value: &impl Located, why: impl Display) {
         let Some(setting) = value.place_in(self) else { return };
         let at = match setting.origin {
@@ -471,17 +474,17 @@ impl Input {
             _ => None,
         };
         let why = why.to_string();
-        // A file that was named without a flag is known by its name.
+        // A file named without a flag is identified by its name.
         match setting.origin {
             Origin::Own(_) if why.starts_with(&format!("{}: ", setting.text)) => self.mistake(at, why),
             _ => self.mistake(at, format!("{setting}: {why}")),
         }
     }
-    /// Notes that something is missing.
+    /// Records that something is missing.
     pub fn missing(&mut self, message: impl Display) {
         self.mistakes.push((MISSING, message.to_string()));
     }
-    /// Notes that two keys do not go together.
+    /// Records that two keys exclude each other.
     pub fn conflict(&mut self, key: &str, with: &str, why: &str) {
         match (self.get(key), self.get(with)) {
             (Some(first), Some(second)) => self.wrong(&first, format!("conflicts with {second}; {why}")),
@@ -490,7 +493,7 @@ impl Input {
         }
     }
 
-    /// Returns the place of a key's value, the last of several.
+    /// Returns the place of a key's value, or of the last of several values.
     pub fn get(&self, key: &str) -> Option<Place> {
         self.all(key).pop()
     }
@@ -499,7 +502,7 @@ impl Input {
         let numbers = self.values.get(key).map(Stored::places).unwrap_or_default();
         numbers.into_iter().map(|number| self.places[number].clone()).collect()
     }
-    /// Returns whether a key was given, with a value that is understood or not.
+    /// Returns whether a key was given, with a valid value or an invalid one.
     pub fn was_given(&self, key: &str) -> bool {
         self.values.contains_key(key) || self.refused.contains(key)
     }
@@ -508,19 +511,19 @@ impl Input {
         self.refused.contains(key)
     }
 
-    /// Returns whether all is right.
+    /// Checks that there are no mistakes.
     ///
     /// # Errors
-    /// All mistakes, in the order of the file; `what` names the input.
+    /// Returns all mistakes, in the order of the file; `what` names the input.
     pub fn finish(&mut self, what: &str) -> Result<(), Mistakes> {
         let mut mistakes = std::mem::take(&mut self.mistakes);
-        // Nobody knows what is on such lines, nor what is missing therefore.
+        // The content of such lines is unknown, and so is what is missing because of it.
         let is_known = |at: &(usize, usize)| !self.unreadable.contains(&at.0) && *at != MISSING;
         mistakes.retain(|(at, _)| self.syntax.is_empty() || is_known(at));
         mistakes.retain(|(at, message)| *at != MISSING || !self.refused.iter().any(|key| is_about(message, key)));
         mistakes.append(&mut self.syntax);
         mistakes.sort_by_key(|(at, _)| *at);
-        // What was looked at twice is one mistake.
+        // A value that was checked twice counts as one mistake.
         let mut told = BTreeSet::new();
         let lines = mistakes.into_iter().map(|(_, message)| message);
         let lines: Vec<String> = lines.filter(|message| told.insert(message.clone())).collect();
@@ -539,7 +542,7 @@ impl Input {
     }
 }
 
-/// Gives operators their parameters.
+/// Supplies operators with their parameters.
 impl Keys for Input {
     fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -601,7 +604,7 @@ mod tests {
     }
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new(None).with::<Keys>("").with::<Keys>("quark.*"));
 
-    /// An input with the text of a file, whose name in messages is `in.toml`.
+    /// Returns an input with the text of a file, whose name in messages is `in.toml`.
     fn with_file(text: &str) -> Input {
         let room = std::env::temp_dir().join(format!("ferrite-input-{}-{:p}", std::process::id(), text));
         std::fs::create_dir_all(&room).unwrap();
@@ -612,7 +615,7 @@ mod tests {
         std::fs::remove_dir_all(room).unwrap();
         input
     }
-    /// Returns a line for each mistake of an input, from its place on.
+    /// Returns a line for each mistake of an input, beginning with its place.
     fn mistakes(input: &mut Input) -> Vec<String> {
         let Err(Mistakes(all)) = input.finish("in.toml") else { return Vec::new() };
         all.lines().map(|line| line.split("in.toml:").last().unwrap().to_string()).collect()
@@ -635,7 +638,7 @@ mod tests {
         assert_eq!(mistakes(&mut input), [""; 0]);
     }
 
-    /// Flags replace assignments, and these values of files; all are read alike.
+    /// Flags replace assignments, and assignments replace values of files; all are read in the same way.
     #[test]
     fn texts_are_read_as_values_of_files_are() {
         let mut input = with_file("mass = 1\nmax-steps = 2\nsource = 'one'\n[[quark]]\nmass = 3\n");
@@ -653,7 +656,7 @@ mod tests {
         assert_eq!(mistakes(&mut input), [""; 0]);
     }
 
-    /// One pass lists every mistake with its place, and keeps what is right.
+    /// A single pass lists every mistake with its place, and keeps the valid values.
     #[test]
     fn all_mistakes_are_found_at_once() {
         let mut input = with_file(

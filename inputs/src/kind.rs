@@ -1,21 +1,21 @@
-//! Commands that read an input, and how users give keys to a command.
+//! Commands that read an input, and the ways in which users set keys of a command.
 use crate::sources::text_of;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
-/// A command that reads an input.
+/// Command that reads an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// `ferrite solve`.
+    /// The command `ferrite solve`.
     Solve,
-    /// `ferrite spectrum`.
+    /// The command `ferrite spectrum`.
     Spectrum,
-    /// `ferrite rhmc`, and `forces`.
+    /// The commands `ferrite rhmc` and `ferrite forces`.
     Ensemble,
 }
 
 impl InputKind {
-    /// Recognises the command that a file is an input of by its tables, right or wrong; `None` if they leave it open.
+    /// Determines the command that reads a file from its tables, right or wrong; `None` if they are ambiguous.
     pub fn of(path: &Path) -> Option<Self> {
         Self::of_text(&text_of(path).ok()?)
     }
@@ -63,23 +63,23 @@ impl InputKind {
     }
 }
 
-/// Means by which users of a command choose how a file is read.
+/// Way in which users of a command choose how a file is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
-    /// `--no-verify` and its likes.
+    /// Flags such as `--no-verify`.
     Flags,
     /// Keys of the input.
     Keys,
     /// Keys of a table of the input.
     Table(&'static str),
-    /// The command has nothing of the kind: a copy can be made with the flags of `ferrite convert`.
+    /// No option of the command: the flags of `ferrite convert` can make a copy instead.
     #[default]
     Convert,
 }
 
 impl ReadBy {
-    /// Returns how users give a key a value, for advice: `mass = M` in an input and `--mass M` as a flag; without the value where that is
-    /// empty.
+    /// Returns how users set a key to a value, for advice: `mass = M` in an input and `--mass M` as a flag; an empty
+    /// value is left out.
     pub fn spelled(self, key: &str, value: &str) -> String {
         let table = match self {
             ReadBy::Table(table) => format!("{table}."),

@@ -1,6 +1,6 @@
 //! Mistakes of an input.
 
-/// Everything that is wrong with an input, a line for each mistake.
+/// Mistakes in an input, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Mistakes(pub String);

@@ -4,9 +4,9 @@ use crate::text::{count_hint, number_hint};
 use ferrite::operators::LARGEST;
 use std::ops::RangeInclusive;
 
-/// Describes the residuals that can be requested: double precision cannot reach less.
+/// Description of valid residuals: double precision cannot reach less.
 pub const RESIDUAL: &str = "a number above 0 and below 1, of at least 1e-16";
-/// Returns whether a number is one.
+/// Returns whether a number is a valid residual.
 pub fn is_residual(x: f64) -> bool {
     (1e-16..1.0).contains(&x)
 }
@@ -25,10 +25,10 @@ fn checked(x: Option<f64>, expected: &str, fits: impl FnOnce(f64) -> bool) -> Re
     x.filter(|x| x.is_finite() && x.abs() <= LARGEST && fits(*x)).ok_or_else(|| unfit(x, expected))
 }
 
-/// Returns a number of a text for which `fits` holds.
+/// Parses a number that satisfies `fits`.
 ///
 /// # Errors
-/// The whole message.
+/// Returns the whole message.
 pub fn number_of(text: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> Result<f64, String> {
     let text = text.trim();
     checked(text.replace('_', "").parse().ok(), expected, fits).map_err(|why| {
@@ -37,7 +37,7 @@ pub fn number_of(text: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> 
     })
 }
 
-/// Returns a number for which `fits` holds.
+/// Returns a number that satisfies `fits`.
 pub(crate) fn one(raw: &Raw, expected: &str, fits: &dyn Fn(f64) -> bool) -> Result<f64, String> {
     match raw {
         Raw::Text(text) => number_of(text, expected, fits),
@@ -48,7 +48,7 @@ pub(crate) fn one(raw: &Raw, expected: &str, fits: &dyn Fn(f64) -> bool) -> Resu
     }
 }
 
-/// Returns what `one` makes of each value of a list, or of each part of a text with commas.
+/// Applies `one` to each value of a list, or to each part of a text with commas.
 pub(crate) fn each<T>(raw: &Raw, one: impl Fn(&Raw) -> Result<T, String>) -> Result<Vec<T>, String> {
     let numbered = |(k, raw): (usize, &Raw)| one(raw).map_err(|why| format!("#{k} {why}"));
     match raw {
@@ -65,7 +65,7 @@ pub(crate) fn each<T>(raw: &Raw, one: impl Fn(&Raw) -> Result<T, String>) -> Res
     }
 }
 
-/// Returns one or several numbers for which `fits` holds.
+/// Returns one or several numbers that satisfy `fits`.
 pub(crate) fn several(raw: &Raw, expected: &str, fits: &dyn Fn(f64) -> bool) -> Result<Vec<f64>, String> {
     each(raw, |raw| one(raw, expected, fits))
 }

@@ -2,18 +2,18 @@
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 
-/// A value as typed, before its key gives it a meaning. Flags are texts; numbers of files are numbers.
+/// Value as typed, before its key gives it a meaning. Values of flags are texts; numbers of files are numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Raw {
-    /// A text.
+    /// Text.
     Text(String),
-    /// A whole number.
+    /// Whole number.
     Whole(i128),
-    /// A number with a decimal point or an exponent.
+    /// Number with a decimal point or an exponent.
     Real(f64),
     /// True or false.
     Switch(bool),
-    /// An array.
+    /// Array of values.
     List(Vec<Raw>),
 }
 

@@ -8,17 +8,17 @@ use serde::forward_to_deserialize_any;
 use std::cell::Cell;
 use std::iter;
 
-/// Keys with their kinds. Keys of tables have a dot, `trajectory.length`, and those of arrays of tables `*` for the number of
-/// the table, `fermion.*.mass`.
+/// Keys with their kinds. Keys of tables contain a dot, `trajectory.length`, and those of arrays of tables `*` for the
+/// number of the table, `fermion.*.mass`.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     pub(crate) keys: Vec<(String, Kind)>,
-    /// Command whose input this is.
+    /// Command that reads this input.
     pub(crate) command: Option<InputKind>,
     pub(crate) solves: Option<Solves>,
 }
 
-/// A table with the keys of a solve, and an array of tables in which solves differ.
+/// Table with the keys of a solve, and array of tables in which solves differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solves {
     pub table: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Solves {
 }
 
 impl Schema {
-    /// Returns a schema without keys, of a command's input, or of a file that the program writes for itself.
+    /// Creates a schema without keys, for the input of a command, or for a file that the program writes for itself.
     pub fn new(command: Option<InputKind>) -> Self {
         Schema { command, ..Self::default() }
     }
@@ -50,12 +50,12 @@ impl Schema {
         }
         self
     }
-    /// Adds a table with the keys of a solve, and an array of tables that may have them, too.
+    /// Adds a table with the keys of a solve, and an array of tables that may also have them.
     #[must_use]
     pub fn with_solves(self, table: &'static str, array: &'static str, schema: &'static Schema) -> Self {
         Schema { solves: Some(Solves { table, array, schema }), ..self }
     }
-    /// Returns the keys, those of a table for solves not among them.
+    /// Returns the keys without those of a table for solves.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Kind)> {
         self.keys.iter().map(|(name, kind)| (name.as_str(), *kind))
     }
@@ -63,7 +63,7 @@ impl Schema {
     pub fn kind_of(&self, key: &str) -> Option<Kind> {
         self.keys().find(|(name, _)| *name == key).map(|(_, kind)| kind)
     }
-    /// Returns all keys, those of the table for solves with its name.
+    /// Returns all keys, including those of the table for solves with its name.
     pub fn all_names(&self) -> Vec<String> {
         let of_solves = |solves: &Solves| {
             let names = solves.schema.keys().map(|(name, _)| format!("{}.{name}", solves.table));
@@ -74,7 +74,7 @@ impl Schema {
     }
 }
 
-/// Returns the names of a structure's fields, as they are in an input.
+/// Returns the names of a structure's fields, as they appear in an input.
 fn fields<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     struct Names<'a>(&'a Cell<&'static [&'static str]>);
     impl<'de> Deserializer<'de> for Names<'_> {
@@ -97,7 +97,7 @@ fn fields<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
         }
     }
     let names = Cell::new(&[][..]);
-    // The error is the way out.
+    // The names are passed out before the error.
     let _ = T::deserialize(Names(&names));
     names.get()
 }
@@ -128,7 +128,7 @@ fn kind<'de, T: Deserialize<'de>>(field: &'static str) -> Kind {
         }
     }
     let kind = Cell::new(Kind::Text);
-    // The error is the way out.
+    // The kind is passed out before the error.
     let _ = T::deserialize(MapDeserializer::new(iter::once((field, Asked(&kind)))));
     kind.get()
 }

@@ -1,4 +1,4 @@
-//! Texts of input files, and the values of TOML in them.
+//! Texts of input files, and TOML values in them.
 use crate::mistakes::Mistakes;
 use crate::text;
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use toml::de::{DeInteger, DeTable, DeValue};
 /// Largest size of an input in bytes: far more than any input needs.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The texts and decimal numbers of an array in TOML; none of anything else.
+/// Returns the texts and decimal numbers of an array in TOML; `None` for anything else.
 pub(crate) fn array(text: &str) -> Option<Vec<String>> {
     if !text.trim_start().starts_with('[') {
         return None;
@@ -26,7 +26,7 @@ pub(crate) fn array(text: &str) -> Option<Vec<String>> {
     list.iter().map(text_of).collect()
 }
 
-/// The sites of an array of arrays, each with commas; none of anything else.
+/// Returns the sites of an array of arrays, each joined with commas; `None` for anything else.
 pub(crate) fn sites(text: &str) -> Option<Vec<String>> {
     let line = format!("list = {}", text.trim());
     let table = DeTable::parse(&line).ok()?;
@@ -34,7 +34,7 @@ pub(crate) fn sites(text: &str) -> Option<Vec<String>> {
     list.iter().map(|value| whole_numbers(value.get_ref())).collect()
 }
 
-/// An array of whole numbers with commas.
+/// Returns an array of whole numbers joined with commas.
 pub(crate) fn whole_numbers(value: &DeValue) -> Option<String> {
     let DeValue::Array(list) = value else { return None };
     let one = |value: &Spanned<DeValue>| match value.get_ref() {
@@ -44,7 +44,7 @@ pub(crate) fn whole_numbers(value: &DeValue) -> Option<String> {
     Some(list.iter().map(one).collect::<Option<Vec<String>>>()?.join(","))
 }
 
-/// A number as typed, a whole one in decimal digits.
+/// Returns a number as typed, a whole one in decimal digits.
 pub(crate) fn number(value: &DeValue) -> Option<String> {
     match value {
         DeValue::Integer(i) => Some(decimal(i)),
@@ -53,8 +53,8 @@ pub(crate) fn number(value: &DeValue) -> Option<String> {
     }
 }
 
-/// A whole number in decimal digits, also where it is typed in hexadecimal, octal or binary ones. One that is longer than any key
-/// takes stays as it is.
+/// Returns a whole number in decimal digits, even if it is typed in hexadecimal, octal or binary form. A number too
+/// long for any key stays as it is.
 pub(crate) fn decimal(integer: &DeInteger) -> String {
     match (integer.radix(), u128::from_str_radix(integer.as_str(), integer.radix())) {
         (10, _) => integer.as_str().into(),
@@ -63,7 +63,8 @@ pub(crate) fn decimal(integer: &DeInteger) -> String {
     }
 }
 
-/// The decimal digits of a whole number with the prefix of another base, such as 0x1f; none of any other text.
+/// Returns the decimal digits of a whole number with the prefix of another base, such as 0x1f; `None` for any other
+/// text.
 pub(crate) fn from_other_base(text: &str) -> Option<String> {
     let line = format!("number = {}", text.trim());
     let table = DeTable::parse(&line).ok()?;
@@ -73,7 +74,7 @@ pub(crate) fn from_other_base(text: &str) -> Option<String> {
     }
 }
 
-/// The text of an input file, or why it cannot be one.
+/// Returns the text of an input file, or why it cannot be one.
 pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     let refused = |what: String| Mistakes(format!("{}: {what}", path.display()));
     let cannot = |why: std::io::Error| refused(format!("cannot be read: {why}"));
@@ -90,13 +91,13 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     })
 }
 
-/// An input file, and where its lines are.
+/// Input file with the positions of its lines.
 pub(crate) struct Source<'t> {
     text: &'t str,
     pub(crate) name: Rc<str>,
     /// Positions at which lines begin.
     lines: Vec<usize>,
-    /// A byte that was looked up, and its column: values of a list follow each other, perhaps on one long line.
+    /// Byte of the last lookup and its column: values of a list follow each other, perhaps on one long line.
     last: Cell<(usize, usize)>,
 }
 
@@ -105,12 +106,12 @@ impl<'t> Source<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Source { text, name, lines: std::iter::once(0).chain(ends).collect(), last: Cell::new((0, 1)) }
     }
-    /// Returns a line by its number, from 1, without its end.
+    /// Returns a line by its number, from 1, without its line break.
     pub(crate) fn line(&self, number: usize) -> &'t str {
         let begin = self.lines[number - 1];
         self.text[begin..].lines().next().unwrap_or_default()
     }
-    /// Line and column of a byte, from 1; columns count characters.
+    /// Returns line and column of a byte, from 1; columns count characters.
     pub(crate) fn position(&self, byte: usize) -> (usize, usize) {
         let byte = self.text.floor_char_boundary(byte);
         let line = self.lines.partition_point(|begin| *begin <= byte);

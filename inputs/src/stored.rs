@@ -1,4 +1,4 @@
-//! Values of an input as `serde` reads them: each with the number of its place.
+//! Values of an input in the form in which `serde` reads them, each with the index of its place.
 use crate::given::PlaceNumber;
 use crate::raw::Raw;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
@@ -6,7 +6,7 @@ use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt::{self, Display};
 
-/// A value with its place.
+/// Value with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub raw: Raw,
@@ -17,7 +17,7 @@ pub(crate) struct Placed {
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     One(Placed),
-    /// Values of a key that may have several, and the place of the whole.
+    /// Values of a key that may have several, and the place of the whole list.
     Several(Vec<Placed>, PlaceNumber),
 }
 
@@ -38,7 +38,7 @@ impl Stored {
     }
 }
 
-/// A value that does not fit its key.
+/// Error of a value that does not fit its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     pub(crate) place: Option<PlaceNumber>,
@@ -60,7 +60,7 @@ impl de::Error for Unfit {
 /// Reads the values of a table into a structure.
 ///
 /// # Errors
-/// The first value that does not fit its key.
+/// Returns the first value that does not fit its key.
 pub(crate) fn read<'de, T: Deserialize<'de>>(values: &'de [(String, Stored)]) -> Result<T, Unfit> {
     T::deserialize(MapDeserializer::new(values.iter().map(|(key, value)| (key.as_str(), value))))
 }
@@ -74,7 +74,7 @@ impl<'de> Deserializer<'de> for &'de Placed {
         let at = |why: Unfit| Unfit { place: why.place.or(Some(self.place)), ..why };
         visitor.visit_newtype_struct(self).map_err(at)
     }
-    /// Gives the place and the value.
+    /// Passes the place and the value to the visitor.
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Unfit> {
         let both = [Raw::Whole(self.place as i128), self.raw.clone()];
         visitor.visit_seq(SeqDeserializer::new(both.into_iter()))

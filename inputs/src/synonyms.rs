@@ -1,37 +1,38 @@
-//! Names that other codes have for keys, tables, values and commands of this program, in one table of each kind. Messages
-//! suggest the right name from them where spelling alone does not lead to it. None of these names is accepted as input.
+//! Names that other codes use for keys, tables, values and commands of this program, in one table for each kind.
+//! Messages suggest the right name from these tables if spelling alone does not lead to it. None of these names is
+//! accepted as input.
 
-/// A key under its names in other codes.
+/// Key with its names in other codes.
 struct KeySynonym {
     /// Names in lower case with hyphens.
     names: &'static [&'static str],
-    /// Last parts of keys here, the most likely one first. The first one that an input has is suggested.
+    /// Last parts of keys of this program, the most likely one first. The first one that an input has is suggested.
     keys: &'static [&'static str],
-    /// A note that follows the suggestion, or stands alone if there is no such key here.
+    /// Note that follows the suggestion, or stands alone if this program has no such key.
     note: &'static str,
 }
 
-/// A value under its names in other codes.
+/// Value with its names in other codes.
 struct ValueSynonym {
-    /// Last parts of the keys that have such values; of any key where it is empty.
+    /// Last parts of the keys that have such values; if empty, the entry applies to every key.
     keys: &'static [&'static str],
     /// Names in lower case with hyphens.
     names: &'static [&'static str],
-    /// Values here, the most likely one first.
+    /// Values of this program, the most likely one first.
     values: &'static [&'static str],
-    /// A note that follows the suggestion, or stands alone if there is no such value here.
+    /// Note that follows the suggestion, or stands alone if this program has no such value.
     note: &'static str,
 }
 
-/// Makes the entry of a key.
+/// Creates the entry of a key.
 const fn key(names: &'static [&'static str], keys: &'static [&'static str]) -> KeySynonym {
     KeySynonym { names, keys, note: "" }
 }
-/// Makes the entry of a key with a note.
+/// Creates the entry of a key with a note.
 const fn noted(names: &'static [&'static str], keys: &'static [&'static str], note: &'static str) -> KeySynonym {
     KeySynonym { names, keys, note }
 }
-/// Makes the entry of a value.
+/// Creates the entry of a value.
 const fn value(
     keys: &'static [&'static str],
     names: &'static [&'static str],
@@ -39,7 +40,7 @@ const fn value(
 ) -> ValueSynonym {
     ValueSynonym { keys, names, values, note: "" }
 }
-/// Makes the entry of a value with a note.
+/// Creates the entry of a value with a note.
 const fn explained(
     keys: &'static [&'static str],
     names: &'static [&'static str],
@@ -49,7 +50,7 @@ const fn explained(
     ValueSynonym { keys, names, values, note }
 }
 
-/// Note on chiral quarks, which no operator has.
+/// Note on chiral quarks, which no operator implements.
 const NO_CHIRAL_QUARKS: &str = "domain-wall, Möbius and overlap quarks are not implemented; `ferrite solve --help` lists the operators with their formulas";
 
 /// Names of keys in QUDA, PyQUDA, MILC, Chroma, openQCD and Grid, and in common use.
@@ -429,7 +430,7 @@ static KEYS: &[KeySynonym] = &[
     ),
 ];
 
-/// Names of tables in other codes, each list with the tables here that it may mean.
+/// Names of tables in other codes, each list with the tables of this program that it may mean.
 static TABLES: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -690,7 +691,7 @@ static VALUES: &[ValueSynonym] = &[
     value(&[], &["no", "n", "false", "0", "disabled", "off"], &["false", "off"]),
 ];
 
-/// Names of commands in other programs and in common use, with a sentence on the command here that does the same.
+/// Names of commands in other programs and in common use, with a sentence on the equivalent command of this program.
 static COMMANDS: &[(&[&str], &str)] = &[
     (
         &["flow", "gradient-flow", "gradientflow", "wilson-flow", "wilsonflow", "wflow"],
@@ -762,7 +763,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     (&["manual", "manpage", "pages"], "did you mean 'ferrite man'?"),
 ];
 
-/// Returns a name in the form of the tables: in lower case, with hyphens.
+/// Returns a name in the form used in the tables: in lower case, with hyphens.
 fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace(['_', ' '], "-")
 }
@@ -772,12 +773,12 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// A name that was probably meant.
+/// Suggestion for an unknown name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meant {
-    /// The right name, of those that there are.
+    /// Name that exists in this program.
     pub name: Option<String>,
-    /// A note beside the name, or instead of it.
+    /// Note beside the name, or instead of it.
     pub note: Option<&'static str>,
     /// Whether the value as typed has the same meaning under that name.
     pub sure: bool,
@@ -798,14 +799,14 @@ impl Meant {
     }
 }
 
-/// Returns a note as a sentence of its own.
+/// Returns a note as a separate sentence.
 fn capitalised(note: &str) -> String {
     let mut letters = note.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Returns the key of `known`, which are patterns, that a name of another code stands for. Of several keys with the same last
-/// part, the one in the same table is preferred.
+/// Returns the key among the patterns `known` that corresponds to a name of another code. Among several keys with the
+/// same last part, the one in the same table is preferred.
 pub fn of_key(typed: &str, known: &[&str]) -> Option<Meant> {
     let name = plain(last(typed));
     let table = typed.rsplit_once('.').map_or("", |(table, _)| table);
@@ -816,18 +817,18 @@ pub fn of_key(typed: &str, known: &[&str]) -> Option<Meant> {
     };
     let entries = KEYS.iter().filter(|entry| entry.names.contains(&name.as_str()));
     let mut all = entries.map(|entry| (entry.keys.iter().find_map(|key| of(key)), entry));
-    // One without a key here is of use where it says why.
+    // An entry without a key of this program is useful if it explains why.
     all.find(|(key, entry)| key.is_some() || entry.keys.is_empty()).map(|(key, entry)| Meant::new(key, entry.note))
 }
 
-/// Returns the table of `known` that a name of another code stands for.
+/// Returns the table of `known` that corresponds to a name of another code.
 pub fn of_table<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = plain(typed);
     let entries = TABLES.iter().filter(|(names, _)| names.contains(&name.as_str()));
     entries.flat_map(|(_, tables)| tables.iter()).find_map(|table| known.iter().copied().find(|known| known == table))
 }
 
-/// Returns the one of `choices` that a value of a key, which is none of them, probably stands for.
+/// Returns the element of `choices` to which an unknown value of a key probably corresponds.
 pub fn of_value(key: &str, typed: &str, choices: &[&str]) -> Option<Meant> {
     let (name, key) = (plain(typed), last(key));
     if let Some(same) = choices.iter().find(|choice| plain(choice) == name) {
@@ -854,7 +855,7 @@ pub fn none_of(key: &str, text: &str, choices: &[&str]) -> String {
     format!("'{text}' is none of {}{hint}", choices.join(", "))
 }
 
-/// Returns a sentence on the command here that does the work of a command of this name in other programs.
+/// Returns a sentence on the command of this program that does the work of a command of this name in other programs.
 pub fn of_command(typed: &str) -> Option<&'static str> {
     let name = plain(typed);
     COMMANDS.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, sentence)| *sentence)
@@ -865,7 +866,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Every name can be found: it is written as names are compared, and no entry before it takes it away.
+    /// Every name can be found: it is written in the form that is compared, and no earlier entry hides it.
     #[test]
     fn names_are_plain_and_there_once() {
         fn twice<'a>(names: Vec<(&'a str, &'a str)>) -> Vec<(&'a str, &'a str)> {
@@ -911,7 +912,7 @@ mod tests {
         assert_eq!(name("fermion.0.method", "mg", &["cg", "multigrid"]).as_deref(), Some("multigrid"));
         assert_eq!(name("operator", "mg", &["wilson", "clover"]), None);
         assert_eq!(name("operator", "Clover", &["wilson", "clover"]).as_deref(), Some("clover"));
-        // Retired: there is no single name that it means.
+        // Retired: no single name corresponds to it.
         let symanzik = of_value("gauge.action", "symanzik", &["wilson", "symanzik-tree", "luscher-weisz"]).unwrap();
         assert!(symanzik.name.is_none() && symanzik.sentence().contains("\"luscher-weisz\" now"));
     }

@@ -1,6 +1,6 @@
-//! Messages on lines that are not TOML, in words for readers who do not know its grammar.
+//! Messages on lines that are not TOML, for readers who do not know its grammar.
 
-/// Returns the sentence for a mistake of syntax, from the parser's message, the line, and the column, counted from 1.
+/// Returns the sentence for a syntax error, from the parser's message, the line, and the column, counted from 1.
 pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
     let rest: String = line.chars().skip(column - 1).collect();
     let (rest, before): (&str, String) = (rest.trim_end(), line.chars().take(column - 1).collect());

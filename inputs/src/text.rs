@@ -1,24 +1,24 @@
-//! Values as typed, and numbers as people read them.
+//! Values as typed, and numbers in readable form.
 pub use ferrite_report::text::count;
 
 use ferrite::lattice::Lattice;
 
-/// `X,Y,Z,T`, a lattice.
+/// Parses a lattice, `X,Y,Z,T`.
 pub fn lattice(text: &str) -> Result<Lattice, String> {
     Lattice::new(extents(text)?).map_err(|e| e.to_string())
 }
 
-/// `X,Y,Z,T`, the extents of a field in a file, which may be odd.
+/// Parses the extents of a field in a file, `X,Y,Z,T`, which may be odd.
 pub fn file_lattice(text: &str) -> Result<Lattice, String> {
     Lattice::of_any_extents(extents(text)?).map_err(|e| e.to_string())
 }
 
-/// `X,Y,Z,T`.
+/// Parses four extents, `X,Y,Z,T`.
 pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();
     let size: Result<[usize; 4], _> = numbers.map_err(|_| ()).and_then(|n| n.try_into().map_err(|_| ()));
     size.map_err(|()| {
-        // Numbers with other signs between or around them.
+        // Numbers separated or enclosed by other signs.
         let has_other = text.contains(|c: char| !c.is_ascii_digit() && !",xX×*/;[](){} ".contains(c));
         let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let hint = match numbers.len() {
@@ -31,7 +31,7 @@ pub fn extents(text: &str) -> Result<[usize; 4], String> {
     })
 }
 
-/// Returns a hint for a text that is not a number: a decimal point in place of a comma, or no unit.
+/// Returns a hint for a text that is not a number: use a decimal point instead of a comma, or leave out the unit.
 pub fn number_hint(text: &str) -> String {
     let text = text.trim();
     let pointed = text.replacen(',', ".", 1);
@@ -62,7 +62,7 @@ pub fn count_hint(text: &str) -> String {
     if is_name && !number.is_empty() { format!("; did you mean {number}?") } else { String::new() }
 }
 
-/// Bytes in the unit that gives a short number.
+/// Formats a number of bytes in the unit that gives a short number.
 pub fn bytes(n: usize) -> String {
     match n {
         usize::MAX => "an unknown amount".into(),
@@ -73,7 +73,7 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
-/// Seconds in the unit that gives a short number.
+/// Formats a time in seconds in the unit that gives a short number.
 pub fn seconds(s: f64) -> String {
     match s {
         _ if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
@@ -85,22 +85,22 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// A number with all its digits; with an exponent where it is far from 1.
+/// Formats a number with all its digits, with an exponent if it is far from 1.
 pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
-/// A number with so many digits behind the point, or behind the first digit and with an exponent where it is far from 1.
+/// Formats a number with `digits` digits after the point; if it is far from 1, with an exponent.
 pub fn rounded(x: f64, digits: usize) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
 }
 
-/// A tolerance as it was asked for: no digit of it is rounded away.
+/// Formats a tolerance as requested: no digit of it is rounded away.
 pub fn tolerance(x: f64) -> String {
     format!("{x:e}")
 }
 
-/// A number of bytes, or of KiB, MiB or GiB.
+/// Parses a number of bytes, KiB, MiB, GiB or TiB.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
     let (number, power) =

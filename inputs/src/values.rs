@@ -1,4 +1,4 @@
-//! Kinds of values of keys, and how each is read from what was typed.
+//! Kinds of values of keys, and their conversion from the typed form.
 use crate::numbers;
 pub use crate::raw::Raw;
 use crate::raw::joined;
@@ -8,17 +8,17 @@ pub use ferrite::operators::KeyKind as Kind;
 use ferrite::operators::{DIVISOR, is_divisor};
 use std::marker::PhantomData;
 
-/// Meaning of a key's value. Types that implement this are markers; values are of type [`Out`](Self::Out).
+/// Type of a key's value. Types that implement this are markers; the values are of type [`Out`](Self::Out).
 pub trait Value {
     /// Type of the values.
     type Out;
-    /// Kind of the values, by which flags, files and advice treat them.
+    /// Kind of the values, which determines their treatment by flags, files and advice.
     const KIND: Kind;
-    /// Returns the value.
+    /// Converts the typed value.
     ///
     /// # Errors
-    /// What is wrong. A message that begins with `is ` gets the value as typed in front, one that begins with `#3 is ` the
-    /// fourth value of a list.
+    /// Returns what is wrong. A message that begins with `is ` is preceded by the value as typed, one that begins with
+    /// `#3 is ` by the fourth value of a list.
     fn of(raw: &Raw) -> Result<Self::Out, String>;
 }
 
@@ -33,7 +33,7 @@ impl Value for Text {
     }
 }
 
-/// An element of a list of texts.
+/// Element of a list of texts.
 #[derive(Debug)]
 pub struct Item;
 impl Value for Item {
@@ -67,7 +67,7 @@ impl Value for Switch {
     }
 }
 
-/// Words with what each stands for.
+/// Words with their meanings.
 pub trait Vocabulary {
     /// Type of the meanings.
     type Meaning: Copy;
@@ -75,7 +75,7 @@ pub trait Vocabulary {
     fn words() -> Vec<(&'static str, Self::Meaning)>;
 }
 
-/// One of some words.
+/// Word of a vocabulary.
 #[derive(Debug)]
 pub struct Word<V>(PhantomData<V>);
 impl<V: Vocabulary> Value for Word<V> {
@@ -86,7 +86,7 @@ impl<V: Vocabulary> Value for Word<V> {
     }
 }
 
-/// An element of a list of such words.
+/// Element of a list of words of a vocabulary.
 #[derive(Debug)]
 pub struct WordItem<V>(PhantomData<V>);
 impl<V: Vocabulary> Value for WordItem<V> {
@@ -97,14 +97,14 @@ impl<V: Vocabulary> Value for WordItem<V> {
     }
 }
 
-/// Returns what a word stands for.
+/// Returns the meaning of a word.
 pub(crate) fn one_of<T: Copy>(raw: &Raw, words: &[(&'static str, T)]) -> Result<T, String> {
     let typed = text_of(raw)?;
     let found = words.iter().find(|(word, _)| *word == typed).map(|(_, meaning)| *meaning);
     found.ok_or_else(|| format!("is none of {}", words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")))
 }
 
-/// A word whose meaning depends on other keys.
+/// Word whose meaning depends on other keys.
 #[derive(Debug)]
 pub struct AnyWord;
 impl Value for AnyWord {
@@ -115,15 +115,15 @@ impl Value for AnyWord {
     }
 }
 
-/// A rule that numbers have to meet.
+/// Rule that numbers have to satisfy.
 pub trait Rule {
-    /// Describes the numbers that do.
+    /// Description of the numbers that satisfy the rule.
     const EXPECTED: &'static str;
-    /// Returns whether a number does.
+    /// Returns whether a number satisfies the rule.
     fn fits(x: f64) -> bool;
 }
 
-/// A number of at most [`LARGEST`](ferrite::operators::LARGEST) in size that meets a rule.
+/// Number of at most [`LARGEST`](ferrite::operators::LARGEST) in size that satisfies a rule.
 #[derive(Debug)]
 pub struct Number<R>(PhantomData<R>);
 impl<R: Rule> Value for Number<R> {
@@ -134,7 +134,7 @@ impl<R: Rule> Value for Number<R> {
     }
 }
 
-/// One or several such numbers; as a text joined with commas.
+/// One or several numbers that satisfy a rule; as a text joined with commas.
 #[derive(Debug)]
 pub struct Numbers<R>(PhantomData<R>);
 impl<R: Rule> Value for Numbers<R> {
@@ -145,7 +145,7 @@ impl<R: Rule> Value for Numbers<R> {
     }
 }
 
-/// Three numbers that meet a rule.
+/// Three numbers that satisfy a rule.
 #[derive(Debug)]
 pub struct Three<R>(PhantomData<R>);
 impl<R: Rule> Value for Three<R> {
@@ -157,7 +157,7 @@ impl<R: Rule> Value for Three<R> {
     }
 }
 
-/// Makes rules with the descriptions of numbers that meet them.
+/// Defines rules with descriptions of the numbers that satisfy them.
 #[macro_export]
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident: $expected:expr, $fits:expr;)*) => {$(
@@ -174,7 +174,7 @@ macro_rules! rules {
     )*};
 }
 
-/// Makes vocabularies from their words.
+/// Defines vocabularies from their words.
 #[macro_export]
 macro_rules! vocabularies {
     ($($(#[$doc:meta])* $name:ident: $meaning:ty = $words:expr;)*) => {$(
@@ -193,7 +193,7 @@ macro_rules! vocabularies {
 rules! {
     /// All numbers.
     Any: "a number", |_| true;
-    /// Numbers that others are divided by.
+    /// Numbers that can be divisors.
     Divisor: DIVISOR, is_divisor;
     /// Relative residuals.
     Residual: crate::RESIDUAL, crate::is_residual;
@@ -203,7 +203,7 @@ rules! {
     NonNegative: "a number of at least 0", |x| x >= 0.0;
 }
 
-/// A whole number from `FIRST` to `LAST`.
+/// Whole number from `FIRST` to `LAST`.
 #[derive(Debug)]
 pub struct Count<const FIRST: usize, const LAST: usize>;
 impl<const FIRST: usize, const LAST: usize> Value for Count<FIRST, LAST> {
@@ -270,7 +270,7 @@ impl Value for Site {
     }
 }
 
-/// An element of a list of sites.
+/// Element of a list of sites.
 #[derive(Debug)]
 pub struct SiteItem;
 impl Value for SiteItem {
@@ -281,7 +281,7 @@ impl Value for SiteItem {
     }
 }
 
-/// One or several numbers, each of which may be a fraction, which is a text.
+/// One or several numbers, each of which may be a fraction, given as a text.
 #[derive(Debug)]
 pub struct Fractions;
 impl Value for Fractions {
@@ -292,7 +292,7 @@ impl Value for Fractions {
     }
 }
 
-/// An amount of memory, in bytes.
+/// Amount of memory, in bytes.
 #[derive(Debug)]
 pub struct Bytes;
 impl Value for Bytes {
@@ -303,20 +303,20 @@ impl Value for Bytes {
     }
 }
 
-/// A text that a function turns into a value.
+/// Text that a function converts to a value.
 pub trait Parsed {
     /// Type of the values.
     type Out;
     /// Kind of the values.
     const KIND: Kind = Kind::Text;
-    /// Returns the value.
+    /// Converts the text.
     ///
     /// # Errors
-    /// What is wrong, as in [`Value::of`].
+    /// Returns what is wrong, in the form of [`Value::of`].
     fn parse(text: &str) -> Result<Self::Out, String>;
 }
 
-/// A text with a meaning.
+/// Text with a meaning.
 #[derive(Debug)]
 pub struct Meaning<P>(PhantomData<P>);
 impl<P: Parsed> Value for Meaning<P> {

@@ -11,30 +11,30 @@ use serde::{Deserialize, Serialize};
 /// Highest order of an approximation.
 pub const LARGEST_ORDER: usize = 80;
 
-/// Smallest tolerance that may be asked for.
+/// Smallest tolerance that may be requested.
 pub const SMALLEST_TOLERANCE: f64 = 1e-15;
 
-/// Precision is raised up to here.
+/// Largest precision in bits up to which the precision is raised.
 const LARGEST_PRECISION: usize = 6000;
 
-/// Errors below 10 to this are not worth the time.
+/// Base-10 exponent of the smallest error; smaller ones are not worth the time.
 const SMALLEST_EXPONENT: f64 = -100.0;
 
-/// Relative difference of interval ratios that is taken for rounding.
+/// Relative difference of interval ratios that is attributed to rounding.
 const SAME: f64 = 1e-12;
 
-/// The best approximation R of a function f on an interval, in relative error:
-/// the R(x) = A₀ + Σ_{i=1}^n A_i/(x + σ_i) with the smallest max |1 − R(x)/f(x)|; and 1/R in the same form.
+/// Best approximation R of a function f on an interval in relative error: the R(x) = A₀ + Σ_{i=1}^n A_i/(x + σ_i) with
+/// the smallest max |1 − R(x)/f(x)|; and 1/R in the same form.
 ///
-/// All σ_i are positive and ascending. There is no other way to such a value than to compute it, or to read it with a
-/// check: `Deserialize` looks at the error everywhere on the interval and refuses what has a larger one than it says.
+/// All σ_i are positive and ascending. Such a value can only be computed or read with a check: `Deserialize` computes
+/// the error over the whole interval and rejects an approximation whose error is larger than its recorded one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Approximation {
     stored: Stored,
 }
 
-/// [`Approximation`] as it is written.
+/// Serialised form of an [`Approximation`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stored {
@@ -46,21 +46,21 @@ struct Stored {
     inverse: PartialFractions,
 }
 
-/// What [`Approximation::check`] found.
+/// Result of [`Approximation::check`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// R against f.
+    /// Errors of R as an approximation of f.
     pub direct: Form,
-    /// 1/R against 1/f.
+    /// Errors of 1/R as an approximation of 1/f.
     pub inverse: Form,
 }
 
-/// The best approximation of order n: numerator and denominator are polynomials of order n.
+/// Computes the best approximation of order n: numerator and denominator are polynomials of order n.
 ///
 /// # Errors
-/// [`Error::Order`] unless 1 ≤ n ≤ [`LARGEST_ORDER`]; [`Error::TooExact`] if the error would be below 10⁻¹⁰⁰;
-/// [`Error::Range`] if a coefficient is no normal number in double precision. Others are not expected: they say that
-/// the algorithm failed, and for what.
+/// Returns [`Error::Order`] unless 1 ≤ n ≤ [`LARGEST_ORDER`]; [`Error::TooExact`] if the error would be below 10⁻¹⁰⁰;
+/// [`Error::Range`] if a coefficient is not a normal number in double precision. Other errors are not expected: they
+/// report that the algorithm failed, and for which input.
 pub fn approximate(function: &Power, interval: Interval, order: usize) -> Result<Approximation, Error> {
     let (best, target) = solve(function, interval, order)?;
     let stored = Stored {
@@ -74,16 +74,16 @@ pub fn approximate(function: &Power, interval: Interval, order: usize) -> Result
     Approximation::try_from(stored)
 }
 
-/// The best approximation of the lowest order whose error is at most `tolerance`.
+/// Computes the best approximation of the lowest order whose error is at most `tolerance`.
 ///
 /// # Errors
-/// [`Error::Tolerance`] unless [`SMALLEST_TOLERANCE`] ≤ tolerance < 1; [`Error::NoOrder`] if no order up to
-/// [`LARGEST_ORDER`] suffices; and those of [`approximate`].
+/// Returns [`Error::Tolerance`] unless [`SMALLEST_TOLERANCE`] ≤ tolerance < 1; [`Error::NoOrder`] if no order up to
+/// [`LARGEST_ORDER`] suffices; and the errors of [`approximate`].
 pub fn approximate_to(function: &Power, interval: Interval, tolerance: f64) -> Result<Approximation, Error> {
     lowest_order(function, interval, tolerance, |order| approximate(function, interval, order))
 }
 
-/// The lowest order that meets the tolerance, given approximations of any order.
+/// Returns the approximation of the lowest order that meets the tolerance; `get` supplies approximations of any order.
 pub(crate) fn lowest_order(
     function: &Power,
     interval: Interval,
@@ -96,7 +96,7 @@ pub(crate) fn lowest_order(
     let start = ZolotarevStart::new(function, interval);
     let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
     let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
-    // The estimate is right to an order or two; the error falls with each order.
+    // The estimate is right to one or two orders; the error falls with each order.
     let mut best = get(order)?;
     if best.error() > tolerance {
         while best.error() > tolerance {
@@ -120,7 +120,7 @@ pub(crate) fn lowest_order(
     Ok(best)
 }
 
-/// Raises the precision until it suffices.
+/// Computes the best approximation, raising the precision until it suffices.
 pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Result<(Minimax, Target), Error> {
     if !(1..=LARGEST_ORDER).contains(&order) {
         return Err(Error::Order { order, largest: LARGEST_ORDER });
@@ -131,7 +131,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
         return Err(Error::TooExact { function: function.to_string(), interval, order, exponent: digits as i64 });
     }
     let points = start.points(2 * order + 1);
-    // Digits that the error has to have, those that nearly singular matrices lose, and the range of the numbers.
+    // Digits that the error needs, those that nearly singular matrices lose, and the range of the numbers.
     let mut bits = 192 + (-2.5 * digits * 10f64.log2() + start.log2_ratio()) as usize;
     loop {
         let precision = Bits(bits);
@@ -141,7 +141,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
             Ok(best) => return Ok((best, target)),
             Err(failure) => failure,
         };
-        // Rounding may look like roots on the wrong side, or like extrema that differ.
+        // Rounding may cause roots that appear on the wrong side, or extrema that appear to differ.
         bits += bits / 2;
         if bits > LARGEST_PRECISION {
             return Err(named(failure, function, interval, order, &target.origin));
@@ -164,68 +164,68 @@ fn named(failure: RemezFailure, function: &Power, interval: Interval, order: usi
 }
 
 impl Approximation {
-    /// f.
+    /// Returns the approximated function f.
     pub fn function(&self) -> &Power {
         &self.stored.function
     }
 
-    /// Where it is good.
+    /// Returns the interval on which the approximation is valid.
     pub fn interval(&self) -> Interval {
         self.stored.interval
     }
 
-    /// n, the number of poles.
+    /// Returns the order n, the number of poles.
     pub fn order(&self) -> usize {
         self.stored.order
     }
 
-    /// max |1 − R/f| on the interval, of the R before its coefficients were rounded to double precision. For 1/R it is
-    /// error/(1 − error). [`check`](Self::check) has both with rounding.
+    /// Returns max |1 − R/f| on the interval, for R before its coefficients were rounded to double precision. For 1/R
+    /// it is error/(1 − error). [`check`](Self::check) returns both with rounding.
     pub fn error(&self) -> f64 {
         self.stored.error
     }
 
-    /// A₀ of R.
+    /// Returns the constant A₀ of R.
     pub fn constant(&self) -> f64 {
         self.stored.direct.constant
     }
 
-    /// A_i and σ_i of R.
+    /// Returns the residues A_i and shifts σ_i of R.
     pub fn poles(&self) -> &[Pole] {
         &self.stored.direct.poles
     }
 
-    /// R ≈ f.
+    /// Returns the partial fractions of R ≈ f.
     pub fn direct(&self) -> &PartialFractions {
         &self.stored.direct
     }
 
-    /// 1/R ≈ 1/f: exactly the inverse of [`direct`](Self::direct) but for rounding, and not the best approximation of
-    /// 1/f, which is (1 − error²)/R.
+    /// Returns the partial fractions of 1/R ≈ 1/f: exactly the inverse of [`direct`](Self::direct) up to rounding, and
+    /// not the best approximation of 1/f, which is (1 − error²)/R.
     pub fn inverse(&self) -> &PartialFractions {
         &self.stored.inverse
     }
 
-    /// R(x) by [`direct`](Self::direct), in double precision. With positive powers the terms have different signs, and
-    /// [`Form::condition`] says how many digits that costs.
+    /// Evaluates R(x) from [`direct`](Self::direct), in double precision. With positive powers the terms have different
+    /// signs, and [`Form::condition`] measures the resulting loss of digits.
     pub fn evaluate(&self, x: f64) -> f64 {
         self.stored.direct.evaluate(x)
     }
 
-    /// Errors of both forms as they are, with their coefficients in double precision
+    /// Computes the errors of both forms with their coefficients rounded to double precision
     /// ([`PartialFractions::check`]).
     pub fn check(&self) -> Check {
         self.stored.check()
     }
 
-    /// R for f_λ(x) = Π_k (x + λ c_k)^{p_k} on [λa, λb], where λ > 0. Best approximations stay best:
-    /// f_λ(λx) = λ^p f(x) with p = Σ p_k, so that R_λ(x) = λ^p R(x/λ), and the error is the same.
+    /// Returns R for f_λ(x) = Π_k (x + λ c_k)^{p_k} on [λa, λb], where λ > 0. Best approximations stay best: f_λ(λx) =
+    /// λ^p f(x) with p = Σ p_k, so that R_λ(x) = λ^p R(x/λ), and the error is the same.
     ///
-    /// For f = x^p that is the same function on another interval of the same ratio b/a.
+    /// For f = x^p this is the same function on another interval with the same ratio b/a.
     ///
     /// # Errors
-    /// [`Error::Interval`], [`Error::Shift`] or [`Error::Range`] for λ that is not positive, or leads out of double
-    /// precision.
+    /// Returns [`Error::Interval`], [`Error::Shift`] or [`Error::Range`] if λ is not positive or leads out of the range
+    /// of double precision.
     pub fn scaled(&self, by: f64) -> Result<Self, Error> {
         let old = &self.stored;
         let interval = Interval::new(by * old.interval.low(), by * old.interval.high())?;
@@ -237,12 +237,12 @@ impl Approximation {
         Ok(Self { stored: Stored { function, interval, order: old.order, error: old.error, direct, inverse } })
     }
 
-    /// An approximation of the same function that is good on all of `wanted`: this one, if its interval contains it, or
-    /// for f = x^p this one [`scaled`](Self::scaled), if b/a is as large as that of `wanted`, so that both have the same
-    /// geometric mean. So one approximation serves bounds of a spectrum that are measured later.
+    /// Returns an approximation of the same function that is valid on all of `wanted`: this one, if its interval
+    /// contains `wanted`, or for f = x^p this one [`scaled`](Self::scaled) to the geometric mean of `wanted`, if b/a is
+    /// at least as large as that of `wanted`. One approximation can thus serve spectral bounds that are measured later.
     ///
     /// # Errors
-    /// [`Error::NotCovered`] if there is none.
+    /// Returns [`Error::NotCovered`] if neither is possible.
     pub fn covering(&self, wanted: Interval) -> Result<Self, Error> {
         let have = self.interval();
         let refuse = |reason| Err(Error::NotCovered { have, wanted, reason });
@@ -256,7 +256,7 @@ impl Approximation {
             return refuse("its ratio of the ends is larger");
         }
         let mut moved = self.scaled((wanted.low() / have.low()).sqrt() * (wanted.high() / have.high()).sqrt())?;
-        // Ends that rounding has put beside those of `wanted`.
+        // Ends that rounding has moved just inside those of `wanted`.
         let ends = moved.interval();
         moved.stored.interval = Interval::new(ends.low().min(wanted.low()), ends.high().max(wanted.high()))?;
         Ok(moved)
@@ -271,7 +271,7 @@ impl Stored {
         }
     }
 
-    /// What is wrong with it, if it was read from somewhere.
+    /// Returns a description of what is wrong with a stored approximation that was read.
     fn fault(&self) -> Option<String> {
         if !(1..=LARGEST_ORDER).contains(&self.order) {
             return Some(format!("the order {} is not between 1 and {LARGEST_ORDER}", self.order));
@@ -294,8 +294,8 @@ impl Stored {
         let Check { direct, inverse } = self.check();
         let wanted = [("direct", direct, self.error), ("inverse", inverse, self.error / (1.0 - self.error))];
         for (name, form, error) in wanted {
-            // Rounding of residues and shifts, by 2⁻⁵³ each, and a few times more for scaled ones. Places between those
-            // looked at have an error of at most 1/cos(π/16) = 1.02 of what is found.
+            // Rounding of residues and shifts, by 2⁻⁵³ each, and a few times more for scaled ones. Points between those
+            // checked have an error of at most 1/cos(π/16) = 1.02 of what is found.
             let rounding = 8.0 * f64::EPSILON * form.condition;
             let found = form.error;
             if !(found <= (1.0 + 1e-6) * error + rounding && found >= 0.95 * error - rounding) {

@@ -1,4 +1,4 @@
-//! A file of approximations, so that each is computed once.
+//! File of approximations, so that each is computed only once.
 
 use crate::approximation::lowest_order;
 use crate::{Approximation, Error, Interval, Power, approximate};
@@ -7,10 +7,10 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What the file is, and the version of its layout.
+/// Name and version of the file format.
 const FORMAT: &str = "ferrite.rational/1";
 
-/// The file's content: JSON.
+/// Content of the file, in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheFile<T> {
@@ -18,10 +18,10 @@ struct CacheFile<T> {
     approximations: Vec<T>,
 }
 
-/// A file of approximations, by function, interval and order.
+/// File of approximations, by function, interval and order.
 ///
 /// Every entry is checked when the file is opened, and computed entries are written at once: under a temporary name
-/// first, so that the file is whole at any time. Where several processes share a file, let one of them open it.
+/// first, so that the file is complete at any time. If several processes share a file, let one of them open it.
 #[derive(Debug)]
 pub struct Cache {
     path: PathBuf,
@@ -29,11 +29,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Reads the file; an absent one is an empty cache.
+    /// Reads the file; an absent file is an empty cache.
     ///
     /// # Errors
-    /// [`Error::Cache`] if the file cannot be read, is none of this kind, or has an entry whose error on its interval is
-    /// not what it says.
+    /// Returns [`Error::Cache`] if the file cannot be read, is not of this format, or has an entry whose error on its
+    /// interval differs from its recorded one.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let fail = |reason: String| Error::Cache { path: path.clone(), reason };
@@ -55,21 +55,21 @@ impl Cache {
         Ok(Self { path, entries })
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All approximations in it, in the order in which they were computed.
+    /// Returns all approximations of the cache, in the order in which they were computed.
     pub fn entries(&self) -> &[Approximation] {
         &self.entries
     }
 
-    /// The approximation, from the cache if it has it. For f = x^p one on another interval of the same ratio, scaled,
-    /// is as good.
+    /// Returns the approximation from the cache, or computes and stores it. For f = x^p, an entry on another interval
+    /// of the same ratio is scaled, which is equally good.
     ///
     /// # Errors
-    /// Those of [`approximate`](crate::approximate()), and [`Error::Cache`] if the file cannot be written.
+    /// Returns the errors of [`approximate`](crate::approximate()), and [`Error::Cache`] if the file cannot be written.
     pub fn approximate(&mut self, function: &Power, interval: Interval, order: usize) -> Result<Approximation, Error> {
         let same = |entry: &&Approximation| entry.order() == order && entry.function() == function;
         let mut candidates = self.entries.iter().filter(same);
@@ -86,10 +86,11 @@ impl Cache {
         Ok(computed)
     }
 
-    /// As [`approximate_to`](crate::approximate_to), with the cache for each order that is looked at.
+    /// Computes the same as [`approximate_to`](crate::approximate_to), with the cache for each order that is tried.
     ///
     /// # Errors
-    /// Those of [`approximate_to`](crate::approximate_to), and [`Error::Cache`] if the file cannot be written.
+    /// Returns the errors of [`approximate_to`](crate::approximate_to), and [`Error::Cache`] if the file cannot be
+    /// written.
     pub fn approximate_to(
         &mut self,
         function: &Power,
@@ -114,7 +115,7 @@ impl Cache {
             })
             .and_then(|()| fs::rename(&temporary, &self.path));
         written.map_err(|error| {
-            // The error that is reported is the first one.
+            // The first error is the one reported.
             let _ = fs::remove_file(&temporary);
             fail(format!("cannot be written: {error}"))
         })

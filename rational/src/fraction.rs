@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Largest numerator and denominator. Keeps sums of several fractions within 64 bits.
+/// Largest numerator and denominator. The limit keeps sums of several fractions within 64 bits.
 const LARGEST: i64 = 1 << 20;
 
-/// A fraction of integers in lowest terms; its denominator is positive.
+/// Fraction of integers in lowest terms, with a positive denominator.
 ///
-/// It is read and written as text: `-1/4`, `3/8`, `2`.
+/// Fractions are read and written as text: `-1/4`, `3/8`, `2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fraction {
@@ -19,10 +19,10 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// numerator / denominator in lowest terms.
+    /// Creates numerator / denominator in lowest terms.
     ///
     /// # Errors
-    /// [`Error::Fraction`] if the denominator is 0, or if an integer is above 2²⁰ = 1048576.
+    /// Returns [`Error::Fraction`] if the denominator is 0, or if an integer is above 2²⁰ = 1048576.
     pub fn new(numerator: i64, denominator: i64) -> Result<Self, Error> {
         let fail = |reason| Error::Fraction { text: format!("{numerator}/{denominator}"), reason };
         if denominator == 0 {
@@ -38,17 +38,17 @@ impl Fraction {
         Ok(Self { numerator: top as i32, denominator: bottom as i32 })
     }
 
-    /// The numerator.
+    /// Returns the numerator.
     pub fn numerator(self) -> i32 {
         self.numerator
     }
 
-    /// The denominator, which is positive.
+    /// Returns the denominator, which is positive.
     pub fn denominator(self) -> i32 {
         self.denominator
     }
 
-    /// The nearest number in double precision.
+    /// Returns the nearest number in double precision.
     pub fn value(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }

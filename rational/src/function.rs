@@ -1,28 +1,28 @@
-//! The functions that are approximated, and where.
+//! Functions that are approximated, and the intervals on which they are.
 
 use crate::{Error, Fraction};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One factor (x + c)^p.
+/// Factor (x + c)^p of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
-    /// c ≥ 0, in the units of x. 4m² for a staggered quark, where x is an eigenvalue of −D².
+    /// Shift c ≥ 0, in the units of x; 4m² for a staggered quark, where x is an eigenvalue of −D².
     #[serde(default)]
     pub shift: f64,
-    /// p.
+    /// Power p.
     pub power: Fraction,
 }
 
-/// f(x) = Π_k (x + c_k)^{p_k} for x > 0, with all c_k ≥ 0, where f or 1/f is a Stieltjes function.
+/// Function f(x) = Π_k (x + c_k)^{p_k} for x > 0, with all c_k ≥ 0, where f or 1/f is a Stieltjes function.
 ///
-/// With c_1 < c_2 < … that means: the partial sums p_1, p_1 + p_2, … are all in [−1, 0], or all in [0, 1]. On the cut
-/// between −c_k and −c_{k+1} the imaginary part of f is |f| sin π(p_1 + … + p_k), hence of one sign, so that
-/// f(x) = const + ∫ dμ(t)/(x + t) with a positive measure, or 1/f is. All best approximations of such functions have
-/// poles and zeros on the negative axis, in turn, which is what solvers of shifted systems need.
+/// For c_1 < c_2 < … this means that the partial sums p_1, p_1 + p_2, … are all in [−1, 0], or all in [0, 1]. On the
+/// cut between −c_k and −c_{k+1} the imaginary part of f is |f| sin π(p_1 + … + p_k), hence of one sign, so that f(x) =
+/// const + ∫ dμ(t)/(x + t) with a positive measure, or 1/f is. All best approximations of such functions have poles and
+/// zeros on the negative axis, in turn, which is what solvers of shifted systems need.
 ///
-/// Factors are kept in ascending order of c, those with the same c as one, so that equal functions compare equal.
+/// Factors are kept in ascending order of c, with those of equal c joined, so that equal functions compare equal.
 /// Serialised as a list of factors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Factor>", into = "Vec<Factor>")]
@@ -31,20 +31,20 @@ pub struct Power {
 }
 
 impl Power {
-    /// f(x) = x^p.
+    /// Creates f(x) = x^p.
     ///
     /// # Errors
-    /// As [`product`](Self::product).
+    /// Returns the errors of [`product`](Self::product).
     pub fn new(power: Fraction) -> Result<Self, Error> {
         Self::product([Factor { shift: 0.0, power }])
     }
 
-    /// f(x) = Π_k (x + c_k)^{p_k}.
+    /// Creates f(x) = Π_k (x + c_k)^{p_k}.
     ///
     /// # Errors
-    /// For p = 0, for c < 0, for numbers that are not finite, for products that are rational functions, which need no
-    /// approximation (those whose powers are integers after factors with the same c were joined), and where neither f nor
-    /// 1/f is a Stieltjes function.
+    /// Fails for p = 0, for c < 0, for numbers that are not finite, for products that are rational functions, which
+    /// need no approximation (those whose powers are integers after factors with the same c were joined), and if
+    /// neither f nor 1/f is a Stieltjes function.
     pub fn product(factors: impl IntoIterator<Item = Factor>) -> Result<Self, Error> {
         let mut joined: Vec<Factor> = Vec::new();
         for (index, factor) in factors.into_iter().enumerate() {
@@ -75,29 +75,29 @@ impl Power {
         Ok(function)
     }
 
-    /// Any factors, for tests of what happens with functions that are refused.
+    /// Creates a function from any factors, for tests with functions that are rejected.
     #[cfg(test)]
     pub(crate) fn unchecked(factors: Vec<Factor>) -> Self {
         Self { factors }
     }
 
-    /// The factors, in ascending order of c.
+    /// Returns the factors, in ascending order of c.
     pub fn factors(&self) -> &[Factor] {
         &self.factors
     }
 
-    /// 1/f.
+    /// Returns 1/f.
     pub fn reciprocal(&self) -> Self {
         let negated = |factor: &Factor| Factor { power: factor.power.negated(), ..*factor };
         Self { factors: self.factors.iter().map(negated).collect() }
     }
 
-    /// f(x) in double precision, for x > 0.
+    /// Evaluates f(x) in double precision, for x > 0.
     pub fn evaluate(&self, x: f64) -> f64 {
         self.factors.iter().map(|factor| (x + factor.shift).powf(factor.power.value())).product()
     }
 
-    /// p_1, p_1 + p_2, …
+    /// Computes the partial sums p_1, p_1 + p_2, ….
     fn partial_sums(&self) -> Result<Vec<Fraction>, Error> {
         let mut sums: Vec<Fraction> = Vec::with_capacity(self.factors.len());
         for factor in &self.factors {
@@ -106,14 +106,14 @@ impl Power {
         Ok(sums)
     }
 
-    /// Length of the cut of f, from −c_1 down, or `None` where it extends to −∞.
+    /// Returns the length of the cut of f, from −c_1 down, or `None` if it extends to −∞.
     pub(crate) fn cut(&self) -> Option<f64> {
         let [first, .., last] = self.factors[..] else { return None };
         let total = self.partial_sums().ok()?.pop()?;
         total.is_integer().then_some(last.shift - first.shift)
     }
 
-    /// p where f(x) = x^p.
+    /// Returns p if f(x) = x^p.
     pub fn single(&self) -> Option<Fraction> {
         match self.factors[..] {
             [Factor { shift: 0.0, power }] => Some(power),
@@ -155,7 +155,7 @@ impl From<Power> for Vec<Factor> {
 /// Largest ratio of the ends of an [`Interval`].
 pub const LARGEST_RATIO: f64 = 1e100;
 
-/// [a, b] with 0 < a < b and b/a ≤ [`LARGEST_RATIO`].
+/// Interval [a, b] with 0 < a < b and b/a ≤ [`LARGEST_RATIO`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Ends", into = "Ends")]
 pub struct Interval {
@@ -163,7 +163,7 @@ pub struct Interval {
     high: f64,
 }
 
-/// [`Interval`] as it is written.
+/// Serialised form of an [`Interval`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ends {
@@ -172,10 +172,10 @@ struct Ends {
 }
 
 impl Interval {
-    /// [low, high].
+    /// Creates the interval [low, high].
     ///
     /// # Errors
-    /// [`Error::Interval`] unless 0 < low < high, both are finite, and high/low ≤ [`LARGEST_RATIO`].
+    /// Returns [`Error::Interval`] unless 0 < low < high, both are finite, and high/low ≤ [`LARGEST_RATIO`].
     pub fn new(low: f64, high: f64) -> Result<Self, Error> {
         if low > 0.0 && low < high && high.is_finite() && high / low <= LARGEST_RATIO {
             Ok(Self { low, high })
@@ -184,22 +184,22 @@ impl Interval {
         }
     }
 
-    /// a.
+    /// Returns the lower end a.
     pub fn low(self) -> f64 {
         self.low
     }
 
-    /// b.
+    /// Returns the upper end b.
     pub fn high(self) -> f64 {
         self.high
     }
 
-    /// b/a, the condition number of an operator whose spectrum fills the interval.
+    /// Returns b/a, the condition number of an operator whose spectrum fills the interval.
     pub fn ratio(self) -> f64 {
         self.high / self.low
     }
 
-    /// Whether all of `other` is inside.
+    /// Returns whether the interval contains all of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.low <= other.low && other.high <= self.high
     }

@@ -1,4 +1,4 @@
-//! The rational function whose error alternates between +E and −E on 2n + 2 given points.
+//! Rational function whose error alternates between +E and −E on 2n + 2 given points.
 //!
 //! With nodes t_l = y_{2l} and n + 1 further points s_k = y_{2k+1}, any R = P/Q of order (n, n) with
 //! R(t_l) = f(t_l) (1 + E) is
@@ -10,36 +10,37 @@
 //! (L + E C) β = 0,  L_kl = (f(t_l) − f(s_k))/(s_k − t_l),  C_kl = (f(t_l) + f(s_k))/(s_k − t_l).
 //!
 //! [Filip, Nakatsukasa, Trefethen, Beckermann, *Rational minimax approximation via adaptive barycentric
-//! representations*, SIAM J. Sci. Comput. 40 (2018) A2427, section 4.] The R that is wanted has no pole between the
-//! points, so that Q has one sign on all nodes.
+//! representations*, SIAM J. Sci. Comput. 40 (2018) A2427, section 4.] The required R has no pole between the points,
+//! so that Q has the same sign on all nodes.
 //!
 //! **Which eigenvalue.** Where f or 1/f is a Stieltjes function, L⁻¹C in the variables Q(t_l) has elements of one sign,
 //! whatever the points are. Then (Perron, Frobenius) exactly one eigenvector has components of one sign, and its |E| is
 //! the smallest. Noda's iteration [*Numer. Math.* 17 (1971) 382] finds it from any positive vector, with quadratic
 //! convergence, however close the next eigenvalue is: it makes Q′ from Q by (L + E₀ C) β′ = C β, and moves E₀ by the
-//! smallest |Q_l/Q′_l|, which does not pass E. That the signs are right is looked at in each step.
+//! smallest |Q_l/Q′_l|, which does not pass E. Each step checks that the signs are right.
 //!
-//! L is singular up to about E, which costs digits that multiple precision has.
+//! L is singular up to about E, which costs digits that multiple precision can afford.
 
 use crate::real::{BigFloat, Bits, abs, positive};
 
-/// The levelled function, and its level.
+/// Levelled function and its level.
 pub(crate) struct Levelled {
-    /// t_l.
+    /// Nodes t_l.
     pub nodes: Vec<BigFloat>,
-    /// β_l.
+    /// Weights β_l.
     pub weights: Vec<BigFloat>,
-    /// R(t_l).
+    /// Values R(t_l).
     pub values: Vec<BigFloat>,
-    /// E: δ = R/f − 1 is +E at the points with even index, −E at the others.
+    /// Level E: δ = R/f − 1 is +E at the points with even index, −E at the others.
     pub level: BigFloat,
 }
 
-/// Steps at most. Noda's iteration needs about ten.
+/// Largest number of steps. Noda's iteration needs about ten.
 const ITERATIONS: usize = 60;
 
-/// Solves the eigenvalue problem for the points `y`, in ascending order, and the values `f` there. The denominator of R
-/// is near Π (y + σ) for the `poles` σ; |E| is at least |`level`|. `None` where the precision does not suffice.
+/// Solves the eigenvalue problem for the points `y`, in ascending order, and the values `f` at these points. The
+/// denominator of R is near Π (y + σ) for the `poles` σ; |E| is at least |`level`|. Returns `None` if the precision
+/// does not suffice.
 pub(crate) fn levelled(
     y: &[BigFloat],
     f: &[BigFloat],
@@ -69,7 +70,7 @@ pub(crate) fn levelled(
         level -= &step;
         let refined = shifted(&level);
         if abs(&step) < abs(&level) * precision.tiny(precision.0 / 3) {
-            // E has all digits; one more step gives them to β, unless L + E C is singular to the last one.
+            // E has converged; one more step gives β the same accuracy, unless L + E C is singular to the last digit.
             if let Some(next) = refined.and_then(|lu| normalised(lu.solve(&product(&c, &weights)))) {
                 weights = next;
             }
@@ -81,7 +82,7 @@ pub(crate) fn levelled(
     None
 }
 
-/// The smallest of all β_l/β′_l, which estimate E₀ − E; `None` where they differ in sign.
+/// Returns the smallest of all β_l/β′_l, which estimate E₀ − E; `None` if they differ in sign.
 fn noda(next: &[BigFloat], weights: &[BigFloat]) -> Option<BigFloat> {
     let mut best: Option<BigFloat> = None;
     for (next, weight) in next.iter().zip(weights) {
@@ -98,7 +99,7 @@ fn noda(next: &[BigFloat], weights: &[BigFloat]) -> Option<BigFloat> {
     best
 }
 
-/// Π (t_l + σ)/Π_{j≠l} (t_l − t_j): the weights of the denominator Π (y + σ).
+/// Computes Π (t_l + σ)/Π_{j≠l} (t_l − t_j), the weights of the denominator Π (y + σ).
 fn weights_of(nodes: &[BigFloat], poles: &[BigFloat], precision: Bits) -> Vec<BigFloat> {
     let weight = |l: usize| {
         let above = poles.iter().fold(precision.integer(1), |product, pole| product * (&nodes[l] + pole));
@@ -108,7 +109,7 @@ fn weights_of(nodes: &[BigFloat], poles: &[BigFloat], precision: Bits) -> Vec<Bi
     (0..nodes.len()).map(weight).collect()
 }
 
-/// The vector over its largest component.
+/// Divides the vector by its largest component.
 fn normalised(x: Vec<BigFloat>) -> Option<Vec<BigFloat>> {
     let (_, size) = largest(&x)?;
     Some(x.iter().map(|x| x / &size).collect())
@@ -119,7 +120,7 @@ fn product(matrix: &[Vec<BigFloat>], x: &[BigFloat]) -> Vec<BigFloat> {
     matrix.iter().filter_map(dot).collect()
 }
 
-/// Index and value of the largest component; `None` where all are 0.
+/// Returns the index and value of the largest component; `None` if all are 0.
 fn largest(x: &[BigFloat]) -> Option<(usize, BigFloat)> {
     let mut best = (0, BigFloat::ZERO);
     for (i, x) in x.iter().enumerate() {
@@ -130,16 +131,16 @@ fn largest(x: &[BigFloat]) -> Option<(usize, BigFloat)> {
     (best.1 != BigFloat::ZERO).then_some(best)
 }
 
-/// Gaussian elimination with row pivoting.
+/// LU factors from Gaussian elimination with row pivoting.
 struct Lu {
     rows: Vec<Vec<BigFloat>>,
     order: Vec<usize>,
-    /// 1/u_ii.
+    /// Inverse pivots 1/u_ii.
     pivots: Vec<BigFloat>,
 }
 
 impl Lu {
-    /// `None` for a matrix that is singular in this precision.
+    /// Factorises a matrix; `None` if it is singular at this precision.
     fn factor(mut rows: Vec<Vec<BigFloat>>, precision: Bits) -> Option<Self> {
         let n = rows.len();
         let mut order: Vec<usize> = (0..n).collect();

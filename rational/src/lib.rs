@@ -1,36 +1,39 @@
 //! Best rational approximations of powers, for the rational hybrid Monte Carlo algorithm.
 //!
-//! # Where they are needed
-//! With N_f mass-degenerate flavours of rooted staggered quarks the weight of a gauge field has det(M†M)^{N_f/4}, M†M on
-//! the even sites. Pseudofermions φ put it into the action as φ† (M†M)^{−N_f/4} φ, so that the equation of motion needs
-//! the solution of (M†M)^{N_f/4} x = φ instead of a linear system: paper 003 (Bonati, Cossu, D'Elia, Incardona,
-//! *QCD simulations with staggered fermions on GPUs*, arXiv:1106.5673), section 2.1, eq. 11, which takes the place of
-//! eq. 10. A rational function comes as near to the power as is asked for on an interval that holds the spectrum,
+//! # Application
+//! With N_f mass-degenerate flavours of rooted staggered quarks the weight of a gauge field has det(M†M)^{N_f/4}, with
+//! M†M on the even sites. Pseudofermions φ put it into the action as φ† (M†M)^{−N_f/4} φ, so that the equation of
+//! motion needs the solution of (M†M)^{N_f/4} x = φ instead of a linear system: paper 003 (Bonati, Cossu, D'Elia,
+//! Incardona, *QCD simulations with staggered fermions on GPUs*, arXiv:1106.5673), section 2.1, eq. 11, which takes the
+//! place of eq. 10. A rational function approximates the power to any requested accuracy on an interval
+//! that contains the spectrum,
 //!
 //! (M†M)^p ≈ R(M†M) = A₀ + Σ_{i=1}^n A_i (M†M + σ_i)^{−1},
 //!
 //! and multi-shift conjugate gradients solve all n systems at the price of one.
 //!
-//! | for | power | form |
+//! | purpose | power | form |
 //! |---|---|---|
 //! | force, molecular dynamics | −N_f/(4 n_φ) | direct, of low order and loose tolerance |
-//! | heat bath φ = R⁻¹ ξ | N_f/(8 n_φ) | inverse of the next one, which makes it exact but for the solver |
+//! | heat bath φ = R⁻¹ ξ | N_f/(8 n_φ) | inverse of the one in the next row, which makes it exact up to the solver |
 //! | action ‖R φ‖², Metropolis | −N_f/(8 n_φ) | direct, of high order |
 //!
 //! Here n_φ pseudofermions with the n_φ-th root each share a determinant, and groups of quarks with several masses may
 //! share a pseudofermion: with x an eigenvalue of −D², f(x) = Π_k (x + 4 m_k²)^{p_k} in MILC's normalisation.
 //!
-//! # What is computed
-//! For f(x) = Π_k (x + c_k)^{p_k} ([`Power`]) on 0 < a ≤ x ≤ b ([`Interval`]), [`approximate`] finds the one R of order
-//! (n, n), numerator and denominator being polynomials of order n, that has the smallest
+//! # Algorithm
+//! For f(x) = Π_k (x + c_k)^{p_k} ([`Power`]) on 0 < a ≤ x ≤ b ([`Interval`]), [`approximate`] finds the unique R of
+//! order (n, n), numerator and denominator being polynomials of order n, that has the smallest
 //!
 //! E = max_{a ≤ x ≤ b} |δ(x)|,  δ(x) = R(x)/f(x) − 1.
 //!
-//! It is known by its alternation (Chebyshev): δ takes the values ±E in turn at 2n + 2 points. The Remez algorithm
-//! looks for these points in multiple precision, and ends only where the extrema of δ are equal to 10⁻²¹ of their size
-//! and nothing between them is larger. So coefficients are right to the last digit of double precision.
+//! The solution is recognised by its alternation (Chebyshev): δ takes the values ±E in turn at 2n + 2 points. The Remez
+//! algorithm searches for these points in multiple precision, and ends only if the extrema of δ are equal to 10⁻²¹ of
+//! their size and no value between them is larger. Coefficients are therefore right to the last digit of double
+//! precision.
 //!
-//! * **Start:** for p = ½ the points are known by elliptic functions (Zolotarev 1877); those of other powers are near.
+//! * **Start:** for p = ½ the points are known in terms of elliptic functions (Zolotarev 1877); those of other powers
+//!   are near.
 //! * **Levelled function:** on 2n + 2 given points, E and R are the eigenvalue and the vector of a matrix pencil.
 //! * **Exchange:** points move to the extrema of δ, which are zeros of a rational function.
 //! * **Poles and zeros** are found by Laguerre's method, one after the other down the negative axis. Their number
@@ -40,8 +43,9 @@
 //!
 //! # Rounding
 //! For negative powers all A_i are positive, and partial fractions in double precision are as good as their largest
-//! term. For positive powers A_i are negative and A₀ is large: at x = a digits cancel, about log₁₀ (b/a)^p of them.
-//! Where that matters take x^p = x · x^{p−1}. [`Approximation::check`] says what is left in double precision.
+//! term. For positive powers A_i are negative and A₀ is large: at x = a digits cancel, about log₁₀ (b/a)^p of them. If
+//! this matters, use x^p = x · x^{p−1}. [`Approximation::check`] computes the accuracy that remains in double
+//! precision.
 //!
 //! # Example
 //! ```
@@ -54,15 +58,15 @@
 //! assert_eq!((force.order(), action.order()), (10, 20));
 //! for x in [1e-4, 0.01, 1.0, 5.0_f64] {
 //!     assert!((force.evaluate(x) * x.sqrt() - 1.0).abs() < 1e-6);
-//!     // The heat bath's function is that of the action, inverted.
+//!     // The function of the heat bath is that of the action, inverted.
 //!     assert!((action.inverse().evaluate(x) * action.evaluate(x) - 1.0).abs() < 1e-12);
 //! }
-//! // The spectrum has moved: the same function serves any interval of the same ratio.
+//! // The spectrum has moved: the same function serves any interval with the same ratio.
 //! let moved = force.covering(Interval::new(2e-4, 9.0)?)?;
 //! assert_eq!(moved.error(), force.error());
 //! # Ok::<(), rational::Error>(())
 //! ```
-//! `ferrite rational --power -1/4 --interval 1e-8,1 --order 15` prints one.
+//! `ferrite rational --power -1/4 --interval 1e-8,1 --order 15` prints an approximation.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Rational functions by their poles and zeros.
+//! Rational functions given by their poles and zeros.
 
 use crate::Error;
 use crate::failure::RemezFailure;
@@ -7,19 +7,19 @@ use crate::partial::{PartialFractions, Pole};
 use crate::real::{BigFloat, Bits, double};
 use crate::roots::{RootFailure, negative_roots};
 
-/// R(y) = scale Π_i (y + zero_i)/(y + pole_i).
+/// Rational function R(y) = scale Π_i (y + zero_i)/(y + pole_i).
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
-    /// R(∞).
+    /// Limit R(∞).
     pub scale: BigFloat,
-    /// In ascending order, all positive.
+    /// Moduli of the zeros in ascending order, all positive.
     pub zeros: Vec<BigFloat>,
-    /// In ascending order, all positive.
+    /// Moduli of the poles in ascending order, all positive.
     pub poles: Vec<BigFloat>,
 }
 
 impl Product {
-    /// Poles and zeros of a function in barycentric form.
+    /// Finds the poles and zeros of a function in barycentric form.
     pub fn new(levelled: &Levelled, precision: Bits) -> Result<Self, RemezFailure> {
         let upper: Vec<BigFloat> = levelled.weights.iter().zip(&levelled.values).map(|(b, f)| b * f).collect();
         let sum = |b: &[BigFloat]| b.iter().fold(precision.integer(0), |sum, b| sum + b);
@@ -40,14 +40,14 @@ impl Product {
         })
     }
 
-    /// R(y) for y > 0.
+    /// Evaluates R(y) for y > 0.
     pub fn evaluate(&self, y: &BigFloat) -> BigFloat {
         let above = self.zeros.iter().fold(self.scale.clone(), |product, zero| product * (y + zero));
         let below = self.poles.iter().map(|pole| y + pole).reduce(|product, factor| product * factor);
         below.map_or_else(|| above.clone(), |below| &above / below)
     }
 
-    /// (log R)′ and (log R)″ for y > 0.
+    /// Computes (log R)′ and (log R)″ for y > 0.
     pub fn log_derivatives(&self, y: &BigFloat, precision: Bits) -> (BigFloat, BigFloat) {
         let one = precision.integer(1);
         let (mut first, mut second) = (precision.integer(0), precision.integer(0));
@@ -59,14 +59,14 @@ impl Product {
         (first, second)
     }
 
-    /// 1/R.
+    /// Returns 1/R.
     pub fn reciprocal(&self, precision: Bits) -> Self {
         let scale = precision.integer(1) / &self.scale;
         Self { scale, zeros: self.poles.clone(), poles: self.zeros.clone() }
     }
 
-    /// Partial fractions in the variable x = y − origin, rounded to double precision:
-    /// A_i = scale Π_j (zero_j − pole_i)/Π_{j≠i} (pole_j − pole_i), σ_i = pole_i + origin.
+    /// Returns the partial fractions in the variable x = y − origin, rounded to double precision: A_i = scale Π_j
+    /// (zero_j − pole_i)/Π_{j≠i} (pole_j − pole_i), σ_i = pole_i + origin.
     pub fn partial_fractions(&self, origin: &BigFloat) -> Result<PartialFractions, Error> {
         let rounded = |x: &BigFloat, what: &dyn Fn() -> String| match double(x) {
             value if value.is_normal() => Ok(value),

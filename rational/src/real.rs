@@ -4,33 +4,33 @@ use crate::{Factor, Power};
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
 
-/// A binary number that knows its precision. Sums and products have the larger precision of both sides, so that all
-/// numbers of a calculation are made with the same [`Bits`].
+/// Binary number with its own precision. Sums and products have the larger precision of their operands, so all numbers
+/// of a calculation are made with the same [`Bits`].
 pub(crate) type BigFloat = FBig<HalfEven, 2>;
 
-/// A number of bits.
+/// Number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits(pub usize);
 
 impl Bits {
-    /// x, which has to be finite, exactly.
+    /// Converts x, which has to be finite, exactly.
     pub fn real(self, x: f64) -> BigFloat {
         let exact = BigFloat::try_from(x).expect("a finite number");
         exact.with_precision(self.0).value()
     }
 
-    /// An integer, exactly.
+    /// Converts an integer exactly.
     pub fn integer(self, i: i64) -> BigFloat {
         BigFloat::from(i).with_precision(self.0).value()
     }
 
-    /// 2^{-exponent}.
+    /// Returns 2^{-exponent}.
     pub fn tiny(self, exponent: usize) -> BigFloat {
         self.integer(1) >> exponent as isize
     }
 }
 
-/// The nearest number in double precision; infinite beyond its range, 0 below.
+/// Converts to the nearest number in double precision; infinite above its range, 0 below.
 pub(crate) fn double(x: &BigFloat) -> f64 {
     x.to_f64().value()
 }
@@ -43,19 +43,19 @@ pub(crate) fn abs(x: &BigFloat) -> BigFloat {
     if positive(x) { x.clone() } else { -x }
 }
 
-/// √(x y) for x, y > 0.
+/// Computes √(x y) for x, y > 0.
 pub(crate) fn geometric_mean(x: &BigFloat, y: &BigFloat) -> BigFloat {
     (x * y).sqrt()
 }
 
-/// f in the variable y = x + c₁, with c₁ the smallest c_k: Π_k (y + d_k)^{p_k}, d_k = c_k − c₁.
+/// Function f in the variable y = x + c₁, where c₁ is the smallest c_k: Π_k (y + d_k)^{p_k}, d_k = c_k − c₁.
 ///
-/// f is analytic but on the negative real axis of y, whatever the c_k are, and log y is the natural scale.
+/// f is analytic except on the negative real axis of y, whatever the c_k are, and log y is the natural scale.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// c₁.
+    /// Smallest shift c₁.
     pub origin: BigFloat,
-    /// d_k, numerator and denominator of p_k.
+    /// Shift d_k and the numerator and denominator of p_k for each factor.
     pub factors: Vec<(BigFloat, BigFloat, BigFloat)>,
     pub precision: Bits,
 }
@@ -71,13 +71,13 @@ impl Target {
         Self { factors: function.factors().iter().map(factor).collect(), origin, precision }
     }
 
-    /// f at y > 0.
+    /// Evaluates f at y > 0.
     pub fn evaluate(&self, y: &BigFloat) -> BigFloat {
         let log = |(shift, top, bottom): &(BigFloat, BigFloat, BigFloat)| (y + shift).ln() * top / bottom;
         self.factors.iter().map(log).fold(self.precision.integer(0), |sum, log| sum + log).exp()
     }
 
-    /// (log f)′ and (log f)″ at y > 0.
+    /// Computes (log f)′ and (log f)″ at y > 0.
     pub fn log_derivatives(&self, y: &BigFloat) -> (BigFloat, BigFloat) {
         let mut sums = (self.precision.integer(0), self.precision.integer(0));
         for (shift, top, bottom) in &self.factors {

@@ -1,50 +1,50 @@
-//! The exchange of points: Remez' second algorithm for rational functions.
+//! Exchange of points: Remez' second algorithm for rational functions.
 //!
-//! R of order (n, n) is the best approximation of f > 0 on [y_a, y_b], in relative error, if and only if
-//! δ(y) = R(y)/f(y) − 1 takes its largest modulus at 2n + 2 points with alternating signs (Chebyshev; Akhiezer, *Theory
-//! of approximation*, chapter 2), provided that no common factor can be divided out. The algorithm has 2n + 2 points,
-//! finds the R whose δ alternates between ±E on them ([`levelled`](crate::levelled)), moves each point to the extremum
-//! of δ that it is next to, and begins again. Near the end each turn doubles the number of digits.
+//! R of order (n, n) is the best approximation of f > 0 on [y_a, y_b], in relative error, if and only if δ(y) =
+//! R(y)/f(y) − 1 takes its largest modulus at 2n + 2 points with alternating signs (Chebyshev; Akhiezer, *Theory of
+//! approximation*, chapter 2), provided that no common factor can be divided out. The algorithm has 2n + 2 points,
+//! finds the R whose δ alternates between ±E on them ([`levelled`](crate::levelled)), moves each point to the nearest
+//! extremum of δ, and repeats. Near the end each exchange doubles the number of digits.
 //!
-//! Extrema are found without f: (log R/f)′ is a rational function, R being known by its poles and zeros. For f = y^p it
-//! has 2n zeros, so that each extremum is where it is looked for and there are no others. For products of powers that
-//! does not follow, so δ is looked at between the points at the end.
+//! Extrema are found without f: (log R/f)′ is a rational function, because R is given by its poles and zeros. For f =
+//! y^p it has 2n zeros, so that the extrema that are searched for are the only ones. For products of powers this does
+//! not follow, so δ is checked between the points at the end.
 
 use crate::failure::RemezFailure;
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{BigFloat, Bits, Target, abs, double, geometric_mean, positive};
 
-/// A best approximation, with what proves it.
+/// Best approximation with the quantities that prove it.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests look at the proof"))]
 pub(crate) struct Minimax {
     pub product: Product,
-    /// |E|.
+    /// Error |E|.
     pub error: BigFloat,
-    /// The 2n + 2 points where |δ| = |E|.
+    /// Points where |δ| = |E|, 2n + 2 of them.
     pub points: Vec<BigFloat>,
-    /// (largest − smallest |δ|)/largest over the points.
+    /// Spread (largest − smallest |δ|)/largest over the points.
     pub spread: BigFloat,
-    /// Exchanges done.
+    /// Number of exchanges done.
     pub exchanges: usize,
 }
 
-/// Exchanges at most.
+/// Largest number of exchanges.
 const EXCHANGES: usize = 60;
 
-/// The extrema have to be equal to 2⁻⁷⁰ = 10⁻²¹ of their size, so that coefficients are right to the last digit of
-/// double precision.
+/// Base-2 exponent of the relative spread of the extrema at convergence: 2⁻⁷⁰ = 10⁻²¹, so that coefficients are right
+/// to the last digit of double precision.
 const SPREAD_BITS: usize = 70;
 
-/// Extrema are found to 2⁻²⁴ of y and then improved by one more step of Newton's method, which doubles that; δ there is
-/// wrong by the square, 2⁻⁹⁶.
+/// Relative accuracy in bits to which extrema are bracketed: 2⁻²⁴ of y. One more step of Newton's method doubles this;
+/// the error of δ is its square, 2⁻⁹⁶.
 const EXTREMUM_BITS: usize = 24;
 
-/// Places between neighbouring points where δ is looked at in the end.
+/// Number of steps into which each interval between neighbouring points is divided for the final check of δ.
 const CHECKS: i64 = 6;
 
-/// Best approximation of order n on [y_a, y_b].
+/// Computes the best approximation of order n on [y_a, y_b].
 pub(crate) fn minimax(
     target: &Target,
     low: &BigFloat,
@@ -57,7 +57,7 @@ pub(crate) fn minimax(
     let n = points.len();
     (points[0], points[n - 1]) = (low.clone(), high.clone());
     let mut values = evaluated(target, &points)?;
-    // Poles lie on the negative axis much as the points do on the positive one.
+    // The poles are distributed on the negative axis roughly as the points are on the positive one.
     let mut poles: Vec<BigFloat> = points[1..n - 1].iter().step_by(2).cloned().collect();
     let mut level = precision.integer(0);
     let mut last_spread: Option<BigFloat> = None;
@@ -93,7 +93,7 @@ pub(crate) fn minimax(
     Err(RemezFailure::NoConvergence { exchanges: EXCHANGES, spread })
 }
 
-/// f at the points, if these are in order.
+/// Evaluates f at the points; fails if these are not in ascending order.
 fn evaluated(target: &Target, points: &[BigFloat]) -> Result<Vec<BigFloat>, RemezFailure> {
     if !points.windows(2).all(|pair| pair[0] < pair[1]) {
         return Err(RemezFailure::Precision);
@@ -101,12 +101,12 @@ fn evaluated(target: &Target, points: &[BigFloat]) -> Result<Vec<BigFloat>, Reme
     Ok(points.iter().map(|y| target.evaluate(y)).collect())
 }
 
-/// R/f − 1.
+/// Computes R/f − 1.
 fn deviation(product: &Product, y: &BigFloat, f: &BigFloat, precision: Bits) -> BigFloat {
     product.evaluate(y) / f - precision.integer(1)
 }
 
-/// Whether poles and zeros are so exact that δ at the points is ±E to all digits that are asked for.
+/// Returns whether poles and zeros are exact enough for δ at the points to be ±E to the required accuracy.
 fn reproduces(product: &Product, level: &BigFloat, points: &[BigFloat], values: &[BigFloat], precision: Bits) -> bool {
     let allowed = abs(level) * precision.tiny(SPREAD_BITS + 10);
     points.iter().zip(values).enumerate().all(|(i, (y, f))| {
@@ -115,7 +115,7 @@ fn reproduces(product: &Product, level: &BigFloat, points: &[BigFloat], values: 
     })
 }
 
-/// Moves each point to the extremum of its sign that it is next to.
+/// Moves each point to the nearest extremum of its sign.
 pub(crate) fn exchange(
     product: &Product,
     target: &Target,
@@ -130,11 +130,11 @@ pub(crate) fn exchange(
     };
     let at = |i: usize| {
         let y = &points[i];
-        // Whether δ has a maximum to look for, or a minimum.
+        // Whether δ has a maximum or a minimum near this point.
         let maximum = positive(level) == i.is_multiple_of(2);
         let rises = |y: &BigFloat| {
             let (first, second) = slope(y);
-            // The derivatives of ±δ.
+            // Derivatives of log(R/f) with the sign of the extremum.
             if maximum { (first, second) } else { (-first, -second) }
         };
         let first = rises(y).0;
@@ -150,14 +150,14 @@ pub(crate) fn exchange(
         match turn(&rises, y, limit, right) {
             Some(beyond) if right => climb(&rises, y, &beyond, y, target.precision),
             Some(beyond) => climb(&rises, &beyond, y, y, target.precision),
-            // It goes on up to the end of the interval.
+            // ±δ rises up to the end of the interval.
             None => limit.clone(),
         }
     };
     (0..points.len()).map(at).collect()
 }
 
-/// A place between y and the limit where ±δ goes down again, as it has to before the next point of the other sign.
+/// Finds a point between y and the limit where ±δ falls again, as it must before the next point of the other sign.
 fn turn(
     rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
     y: &BigFloat,
@@ -169,7 +169,7 @@ fn turn(
     if down(limit) {
         return Some(limit.clone());
     }
-    // At most 2⁷ places.
+    // At most 2⁷ points.
     for _ in 0..7 {
         let between: Vec<BigFloat> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
         if let Some(found) = between.iter().find(|y| down(y)) {
@@ -185,8 +185,8 @@ fn turn(
     None
 }
 
-/// The zero of a falling function between `low`, where it is positive, and `high`, where it is negative: Newton's
-/// method, with bisection on a logarithmic scale where that leaves the bracket.
+/// Finds the zero of a falling function between `low`, where it is positive, and `high`, where it is negative, by
+/// Newton's method, with bisection on a logarithmic scale if that leaves the bracket.
 fn climb(
     rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
     low: &BigFloat,
@@ -219,7 +219,7 @@ fn climb(
     y
 }
 
-/// Looks at δ between the points.
+/// Checks that |δ| between the points does not exceed the error.
 pub(crate) fn check_between(
     product: &Product,
     target: &Target,

@@ -1,25 +1,26 @@
 //! Poles and zeros of a rational function in barycentric form.
 //!
-//! p(y) = Π_l (y − t_l) Σ_l b_l/(y − t_l) is a polynomial of order n, for n + 1 nodes t_l. Where all its roots are real,
-//! Laguerre's method goes from any point above them down to the largest one, without passing it. With this root divided
-//! out it goes on to the next. So n steps down the negative axis find n roots and prove that they are real, or one of
-//! them fails and some are not.
+//! p(y) = Π_l (y − t_l) Σ_l b_l/(y − t_l) is a polynomial of order n, for n + 1 nodes t_l. If all its roots are real,
+//! Laguerre's method converges from any point above them to the largest one, without passing it. With this root divided
+//! out it continues to the next. Either n runs down the negative axis find n roots and prove that they are real, or one
+//! of them fails and some are not.
 
 use crate::real::{BigFloat, Bits, abs, positive};
 
-/// Why there is no list of roots.
+/// Reason why there is no list of roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootFailure {
-    /// Some root is not real, not negative, or there are two of it.
+    /// Some root is not real, not negative, or a double root.
     NotNegative,
     /// Rounding hides the roots.
     Precision,
 }
 
-/// Laguerre's method has cubic convergence; jumps over the decades between roots take a few steps.
+/// Largest number of iterations. Laguerre's method has cubic convergence; jumps over the decades between roots take a
+/// few steps.
 const ITERATIONS: usize = 200;
 
-/// The moduli of the n negative roots, in ascending order.
+/// Computes the moduli of the n negative roots, in ascending order.
 pub(crate) fn negative_roots(
     nodes: &[BigFloat],
     b: &[BigFloat],
@@ -37,7 +38,7 @@ pub(crate) fn negative_roots(
     Ok(roots)
 }
 
-/// The smallest modulus of the `left` roots that are not in `roots`.
+/// Finds the smallest modulus of the `left` roots that are not in `roots`.
 fn next_root(
     nodes: &[BigFloat],
     b: &[BigFloat],
@@ -48,7 +49,7 @@ fn next_root(
     let one = precision.integer(1);
     let left_real = precision.integer(left as i64);
     let less_one = precision.integer(left as i64 - 1);
-    // x = −y. From just beyond the last root, where it is divided out with little loss, or from 0.
+    // x = −y. Starts just after the last root, where it is divided out with little loss, or at 0.
     let mut x = roots.last().map_or(precision.integer(0), |last| last + (last.clone() >> 24_isize));
     let mut last_size: Option<BigFloat> = None;
     for _ in 0..ITERATIONS {
@@ -84,7 +85,7 @@ fn next_root(
         }
         let square = &g * &g;
         let discriminant = &less_one * (&left_real * &h - &square);
-        // Not negative for real roots. Rounding may make it so near 0, where roots are equal.
+        // Not negative for real roots. Rounding may make it slightly negative near 0, where roots are equal.
         if discriminant < -((&left_real * &left_real * square) >> 40_isize) {
             return Err(RootFailure::NotNegative);
         }
@@ -104,7 +105,7 @@ fn next_root(
             return Ok(x);
         }
         if !positive(&step) {
-            // All roots that are left are above x, unless rounding has a word in it.
+            // All remaining roots are above x, unless rounding interferes.
             return Err(if size < precision.tiny(30) { RootFailure::Precision } else { RootFailure::NotNegative });
         }
         if last_size.is_some_and(|last| size >= last && size < precision.tiny(30)) {

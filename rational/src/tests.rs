@@ -26,7 +26,7 @@ fn interval(low: f64, high: f64) -> Interval {
     Interval::new(low, high).unwrap()
 }
 
-/// x^p with a power of two as denominator, by square roots and products.
+/// Computes x^p with a power of two as denominator, by square roots and products.
 fn by_roots(x: &BigFloat, p: Fraction) -> BigFloat {
     let mut root = x.clone();
     for _ in 0..p.denominator().ilog2() {
@@ -37,7 +37,7 @@ fn by_roots(x: &BigFloat, p: Fraction) -> BigFloat {
     if p.numerator() < 0 { one / product } else { product }
 }
 
-/// |a/b − 1|.
+/// Computes |a/b − 1|.
 fn difference(a: &BigFloat, b: &BigFloat) -> f64 {
     double(&abs(&((a - b) / b)))
 }
@@ -146,7 +146,7 @@ fn levelled_functions_alternate_and_have_no_pole_between_any_points() {
     }
 }
 
-/// δ by square roots at y = x, for f = x^p.
+/// Computes δ by square roots at y = x, for f = x^p.
 fn delta(best: &Minimax, x: &BigFloat, p: Fraction) -> BigFloat {
     best.product.evaluate(x) / by_roots(x, p) - BigFloat::from(1)
 }
@@ -289,7 +289,7 @@ fn the_search_for_an_order_goes_both_ways_and_ends() {
             lowest_order(&function, interval, 1.01 * errors[3], |order| approximate(&function, interval, real(order)));
         assert_eq!(best.unwrap().order(), 4, "{offset}");
     }
-    // The lowest order there is.
+    // The lowest possible order.
     let best = lowest_order(&function, interval, 0.99, |order| approximate(&function, interval, order)).unwrap();
     assert_eq!(best.order(), 1);
     // No order is good enough.

@@ -1,17 +1,17 @@
-//! Zolotarev's solution for p = ½, in double precision: where the exchange of points starts from, and how small the
-//! error will be.
+//! Zolotarev's solution for p = ½, in double precision: the starting points of the exchange, and an estimate of the
+//! error.
 //!
 //! The best approximation of √y of order (n, n) on [y_a, y_b], relative error, is known in closed form [Zolotarev 1877;
 //! Akhiezer, *Elements of the theory of elliptic functions*, 1970, chapter 9]. With N = 2n + 1, κ² = y_a/y_b and complete
 //! elliptic integrals K = K(κ), K′ = K(√(1 − κ²)), its error has its N + 1 extrema at y_b dn²(j K′/N; √(1 − κ²)),
 //! j = 0 … N, and its level is (1 − ℓ)/(1 + ℓ), where ℓ has the nome exp(−π N K/K′) in its complement.
 //!
-//! Other powers have the same singularities, so that their points are near these.
+//! Other powers have the same singularities, so their points are near these.
 
 use crate::{Interval, Power};
 use std::f64::consts::{LN_2, PI};
 
-/// Arithmetic-geometric mean of two positive numbers.
+/// Computes the arithmetic-geometric mean of two positive numbers.
 fn agm(mut a: f64, mut b: f64) -> f64 {
     // Quadratic convergence; 40 steps bring any two numbers of double precision together.
     for _ in 0..40 {
@@ -20,12 +20,12 @@ fn agm(mut a: f64, mut b: f64) -> f64 {
     a
 }
 
-/// (K, K′) for κ² = `ratio` = y_a/y_b and its complement 1 − κ².
+/// Computes (K, K′) for κ² = `ratio` = y_a/y_b and its complement 1 − κ².
 fn integrals(ratio: f64, complement: f64) -> (f64, f64) {
     (PI / (2.0 * agm(1.0, complement.sqrt())), PI / (2.0 * agm(1.0, ratio.sqrt())))
 }
 
-/// The condenser of a function with a cut on the negative real axis, seen from [y_a, y_b].
+/// Condenser formed by the cut of a function on the negative real axis and the interval [y_a, y_b].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Condenser {
     ratio: f64,
@@ -33,22 +33,24 @@ pub(crate) struct Condenser {
 }
 
 impl Condenser {
-    /// For a cut from −∞ to 0. `length` = y_b − y_a; the ends alone do not say it where they are close.
+    /// Creates the condenser for a cut from −∞ to 0. `length` is y_b − y_a, which the ends alone do not determine
+    /// accurately if they are close.
     pub fn new(low: f64, high: f64, length: f64) -> Self {
         Self { ratio: low / high, complement: length / high }
     }
 
-    /// log of the level's scale, exp(−π N K/K′), at order n. The level itself is about 4 |sin πp| times that.
+    /// Returns the logarithm of the level's scale exp(−π N K/K′) at order n. The level itself is about 4 |sin πp| times
+    /// that.
     pub fn log_scale(self, order: usize) -> f64 {
         let (k, k_prime) = integrals(self.ratio, self.complement);
         -PI * (2 * order + 1) as f64 * k / k_prime
     }
 
-    /// (y_j − y_a)/(y_b − y_a), from 0 to 1, for y_j = y_b dn²(j K′/n), j = 0 … n. With n = 2 · order + 1 these are the
-    /// extrema.
+    /// Computes (y_j − y_a)/(y_b − y_a), from 0 to 1, for y_j = y_b dn²(j K′/n), j = 0 … n. For n = 2 · order + 1 these
+    /// are the extrema.
     pub fn points(self, n: usize) -> Vec<f64> {
         let (k, k_prime) = integrals(self.ratio, self.complement);
-        // u in units of the quarter period, which is K′ here. Both series gain a factor of exp(π) or more by each term.
+        // u is in units of the quarter period, here K′. Both series gain a factor of at least exp(π) with each term.
         let position = |u: f64| {
             if self.complement > 0.5 {
                 // dn(u) = π/(2K) Σ_m sech(π (u − 2m K′)/(2K)): all terms are positive, and it is exact for small y.
@@ -73,7 +75,7 @@ impl Condenser {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZolotarevStart {
     condenser: Condenser,
-    /// y_a, y_b − y_a, and the length of the cut [−span, 0], if it does not extend to −∞.
+    /// y_a; the next two fields are y_b − y_a, and the length of the cut [−span, 0] if it does not extend to −∞.
     low: f64,
     length: f64,
     span: Option<f64>,
@@ -96,17 +98,17 @@ impl ZolotarevStart {
         Self { condenser, low, length, span }
     }
 
-    /// log₂ of y_b/y_a.
+    /// Returns log₂ of y_b/y_a.
     pub fn log2_ratio(self) -> f64 {
         (self.length / self.low).ln_1p() / LN_2
     }
 
-    /// log of the scale of the error.
+    /// Returns the logarithm of the scale of the error.
     pub fn log_scale(self, order: usize) -> f64 {
         self.condenser.log_scale(order)
     }
 
-    /// Positions in the interval, from 0 to 1.
+    /// Returns positions in the interval, from 0 to 1.
     pub fn points(self, n: usize) -> Vec<f64> {
         let mut points = self.condenser.points(n);
         if let Some(span) = self.span {

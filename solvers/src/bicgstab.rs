@@ -12,8 +12,8 @@ use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
-/// ‖r‖²/‖s‖² below which ‖r‖² is measured and not computed from a difference: sums are good to about 1e-8 where those of
-/// one site are added in single precision.
+/// Threshold of ‖r‖²/‖s‖² below which ‖r‖² is measured instead of computed from a difference: sums are accurate to about 1e-8
+/// where those of one site are added in single precision.
 const CANCELLED: f64 = 1e-4;
 
 /// Memory of [`bicgstab`]: two precise blocks, six sloppy ones. For several right-hand sides, where a batch can become
@@ -24,7 +24,7 @@ pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
     vectors: BicgstabVectors<S>,
 }
 
-/// The sloppy vectors, those of the algorithm.
+/// The sloppy vectors of the algorithm.
 struct BicgstabVectors<S: VectorSpace> {
     /// r, and s between the two applications.
     r: S::Vector,
@@ -57,12 +57,12 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
 ///
 /// Per iteration, in the sloppy space: v = A p, α = ρ/(r̃, v), s = r − α v, t = A s, ω = (t, s)/‖t‖²,
 /// x̂ ← x̂ + α p + ω s, r ← s − ω t, ρ' = (r̃, r), β = (ρ'/ρ)(α/ω), p ← r + β (p − ω v). Two applications, and two
-/// reductions: ρ' = (r̃, s) − ω (r̃, t) and ‖r‖² = ‖s‖² − |ω|²‖t‖² come out of the sums that ω needs, so that the three
-/// updates are one pass over memory. Where such a difference loses digits, it is measured instead. After a reliable
-/// update ρ' is that of the new residual; directions and r̃ are kept.
+/// reductions: ρ' = (r̃, s) − ω (r̃, t) and ‖r‖² = ‖s‖² − |ω|²‖t‖² follow from the sums that ω needs, so that the three updates
+/// are one pass over memory. Where such a difference loses digits, it is measured instead. After a reliable update ρ' is that
+/// of the new residual; directions and r̃ are kept.
 ///
-/// Where ρ, (r̃, v) or ω vanish, the right-hand side concerned takes what the iteration could still give and begins
-/// anew with its true residual as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
+/// Where ρ, (r̃, v) or ω vanish, the affected right-hand side adds the current correction and restarts with its true residual
+/// as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
 ///
 /// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller).
 ///
@@ -133,7 +133,7 @@ pub fn bicgstab<Y: System>(
                 run.info.reductions += 1;
             }
         }
-        // β = (ρ'/ρ) (α/ω), ρ ← ρ'; where a right-hand side begins anew: β = 0, r̃ = r
+        // β = (ρ'/ρ) (α/ω), ρ ← ρ'; where a right-hand side restarts: β = 0, r̃ = r
         let anew = c.find_beta(&mut run, due)?;
         c.restart_shadow(&mut run, &anew, r, v, shadow)?;
         if !(due || cancelled) {
@@ -194,7 +194,7 @@ impl BicgstabScalars {
         compaction.scalars(&mut self.broken);
     }
 
-    /// α = ρ / (r̃, v), or 0 where that has no value.
+    /// Computes α = ρ / (r̃, v), or 0 where the quotient has no value.
     fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<(), SolveError<Y::Error>> {
         self.broken.fill(None);
         for j in 0..self.rho.len() {
@@ -213,8 +213,8 @@ impl BicgstabScalars {
         Ok(())
     }
 
-    /// ω = (t, s) / ‖t‖², ρ' = (r̃, s) − ω (r̃, t) and ‖r'‖² = ‖s‖² − |ω|² ‖t‖². Answers whether the last of these lost too
-    /// many digits.
+    /// Computes ω = (t, s) / ‖t‖², ρ' = (r̃, s) − ω (r̃, t) and ‖r'‖² = ‖s‖² − |ω|² ‖t‖². Returns whether the last of these
+    /// lost too many digits.
     fn find_omega<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
         let mut cancelled = false;
         for (j, sums) in self.sums.iter().enumerate() {
@@ -247,8 +247,7 @@ impl BicgstabScalars {
         space.axpy(&minus(&self.omega), t, r)
     }
 
-    /// Finds right-hand sides that break down in this iteration, which have to begin anew. Answers whether an update is due
-    /// for that.
+    /// Finds right-hand sides that break down in this iteration and have to restart. Returns whether an update is due for that.
     fn find_breakdowns<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> bool {
         let mut due = false;
         for j in 0..self.rho.len() {
@@ -266,7 +265,8 @@ impl BicgstabScalars {
                 self.orthogonal(j, norm2.sqrt()).then_some(BreakdownKind::Rho)
             };
             if run.seems_converged(j) {
-                // One that seems to be done goes on until others want an update too, as long as it can.
+                // A right-hand side that seems to have converged continues until others need an update as well, as long as
+                // possible.
                 due |= what.is_some() || !self.quotient(j).is_finite();
                 continue;
             }
@@ -279,8 +279,8 @@ impl BicgstabScalars {
         due
     }
 
-    /// β = (ρ'/ρ) (α/ω) and ρ ← ρ'. Answers which right-hand sides begin anew, with β = 0: after an update (which was `due`)
-    /// those for which it found that, and those that break down with the residual it found.
+    /// Computes β = (ρ'/ρ) (α/ω), and ρ ← ρ'. Returns the right-hand sides that restart, with β = 0: after an update (which was
+    /// `due`) those for which the update found this, and those that break down with the new residual.
     fn find_beta<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -293,7 +293,7 @@ impl BicgstabScalars {
                 continue;
             }
             if !run.state.restart[j] {
-                // Where r has been rescaled, ρ' brings the factor that p needs to follow.
+                // Where r has been rescaled, ρ' includes the factor by which p has to follow.
                 let beta = self.quotient(j);
                 self.rho[j] = self.next_rho[j];
                 if beta.is_finite() {
@@ -317,8 +317,8 @@ impl BicgstabScalars {
         Ok(anew)
     }
 
-    /// Counts a breakdown that led to the last update, and has the right-hand side begin anew where r̃ is orthogonal to the
-    /// new residual. Answers whether it goes on.
+    /// Counts a breakdown that led to the last update, and restarts the right-hand side if r̃ is orthogonal to the new
+    /// residual. Returns whether the right-hand side continues.
     fn after_update<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, j: usize) -> Result<bool, SolveError<Y::Error>> {
         if let Some(what) = self.broken[j] {
             if !run.breakdown(j, what)? {
@@ -334,8 +334,8 @@ impl BicgstabScalars {
         Ok(true)
     }
 
-    /// r̃_j ← r_j where right-hand side j begins `anew`; r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖ after a breakdown without progress, and
-    /// ρ_j = (r̃_j, r_j) with it.
+    /// Sets r̃_j ← r_j where right-hand side j restarts (`anew`); r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖ after a breakdown without
+    /// progress, and ρ_j = (r̃_j, r_j) with it.
     fn restart_shadow<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -350,7 +350,7 @@ impl BicgstabScalars {
             let (of_r, of_shadow): (Vec<_>, Vec<_>) = anew.iter().map(|anew| (mask(*anew), mask(!anew))).unzip();
             space.axpby(&of_r, r, &of_shadow, shadow)?;
         }
-        // The same r̃ would break down again where nothing has changed.
+        // An unchanged r̃ would break down again where nothing has changed.
         let again = |j: usize| anew[j] && self.broken[j].is_some() && run.breakdowns(j) > 0;
         let again: Vec<bool> = (0..n).map(again).collect();
         if !again.contains(&true) {

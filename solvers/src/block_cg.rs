@@ -13,22 +13,24 @@ use crate::stopping::StoppingRule;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// A pivot of P†A P, scaled to a unit diagonal, at or below this is no positive number: double precision has 16 digits.
+/// Threshold of a pivot of P†A P, scaled to a unit diagonal, at or below which it does not count as positive: double precision
+/// has 16 digits.
 const POSITIVE: f64 = 1e-14;
-/// ‖w‖² of a new residual direction below this, where its predecessor has norm 1, is rounding: 10 ε².
+/// Threshold of ‖w‖² of a new residual direction below which it is rounding, where its predecessor has norm 1: 10 ε².
 const ROUNDING_NORM2: f64 = 1e-30;
-/// A smaller pivot in the factors of W†W means a second round: Q = W T is orthonormal to ε over the pivot only.
+/// Threshold of a pivot in the factors of W†W below which a second round follows: Q = W T is orthonormal to ε over the pivot
+/// only.
 const SMALL_PIVOT: f64 = 1e-3;
-/// What is left of a vector that the first round called independent, below which the second round drops it.
+/// Threshold of the remainder of a vector that the first round called independent, below which the second round drops it.
 const SECOND_THRESHOLD: f64 = 0.1;
 
 /// Parameters of [`block_cg`] and [`block_cgnr`](crate::block_cgnr()).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BlockCgParams {
-    /// Those of all solvers.
+    /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// The square of the sine of an angle: a residual as near as that to the space of the others counts as dependent on
-    /// them. `None` is 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. It has to be well above the relative
+    /// Square of the sine of an angle: a residual at or below this angle to the space of the others counts as dependent on
+    /// them. `None` is 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. The value has to be well above the relative
     /// error of sums.
     pub dependent: Option<f64>,
 }
@@ -72,33 +74,33 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgWorkspace<P, S> {
 
 /// Solves A x_j = b_j for a Hermitian positive definite A in the sum of the Krylov spaces of all right-hand sides.
 ///
-/// That is block CG (O'Leary 1980) in the form BCGrQ of Dubrulle, "Retooling the method of block conjugate gradients",
-/// Electronic Transactions on Numerical Analysis 12 (2001) 216; Clark et al., Computer Physics Communications 233 (2018) 29
-/// have it on GPUs. The residuals are R = Q C with Q†Q = 1. Per iteration, in the sloppy space:
+/// The method is block CG (O'Leary 1980) in the form BCGrQ of Dubrulle, "Retooling the method of block conjugate gradients",
+/// Electronic Transactions on Numerical Analysis 12 (2001) 216; Clark et al., Computer Physics Communications 233 (2018) 29 use
+/// it on GPUs. The residuals are R = Q C with Q†Q = 1. Per iteration, in the sloppy space:
 ///
 /// T = A P, α = (P†T)⁻¹, X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C, P ← Q' + P S†.
 ///
-/// One application and two Gram matrices. Each x_j is the best one (in the norm of A) of a space N times as large as
-/// that of [`cg`](crate::cg()), which so needs more iterations: many more where there are a few small eigenvalues, no more
-/// than N of them ideally. Linear algebra grows with N², and on the host with N³.
+/// An iteration takes one application and two Gram matrices. Each x_j is the best one (in the norm of A) of a space N times as
+/// large as that of [`cg`](crate::cg()), which therefore needs more iterations: many more if there are a few small eigenvalues,
+/// ideally no more than N of them. The cost of linear algebra grows with N², and on the host with N³.
 ///
 /// # Independence
 /// Q and S come from Cholesky factors of the Gram matrix, with pivots, and once more where a pivot is small. A
-/// residual that depends on the others (equal right-hand sides, one that is found before the others) is dropped: its
-/// vectors of Q and P are zero from then on, and it is what C makes of the others. What of it was not in their space comes
-/// back with the next update.
+/// residual that depends on the others (equal right-hand sides, one that is found before the others) is dropped: its vectors of
+/// Q and P are zero from then on, and C expresses it by the others. The part of it outside their space returns with the next
+/// update.
 ///
 /// # Updates
 /// After a reliable update, Q C is the true residual of those that are not finished, and P ← Q − P α T†Q: conjugate to the
-/// last directions whatever rounding did. Right-hand sides go on until each of them claims to have converged, so
+/// last directions whatever rounding did. Right-hand sides continue until the recurrence of each has converged, so
 /// [`Info::iterations_per_rhs`] is that of the slowest; the block does not become smaller in between.
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 /// The spaces have to [mix right-hand sides](VectorSpace::mixes_rhs).
 ///
 /// # Errors
-/// As [`cg`](crate::cg()). P†A P that is not positive is one of all right-hand sides, NaN of one, without which the others
-/// begin anew.
+/// The errors of [`cg`](crate::cg()). A P†A P that is not positive affects all right-hand sides; NaN affects one, without which
+/// the others restart.
 pub fn block_cg<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -110,7 +112,7 @@ pub fn block_cg<Y: System>(
     block_cg_on(system, Rhs::Given(b, None), x, params, workspace, observer, Criterion::default())
 }
 
-/// [`block_cg`], with convergence by a criterion.
+/// Solves like [`block_cg`], with convergence by a criterion.
 pub(crate) fn block_cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
@@ -165,12 +167,12 @@ pub(crate) fn block_cg_on<'a, Y: System>(
     run.succeed()
 }
 
-/// The N × N matrices of the method, and what is done with them.
+/// The N × N matrices of the method, and the operations on them.
 struct BlockMatrices<'a, S: VectorSpace> {
     space: &'a S,
     n: usize,
-    /// The norm of what is stored for a vector of norm 1 in Q: the power of two next to the target norm of the format, or less
-    /// after an overflow. P and T are as many times too large.
+    /// The stored norm of a vector of norm 1 in Q: the power of two next to the target norm of the format, or less after an
+    /// overflow. P and T are scaled by the same factor.
     unit: f64,
     largest_unit: f64,
     threshold: f64,
@@ -180,7 +182,7 @@ struct BlockMatrices<'a, S: VectorSpace> {
     kept: Vec<bool>,
     /// Whether P = Q.
     fresh: bool,
-    /// How often P†A P was not positive, with directions that may have lost their independence.
+    /// Number of times that P†A P was not positive, with directions that may have lost their independence.
     not_positive: usize,
 }
 
@@ -214,13 +216,13 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         }
     }
 
-    /// Vectors that `stays` does not name become zero, whatever they are. P has numbers always.
+    /// Sets the vectors for which `stays` is false to zero, whatever their content. P is always finite.
     fn keep_only(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
         let mask: Vec<_> = (0..self.n).map(|j| Complex64::from(if stays(j) { 1.0 } else { 0.0 })).collect();
         self.space.axpby(&vec![Complex64::ZERO; self.n], p, &mask, x)
     }
 
-    /// Q C ← the residuals of those that are active, which `scratch` has.
+    /// Sets Q C ← the residuals of active right-hand sides, which are in `scratch`.
     fn factor_residuals<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -244,7 +246,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// (P†T)⁻¹, or nothing where P has to begin anew.
+    /// Returns (P†T)⁻¹, or `None` where P has to restart.
     fn find_alpha<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -260,7 +262,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
                 }
                 return Ok(None);
             }
-            // An operator that makes no numbers of zero. They must not reach the others.
+            // An operator may give values that are not finite for zero. They must not reach the others.
             self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
         }
         let factor = GramFactor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
@@ -271,7 +273,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(None)
     }
 
-    /// X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; gives S, or nothing where Q' is out of range and all begin anew.
+    /// Computes X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; returns S, or `None` where Q' is out of range and all restart.
     fn step<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -289,7 +291,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(s)
     }
 
-    /// The reliable update; P ← Q where `alpha` is missing or a right-hand side begins anew, else P ← Q − P α T†Q.
+    /// Makes the reliable update; P ← Q where `alpha` is missing or a right-hand side restarts, else P ← Q − P α T†Q.
     fn update<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -304,7 +306,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         if run.finished() {
             return Ok(());
         }
-        // It never grows: P may be kept.
+        // The unit never grows: P may be kept.
         self.unit = self.unit.min(self.largest_unit * run.headroom());
         self.factor_residuals(run, blocks)?;
         self.fresh = run.state.restart.contains(&true);
@@ -320,7 +322,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// Q' S = Q, C ← S C; gives S, or nothing where Q is not finite.
+    /// Computes Q' S = Q, C ← S C; returns S, or `None` where Q is not finite.
     fn orthonormalise<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -362,7 +364,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// The right-hand sides that are worked on.
+    /// Returns the right-hand sides that are still active.
     fn active<Y: System<Sloppy = S, Error = S::Error>>(&self, run: &ReliableSolve<'_, Y>) -> Vec<usize> {
         (0..self.n).filter(|&j| run.state.active[j]).collect()
     }

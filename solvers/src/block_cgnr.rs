@@ -10,7 +10,7 @@ use crate::operator::{Precise, System};
 use crate::reliable::Criterion;
 use crate::traits::VectorSpace;
 
-/// Memory of [`block_cgnr`]: that of [`block_cg`](crate::block_cg()), three precise blocks more and a sloppy one.
+/// Memory of [`block_cgnr`]: that of [`block_cg`](crate::block_cg()), plus three precise blocks and a sloppy one.
 pub struct BlockCgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
     block: BlockCgWorkspace<P, S>,
     normal: NormalMemory<P, S>,
@@ -25,13 +25,13 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgNormalWorkspace<P,
 
 /// Solves M x_j = b_j for a general M by [`block_cg`](crate::block_cg()) on the normal equations, M†M x = M†b.
 ///
-/// It is to [`cgnr`](crate::cgnr()) what block CG is to [`cg`](crate::cg()): x_j minimises ‖b_j − M x_j‖ over the sum of the
-/// Krylov spaces of all right-hand sides. As there, the tolerance is that of the original system, ‖b_j − M x_j‖ ≤ ε ‖b_j‖,
-/// computed with the precise M; [`Info::history`] and the observer show the residual of the normal equations; applications
-/// of M and M† count one each.
+/// The method relates to [`cgnr`](crate::cgnr()) as block CG does to [`cg`](crate::cg()): x_j minimises ‖b_j − M x_j‖ over the
+/// sum of the Krylov spaces of all right-hand sides. Like there, the tolerance is that of the original system, ‖b_j − M x_j‖ ≤
+/// ε ‖b_j‖, computed with the precise M; [`Info::history`] and the observer show the residual of the normal equations;
+/// applications of M and M† count one each.
 ///
 /// # Errors
-/// As [`block_cg`](crate::block_cg()). A singular M ends in `Stagnation` or `NotPositiveDefinite`.
+/// The errors of [`block_cg`](crate::block_cg()). A singular M ends in `Stagnation` or `NotPositiveDefinite`.
 pub fn block_cgnr<Y: System>(
     system: &Y,
     b: &Precise<Y>,

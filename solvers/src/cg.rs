@@ -25,7 +25,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgWorkspace<P, S> {
     }
 }
 
-/// That of the iteration, on whatever system.
+/// Memory of the iteration, for any system.
 pub(crate) struct CgMemory<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     r: S::Vector,
@@ -55,12 +55,12 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgMemory<P, S> {
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
 /// # Batches that become smaller
-/// A right-hand side that is finished, or was given up, stays as it is while the others go on. At the first update after
-/// which those that are left fit into one of [`WIDTHS`](crate::WIDTHS) of no more than three quarters of the batch, they
-/// move to the front of all blocks, and others are no longer computed but for as many as make up this width: neither by the
-/// operators nor in linear algebra. That needs spaces and operators that can [narrow](VectorSpace::narrow)
-/// ([`System::narrow`] asks all of them), and memory for a copy of b, because it is the caller's and must not be
-/// rearranged. x and the report are in the caller's order, always.
+/// A right-hand side that is finished, or was given up, stays as it is while the others continue. At the first update after
+/// which the remaining ones fit into one of [`WIDTHS`](crate::WIDTHS) of no more than three quarters of the batch, they move to
+/// the front of all blocks. Others are then no longer computed, neither by the operators nor in linear algebra, except for as
+/// many as fill up this width. Spaces and operators have to support [narrowing](VectorSpace::narrow) ([`System::narrow`] checks
+/// all of them), and memory for a copy of b is needed, because b is the caller's and must not be rearranged. x and the report
+/// are always in the caller's order.
 ///
 /// # Errors
 /// All of [`SolveError`] except `Breakdown`. (p, A p) ≤ 0 is `NotPositiveDefinite`.
@@ -76,7 +76,7 @@ pub fn cg<Y: System>(
     cg_on(system, Rhs::Given(b, copy.as_mut()), x, params, memory, observer, Criterion::default())
 }
 
-/// [`cg`], with convergence by a criterion.
+/// Solves like [`cg`], with convergence by a criterion.
 pub(crate) fn cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
@@ -148,9 +148,9 @@ struct CgScalars {
     p_ap: Vec<Complex64>,
     /// (r, p).
     r_p: Vec<Complex64>,
-    /// Where p = r.
+    /// Whether p = r, for each slot.
     fresh: Vec<bool>,
-    /// How often (p, A p) was not positive.
+    /// Number of times that (p, A p) was not positive, for each slot.
     not_positive: Vec<usize>,
 }
 
@@ -174,13 +174,13 @@ impl CgScalars {
         compaction.scalars(&mut self.not_positive);
     }
 
-    /// ρ, and 0 for those that are finished, which stay where they are.
+    /// Returns ρ, and 0 for right-hand sides that are finished, which stay where they are.
     fn rho_of_active<Y: System>(&self, run: &ReliableSolve<'_, Y>) -> Vec<f64> {
         self.rho.iter().zip(&run.state.active).map(|(rho, active)| if *active { *rho } else { 0.0 }).collect()
     }
 
-    /// α = ρ / (p, A p). Where that has no positive value, α = 0 and the right-hand side is given up or begins anew; answers
-    /// whether there was one.
+    /// Computes α = ρ / (p, A p). Where the quotient is not positive, α = 0 and the right-hand side is given up or restarts;
+    /// returns whether that happened.
     fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
         let mut failed = false;
         for j in 0..self.rho.len() {
@@ -216,8 +216,8 @@ impl CgScalars {
         self.alpha.iter().map(|alpha| (*alpha).into()).collect()
     }
 
-    /// The coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r where a right-hand side
-    /// begins anew; ρ ← ‖r‖².
+    /// Returns the coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r where a right-hand
+    /// side restarts; ρ ← ‖r‖².
     fn orthogonal_direction<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> (Vec<Complex64>, Vec<Complex64>) {
         let n = self.rho.len();
         let (mut of_r, mut of_p) = (vec![Complex64::ONE; n], vec![Complex64::ZERO; n]);

@@ -17,12 +17,12 @@ use num_complex::Complex64;
 
 /// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
 ///
-/// The residual that CG iterates is that of the original system, b − M x, so the tolerance needs no translation. x is
-/// the solution next to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that
-/// of [`cgnr`](crate::cgnr()). Applications of M and M† count one each.
+/// The residual that CG iterates is that of the original system, b − M x, so the tolerance needs no translation. x is the
+/// solution closest to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that of
+/// [`cgnr`](crate::cgnr()). Applications of M and M† count one each.
 ///
 /// # Errors
-/// As [`cg`](crate::cg()).
+/// The errors of [`cg`](crate::cg()).
 pub fn cgne<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -42,7 +42,7 @@ pub fn cgne<Y: System>(
     space.axpby(&zeros, b, &mask, x)?;
     let mut smallest = f64::INFINITY;
     loop {
-        // r = b − M x: before the first pass from the guess, after each pass the check of what it found
+        // r = b − M x: before the first pass from the guess, after each pass as a check of its result
         let residual = run.residual(x, r)?;
         run.info.converged = StoppingRule::converged(residual, params.tol);
         if run.info.converged {
@@ -82,12 +82,12 @@ pub fn cgne<Y: System>(
     }
 }
 
-/// A solve by passes of CG under way.
+/// A solve by passes of CG in progress.
 struct Cgne<'a, Y: System> {
     system: &'a Y,
     b: &'a Precise<Y>,
     norms: &'a [f64],
-    /// Of all passes so far, as one solve of M x = b.
+    /// Report of all passes so far, as one solve of M x = b.
     info: Info,
 }
 
@@ -97,8 +97,8 @@ impl<'a, Y: System> Cgne<'a, Y> {
         Self { system, b, norms, info: Info { reductions: 1, ..Info::begin(norms.len(), 0) } }
     }
 
-    /// r ← b − M x, with its norms, relative to those of b, in the report. Answers with the largest; NaN where there is one,
-    /// so that the next pass reports it.
+    /// Computes r ← b − M x, with its norms, relative to those of b, in the report. Returns the largest norm; NaN if one is
+    /// NaN, so that the next pass reports it.
     fn residual(&mut self, x: &Precise<Y>, r: &mut Precise<Y>) -> Result<f64, Y::Error> {
         self.system.apply(x, r)?;
         self.system.precise().sub_norm2(self.b, r, &mut self.info.true_residual)?;
@@ -127,13 +127,13 @@ impl<'a, Y: System> Cgne<'a, Y> {
         info.given_up.clone_from(&pass.given_up);
         for j in 0..self.norms.len() {
             info.iterations_per_rhs[j] += pass.iterations_per_rhs[j];
-            // A pass begins with what the one before ended with.
+            // A pass begins with the last residual of the one before.
             let again = usize::from(!info.history[j].is_empty()).min(pass.history[j].len());
             info.history[j].extend(pass.history[j].drain(..).skip(again));
         }
     }
 
-    /// The error of a solve that is stopped. Of one that stagnates, it is about the right-hand side with the largest
+    /// Returns the error of a solve that is stopped. For stagnation, the error concerns the right-hand side with the largest
     /// residual.
     fn stopped(self, stop: StopReason) -> SolveError<Y::Error> {
         let mut failures = RhsFailures::new(self.norms.len());

@@ -11,11 +11,11 @@ use crate::params::SolverParams;
 use crate::reliable::Criterion;
 use crate::traits::VectorSpace;
 
-/// Memory of [`cgnr`] and [`cgne`](crate::cgne()): that of [`cg`](crate::cg()), three precise blocks more and a sloppy one.
+/// Memory of [`cgnr`] and [`cgne`](crate::cgne()): that of [`cg`](crate::cg()), plus three precise blocks and a sloppy one.
 pub struct CgNormalWorkspace<P: VectorSpace, S: VectorSpace> {
     pub(crate) cg: CgMemory<P, S>,
     pub(crate) normal: NormalMemory<P, S>,
-    /// For b of [`cgnr`]; the right-hand side of the normal equations is the solver's own.
+    /// Copy of b of [`cgnr`]; the right-hand side of the normal equations is the solver's own.
     copy: Option<P::Vector>,
 }
 
@@ -37,7 +37,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgNormalWorkspace<P, S> {
 /// least-squares solution in x.
 ///
 /// # Errors
-/// As [`cg`](crate::cg()).
+/// The errors of [`cg`](crate::cg()).
 pub fn cgnr<Y: System>(
     system: &Y,
     b: &Precise<Y>,

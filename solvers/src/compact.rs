@@ -1,26 +1,26 @@
-//! Batches that become smaller: right-hand sides that are finished leave, and those that are not move to the front.
+//! Batches that become smaller: right-hand sides that are finished leave, and the others move to the front.
 //!
-//! Vectors and the arrays of numbers that belong to them are rearranged together, by a [`Compaction`] that
-//! [`ReliableSolve::compact`](crate::reliable::ReliableSolve::compact) makes after an update. From then on a *slot* of a block is not the
-//! caller's right-hand side of that number.
+//! Vectors and the arrays of numbers that belong to them are rearranged together, by a [`Compaction`] made by
+//! [`ReliableSolve::compact`](crate::reliable::ReliableSolve::compact) after an update. From then on the number of a *slot* of
+//! a block is not that of the caller's right-hand side.
 
 use crate::operator::System;
 use crate::traits::{LinearOperator, VectorSpace, narrow_all};
 use std::ops::Index;
 
-/// Widths that batches become smaller through, the largest first: numbers that threads of a GPU share evenly, which 7, say,
-/// is not. Each is three quarters of the one before or less, and wider batches have a multiple of four.
+/// Widths of batches as they become smaller, the largest first: numbers that threads of a GPU share evenly, which 7, say, is
+/// not. Each is at most three quarters of the one before, and wider batches have a multiple of four.
 pub const WIDTHS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 
-/// How a batch becomes smaller: which slots change places, and how many are left.
+/// Plan to make a batch smaller: the slots to swap, and the number of slots that remain.
 pub(crate) struct Compaction {
     swaps: Vec<(usize, usize)>,
     width: usize,
 }
 
 impl Compaction {
-    /// That which keeps the slots that `keep` says, if it pays: where a quarter of them leaves at least, down to one of
-    /// [`WIDTHS`]. Where more leave, as many of those stay as make up this width.
+    /// Returns the compaction that keeps the slots selected by `keep`, if it pays: if at least a quarter of the slots leave,
+    /// down to one of [`WIDTHS`]. If more leave, as many of them stay as fill up this width.
     pub fn new(width: usize, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let kept = (0..width).filter(|&slot| keep(slot)).count();
         let fits = WIDTHS.into_iter().rev().find(|&size| size >= kept);
@@ -33,23 +33,23 @@ impl Compaction {
         Some(Self { swaps: holes.zip(late).collect(), width: left })
     }
 
-    /// BatchSlots that are left.
+    /// Returns the number of slots that remain.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The pairs that change places.
+    /// Returns the pairs of slots to swap.
     pub fn swaps(&self) -> &[(usize, usize)] {
         &self.swaps
     }
 
-    /// Scalars, one for each slot, in their new order; those that leave are cut off.
+    /// Rearranges scalars, one for each slot, to their new order; those that leave are cut off.
     pub fn scalars<T>(&self, scalars: &mut Vec<T>) {
         self.swaps.iter().for_each(|&(i, j)| scalars.swap(i, j));
         scalars.truncate(self.width);
     }
 
-    /// The same for scalars that come in rows, one for each slot.
+    /// Rearranges scalars that come in rows, one for each slot in a row.
     pub fn rows<T: Copy>(&self, rows: &mut Vec<T>, slots: usize) {
         let kept = rows.chunks_exact(slots).flat_map(|row| {
             let mut row = row.to_vec();
@@ -59,7 +59,7 @@ impl Compaction {
         *rows = kept.collect();
     }
 
-    /// The vectors of a block in their new order. `scratch` loses its content.
+    /// Rearranges the vectors of a block to their new order. `scratch` loses its content.
     pub fn vectors<S: VectorSpace>(
         &self,
         space: &S,
@@ -73,28 +73,28 @@ impl Compaction {
 /// The caller's right-hand side in each slot of a batch; those that left come last.
 pub(crate) struct BatchSlots {
     rhs: Vec<usize>,
-    /// BatchSlots that have changed places, in the order of time.
+    /// Slots that were swapped, in chronological order.
     swaps: Vec<(usize, usize)>,
 }
 
 impl BatchSlots {
-    /// In the caller's order.
+    /// Creates the slots in the caller's order.
     pub fn new(nrhs: usize) -> Self {
         Self { rhs: (0..nrhs).collect(), swaps: Vec::new() }
     }
 
-    /// The right-hand sides in these many slots.
+    /// Returns the right-hand sides in the first `slots` slots.
     pub fn first(&self, slots: usize) -> &[usize] {
         &self.rhs[..slots]
     }
 
-    /// Follows a compaction.
+    /// Applies a compaction.
     pub fn follow(&mut self, compaction: &Compaction) {
         compaction.swaps().iter().for_each(|&(i, j)| self.rhs.swap(i, j));
         self.swaps.extend(compaction.swaps());
     }
 
-    /// A block that followed all compactions in the caller's order again. `scratch` loses its content.
+    /// Restores the caller's order of a block that followed all compactions. `scratch` loses its content.
     pub fn put_back<S: VectorSpace>(
         &self,
         space: &S,
@@ -112,7 +112,7 @@ impl Index<usize> for BatchSlots {
     }
 }
 
-/// Narrows what takes part in a solve, and gives it its full width back, however the solve ends.
+/// Narrows all parts of a solve, and restores the full width, however the solve ends.
 pub(crate) struct BatchWidth<'a> {
     narrow: Box<dyn Fn(usize) -> bool + 'a>,
     full: usize,
@@ -120,23 +120,23 @@ pub(crate) struct BatchWidth<'a> {
 }
 
 impl<'a> BatchWidth<'a> {
-    /// By `narrow`, for spaces and operators that have memory for `full` right-hand sides.
+    /// Creates the width of a solve whose spaces and operators have memory for `full` right-hand sides; `narrow` changes it.
     pub fn new(full: usize, narrow: impl Fn(usize) -> bool + 'a) -> Self {
         Self { narrow: Box::new(narrow), full, narrowed: false }
     }
 
-    /// Whether all concerned can become narrower.
+    /// Whether all parts can become narrower.
     pub fn can_change(&self) -> bool {
         self.narrowed || self.full > 1 && (self.narrow)(self.full)
     }
 
-    /// From now on `nrhs`. Only where it [can change](Self::can_change).
+    /// Sets the width to `nrhs`. Call it only if the width [can change](Self::can_change).
     pub fn set(&mut self, nrhs: usize) {
         (self.narrow)(nrhs);
         self.narrowed = true;
     }
 
-    /// Back to the full width; whether it was another.
+    /// Restores the full width, and returns whether the width was another.
     pub fn restore(&mut self) -> bool {
         let narrowed = std::mem::take(&mut self.narrowed);
         if narrowed {
@@ -165,12 +165,12 @@ pub(crate) fn narrow_both<S: VectorSpace>(
 pub(crate) enum Rhs<'a, V> {
     /// The caller's, with memory for a copy, without which a batch stays as wide as it is.
     Given(&'a V, Option<&'a mut V>),
-    /// The solver's own, which nobody needs afterwards.
+    /// The solver's own, which is not needed afterwards.
     Own(&'a mut V),
 }
 
 impl<V> Rhs<'_, V> {
-    /// In the present order.
+    /// Returns the right-hand side in the present order.
     pub fn get(&self) -> &V {
         match self {
             Rhs::Given(b, _) => b,
@@ -178,12 +178,12 @@ impl<V> Rhs<'_, V> {
         }
     }
 
-    /// Whether it can be rearranged.
+    /// Whether the right-hand side can be rearranged.
     pub fn can_move(&self) -> bool {
         !matches!(self, Rhs::Given(_, None))
     }
 
-    /// Follows a compaction. `space` still has all right-hand sides the first time.
+    /// Applies a compaction. `space` still has all right-hand sides the first time.
     pub fn follow<S: VectorSpace<Vector = V>>(
         &mut self,
         space: &S,
@@ -203,7 +203,7 @@ impl<V> Rhs<'_, V> {
     }
 }
 
-/// Memory for a copy of b, where a solve of `system` may make its batch smaller and so needs one.
+/// Allocates memory for a copy of b, if a solve of `system` may make its batch smaller and therefore needs one.
 pub(crate) fn copy_of_rhs<P: VectorSpace>(
     system: &impl System<Precise = P, Error = P::Error>,
 ) -> Result<Option<P::Vector>, P::Error> {

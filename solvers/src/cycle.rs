@@ -1,4 +1,4 @@
-//! The inside of a cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
+//! A cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
 
 use crate::compact::Compaction;
 use crate::error::SolveError;
@@ -12,20 +12,19 @@ use num_complex::Complex64;
 /// Orthogonalisation of the image of a new direction against those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orthogonalisation {
-    /// Classical Gram-Schmidt: all products with the image as it came, in one reduction.
+    /// Classical Gram-Schmidt: all products with the original image, in one reduction.
     #[default]
     Classical,
     /// Classical Gram-Schmidt, done twice: one reduction more, and orthogonal to rounding.
     ClassicalTwice,
-    /// Modified Gram-Schmidt, as Algorithm 1 is written: one vector after the other, and a reduction for each.
+    /// Modified Gram-Schmidt, in the form of Algorithm 1: one vector after the other, and a reduction for each.
     Modified,
 }
 
-/// ‖r‖² over the last one that was measured, below which it is measured again and not computed from a difference: sums
-/// are good to about 1e-8 where those of one site are added in single precision.
+/// Threshold of ‖r‖² over the last measured one, below which it is measured again instead of computed from a difference: sums
+/// are accurate to about 1e-8 where those of one site are added in single precision.
 const CANCELLED: f64 = 1e-4;
-/// A step that takes less than this from the residual (as a vector, relative to it) leaves it as it was, as far as the
-/// next direction is concerned.
+/// Relative decrease of the residual (as a vector) below which a step counts as none for the choice of the next direction.
 const STALLED: f64 = 1e-3;
 
 /// The numbers of a cycle, and scratch. N = `n`; entry i N + j belongs to direction i and right-hand side j.
@@ -54,12 +53,12 @@ pub(crate) struct Cycle {
     broken: Vec<bool>,
     /// Steps of a right-hand side in this cycle.
     steps: Vec<usize>,
-    /// Directions after which a right-hand side wants its restart: k_max, or fewer after cycles that were wrong.
+    /// Number of directions after which a right-hand side requests its restart: k_max, or fewer after inaccurate cycles.
     length: Vec<usize>,
 }
 
 impl Cycle {
-    /// For `n` right-hand sides and up to `k_max` directions.
+    /// Creates the numbers of a cycle for `n` right-hand sides and up to `k_max` directions.
     pub fn new(n: usize, k_max: usize) -> Self {
         let complex = |length: usize| vec![Complex64::ZERO; length];
         let mut cycle = Self {
@@ -85,7 +84,7 @@ impl Cycle {
         cycle
     }
 
-    /// For a new solve of `n` right-hand sides, as many as it was made for, with up to `length` directions.
+    /// Prepares a new solve of `n` right-hand sides, as many as at creation, with up to `length` directions.
     pub fn begin(&mut self, n: usize, length: usize) {
         self.n = n;
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
@@ -95,7 +94,7 @@ impl Cycle {
         (self.steps, self.length) = (vec![0; n], vec![length; n]);
     }
 
-    /// Follows a compaction between two cycles, when nothing but the restarts of right-hand sides is known.
+    /// Applies a compaction between two cycles, when only the restarts of right-hand sides carry information.
     pub fn rearrange(&mut self, compaction: &Compaction) {
         self.n = compaction.width();
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
@@ -105,7 +104,7 @@ impl Cycle {
         [&mut self.steps, &mut self.length].into_iter().for_each(|v| compaction.scalars(v));
     }
 
-    /// Where β_{·,k} begins.
+    /// Returns the start of row β_{·,k}.
     fn row(&self, k: usize) -> usize {
         k * self.k_max * self.n
     }
@@ -128,7 +127,7 @@ impl Cycle {
         if k == 0 { Ok(()) } else { space.multi_axpy(&self.chi[..k * self.n], &p[..k], correction) }
     }
 
-    /// The residual after a restart.
+    /// Takes over the residual after a restart.
     pub fn begin_cycle<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
         for j in 0..self.n {
             self.known[j] = run.sloppy_norm2(j);
@@ -137,8 +136,8 @@ impl Cycle {
         }
     }
 
-    /// γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², with −α_k in `left`. Where no more than the fraction `breakdown` of an image
-    /// is left, the right-hand side waits for its restart.
+    /// Computes γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², with −α_k in `left`. If at most the fraction `breakdown` of an image
+    /// remains, the right-hand side waits for its restart.
     pub fn find_alpha<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -156,7 +155,7 @@ impl Cycle {
             if self.gamma2[at] <= breakdown.powi(2) * self.image2[j] {
                 self.broken[j] = true;
                 run.state.waiting[j] = true;
-                // Where nothing was done, the recurrence has nothing to be compared with.
+                // Without a step there is nothing to compare the recurrence with.
                 run.state.restart[j] = self.steps[j] == 0;
                 continue;
             }
@@ -166,8 +165,8 @@ impl Cycle {
         Ok(())
     }
 
-    /// p̂_k, ẑ_k ← 0 where they left the range of the format, in this step of the cycle or in one before: in sums and in r̂ they
-    /// have coefficients that are zero, but not every zero times infinity is nothing.
+    /// Sets p̂_k, ẑ_k ← 0 where they left the range of the format, in this step of the cycle or in one before: their
+    /// coefficients in sums and in r̂ are zero, but zero times infinity is NaN.
     pub fn clear_overflowed<Y: System>(
         &self,
         run: &ReliableSolve<'_, Y>,
@@ -183,13 +182,13 @@ impl Cycle {
         [p_k, z_k].into_iter().try_for_each(|x| run.system().sloppy().axpby(&zeros, &run.state.correction, &mask, x))
     }
 
-    /// Whether the cycle ends after `k` directions: where every right-hand side has reached its restart.
+    /// Whether the cycle ends after `k` directions: every right-hand side has reached its restart.
     pub fn cycle_ends<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, k: usize) -> bool {
         (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.length[j]);
         !(0..self.n).any(|j| run.state.moves(j))
     }
 
-    /// After an update: cycles that were wrong are followed by shorter ones, and breakdowns are counted.
+    /// Adapts lengths after an update: inaccurate cycles are followed by shorter ones, and breakdowns are counted.
     pub fn adapt_length<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -208,7 +207,7 @@ impl Cycle {
         Ok(())
     }
 
-    /// p̂_k = K r̂_k, or K ẑ_{k−1} where the last step left r̂ as it was.
+    /// Computes p̂_k = K r̂_k, or K ẑ_{k−1} where the last step left r̂ as it was.
     pub fn direction<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -245,8 +244,8 @@ impl Cycle {
         Ok(())
     }
 
-    /// ẑ_k = M̂ p̂_k, orthogonal to those `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `state.norm2` and ‖M̂ p̂_k‖² in
-    /// `image2`.
+    /// Computes ẑ_k = M̂ p̂_k, made orthogonal to the images in `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `state.norm2`
+    /// and ‖M̂ p̂_k‖² in `image2`.
     pub fn image<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -283,7 +282,7 @@ impl Cycle {
                     self.image2.copy_from_slice(&run.state.norm2);
                 }
                 for at in range.clone() {
-                    // Those that rest have no γ.
+                    // Right-hand sides that do not move have no γ.
                     let beta = if run.state.moves(at % n) { self.chi[at] / self.gamma2[at] } else { Complex64::ZERO };
                     self.beta[row + at] += beta;
                     self.chi[at] = -beta;
@@ -300,7 +299,7 @@ impl Cycle {
         Ok(())
     }
 
-    /// r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `state.norm2`.
+    /// Computes r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `state.norm2`.
     pub fn residual<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,

@@ -14,12 +14,12 @@ use num_complex::Complex64;
 /// Parameters of [`defect_correction`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DefectParams {
-    /// Those of all solvers.
+    /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// ε_in: the tolerance the inner solver is asked for, relative to the residual it is given. It is never asked for
-    /// more than what is left to do. Between 0 and 1.
+    /// ε_in: tolerance requested from the inner solver, relative to its right-hand side. The request never exceeds what is left
+    /// to do. Between 0 and 1.
     pub inner_tol: f64,
-    /// Most corrections.
+    /// Maximum number of corrections.
     pub max_corrections: usize,
 }
 
@@ -35,7 +35,7 @@ impl From<SolverParams> for DefectParams {
     }
 }
 
-/// Memory of [`defect_correction`], that of the inner solver not included: one precise block and two sloppy ones.
+/// Memory of [`defect_correction`], without that of the inner solver: one precise block and two sloppy ones.
 pub struct DefectWorkspace<P: VectorSpace, S: VectorSpace> {
     residual: P::Vector,
     rhs: S::Vector,
@@ -55,12 +55,12 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
 
 /// Solves A x_j = b_j by defect correction (paper 001, Algorithm 1) around any solver of the sloppy space.
 ///
-/// As long as a residual is too large, `inner(r, e, params)` solves Â e = r roughly, with e = 0 as guess; then
-/// x ← x + e and r ← b − A x in the precise space. What the inner solver gets are the parameters of all solvers, with
-/// its own tolerance and the iterations that are left. Right-hand sides that are finished enter the inner solve as zero.
-/// An inner solve that ends in `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite` still contributes
-/// its e, and only missing progress of the true residual ends the whole. A correction that makes the residual of a
-/// right-hand side larger is taken back, but for the rounding of x + e.
+/// As long as a residual is too large, `inner(r, e, params)` solves Â e = r roughly, with e = 0 as initial guess; then x ← x +
+/// e and r ← b − A x in the precise space. The inner solver gets the parameters common to all solvers, with its own tolerance
+/// and the remaining iterations. Right-hand sides that are finished enter the inner solve as zero. An inner solve that ends in
+/// `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite` still contributes its e, and only missing progress of
+/// the true residual ends the whole. A correction that makes the residual of a right-hand side larger is undone, up to the
+/// rounding of x + e.
 ///
 /// `Info::history` holds one entry per correction, `Info::reliable_updates` counts the corrections, applications of
 /// the inner solver count as sloppy ones.
@@ -97,10 +97,10 @@ pub fn defect_correction<Y: System>(
     Ok(run.report())
 }
 
-/// Norms of residuals that inner solvers get as they are, in formats without a target norm: about 2^±100.
+/// Range of residual norms that inner solvers get unscaled, in formats without a target norm: about 2^±100.
 const USUAL: std::ops::Range<f64> = 7.9e-31..1.26e30;
 
-/// A solve under way.
+/// A solve in progress.
 struct DefectCorrection<'a, Y: System> {
     system: &'a Y,
     b: &'a Precise<Y>,
@@ -118,14 +118,14 @@ struct DefectCorrection<'a, Y: System> {
     /// ‖r_j‖ / ‖b_j‖.
     residuals: Vec<f64>,
     progress: Vec<Progress>,
-    /// r̂ and e are `scale` times what they stand for.
+    /// Scale of r̂ and e relative to the quantities that they represent.
     scale: Vec<f64>,
     unscale: Vec<f64>,
     zeros: Vec<Complex64>,
 }
 
 impl<'a, Y: System> DefectCorrection<'a, Y> {
-    /// Norms of b. b_j = 0 gives x_j = 0, whatever the guess.
+    /// Computes the norms of b. b_j = 0 gives x_j = 0, whatever the guess.
     fn begin(
         system: &'a Y,
         b: &'a Precise<Y>,
@@ -169,7 +169,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(run)
     }
 
-    /// r ← b − A x, and its norms relative to those of b.
+    /// Computes r ← b − A x, and its norms relative to those of b.
     fn true_residual(&mut self) -> Result<(), SolveError<Y::Error>> {
         self.system.apply(self.x, &mut self.w.residual)?;
         self.system.precise().sub_norm2(self.b, &mut self.w.residual, &mut self.residuals)?;
@@ -184,7 +184,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(())
     }
 
-    /// Looks at the true residuals: whether all are small enough, and if not, whether there is a reason to stop.
+    /// Checks the true residuals: whether all are small enough, and if not, whether there is a reason to stop.
     fn finished(&mut self, observer: &mut dyn Observer) -> Result<bool, SolveError<Y::Error>> {
         let (tol, iteration) = (self.params.solver.tol, self.info.iterations);
         for (j, residual) in self.residuals.iter().enumerate() {
@@ -215,14 +215,14 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         }
     }
 
-    /// r̂ ← r in the sloppy format, and e ← 0. Right-hand sides that are finished are zero for the inner solver, which then
-    /// has nothing to do for them. Answers what it is asked for.
+    /// Sets r̂ ← r in the sloppy format, and e ← 0. Right-hand sides that are finished are zero for the inner solver, which
+    /// then has nothing to do for them. Returns the parameters of the inner solve.
     fn demote(&mut self) -> Result<SolverParams, Y::Error> {
         let SolverParams { tol, max_iterations, .. } = self.params.solver;
         let target_norm = self.system.sloppy().target_norm();
         for j in 0..self.norms.len() {
             let norm = self.residuals[j] * self.norms[j];
-            // What is far from 1 would become too small for the inner solver.
+            // A residual far from 1 would become too small for the inner solver.
             self.scale[j] = scale_for(target_norm.or((!USUAL.contains(&norm)).then_some(1.0)), norm, 1.0);
             self.unscale[j] = 1.0 / self.scale[j];
         }
@@ -232,7 +232,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         let mask = mask(&self.residuals, unfinished);
         self.system.sloppy().axpby(&self.zeros, &self.w.correction, &mask, &mut self.w.rhs)?;
         let largest = self.residuals.iter().copied().filter(|v| unfinished(*v)).fold(0.0, f64::max);
-        // A margin of 2 for what the last conversion and summation lose.
+        // A margin of 2 for the loss in the last conversion and summation.
         let inner_tol = self.params.inner_tol.max(0.5 * tol / largest);
         let max_iterations = max_iterations - self.info.iterations;
         self.corrections += 1;
@@ -258,7 +258,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(())
     }
 
-    /// x ← x + e. A correction that is not a number must not reach x.
+    /// Computes x ← x + e. A correction that is not finite must not reach x.
     fn correct(&mut self) -> Result<(), SolveError<Y::Error>> {
         let mut norm2 = vec![0.0; self.norms.len()];
         self.system.sloppy().norm2(&self.w.correction, &mut norm2)?;
@@ -269,7 +269,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(self.system.accumulate(&self.unscale, &self.w.correction, self.x)?)
     }
 
-    /// x ← x − e where the residual has become larger; those right-hand sides stall. Answers whether there are any.
+    /// Computes x ← x − e where the residual has become larger; those right-hand sides stall. Returns whether there are any.
     fn take_back(&mut self) -> Result<bool, Y::Error> {
         let worse: Vec<bool> = self.residuals.iter().zip(&self.progress).map(|(v, known)| *v > known.best).collect();
         if !worse.contains(&true) {
@@ -282,7 +282,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(true)
     }
 
-    /// The error about the first right-hand side that failed.
+    /// Returns the error about the first right-hand side that failed.
     fn failure(&mut self) -> SolveError<Y::Error> {
         let info = Box::new(self.report());
         self.failures.error(info)
@@ -297,7 +297,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
     }
 }
 
-/// 1 where a right-hand side with this number is chosen, else 0.
+/// Returns 1 for right-hand sides whose number satisfies `choose`, else 0.
 fn mask(numbers: &[f64], choose: impl Fn(f64) -> bool) -> Vec<Complex64> {
     numbers.iter().map(|v| if choose(*v) { Complex64::ONE } else { Complex64::ZERO }).collect()
 }

@@ -1,23 +1,23 @@
-//! How a solve can fail.
+//! Errors of solves.
 
 use crate::failure::{BreakdownKind, RhsFailure};
 use crate::info::{GivenUp, Info};
 use std::convert::Infallible;
 use thiserror::Error;
 
-/// Why a solve ended without the answer asked for.
+/// Reason why a solve ended without the requested result.
 ///
-/// Wherever there is an [`Info`], x holds, for each right-hand side, the best iterate: that with the smallest true
-/// residual among the guess, those of the reliable updates and the last one. `info.true_residual` belongs to it.
-/// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is
-/// the largest of all shifts.
+/// Wherever the error has an [`Info`], x holds, for each right-hand side, the best iterate: the one with the smallest true
+/// residual among the initial guess, the iterates of the reliable updates and the last one. `info.true_residual` belongs to it.
+/// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is the
+/// largest of all shifts.
 ///
-/// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg()),
-/// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) go on with the others. The error comes at the end: it is about the
-/// first of those given up, and [`Info::given_up`] has all of them.
+/// If one of several right-hand sides cannot be solved, it is given up while [`cg`](crate::cg()), [`bicgstab`](crate::bicgstab)
+/// and [`gcr`](crate::gcr) continue with the others. The error follows at the end: it concerns the first of those given up, and
+/// [`Info::given_up`] lists all of them.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
-    /// The iterations allowed were used up.
+    /// The maximum number of iterations was reached.
     #[error("no convergence in {iterations} iterations: the true residual is {residual:.3e}")]
     NoConvergence {
         /// Iterations done.
@@ -37,15 +37,15 @@ pub enum SolveError<E: std::error::Error + 'static> {
         iterations: usize,
         /// The right-hand side that does not move.
         rhs: usize,
-        /// Its true residual, relative to ‖b‖.
+        /// True residual of that right-hand side, relative to ‖b‖.
         residual: f64,
         /// The full report.
         info: Box<Info>,
     },
-    /// BiCGstab or GCR broke down again and again although it was restarted.
+    /// BiCGstab or GCR broke down repeatedly although it was restarted.
     #[error("breakdown at iteration {iteration}, right-hand side {rhs}: {what}{}", beside(info, *rhs))]
     Breakdown {
-        /// What vanished.
+        /// Quantity that vanished.
         what: BreakdownKind,
         /// Iterations done.
         iteration: usize,
@@ -70,7 +70,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The full report.
         info: Box<Info>,
     },
-    /// A reduction gave NaN or infinity. x is the best of the iterates before, the guess if there are none.
+    /// A reduction gave NaN or infinity. x is the best of the previous iterates, or the initial guess if there are none.
     #[error("not a finite number at iteration {iteration}, right-hand side {rhs}{}", beside(info, *rhs))]
     NotANumber {
         /// Iterations done.
@@ -80,7 +80,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The full report.
         info: Box<Info>,
     },
-    /// The observer asked to stop.
+    /// The observer requested the stop.
     #[error("cancelled after {iteration} iterations")]
     Cancelled {
         /// Iterations done.
@@ -98,7 +98,7 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The first such right-hand side.
         rhs: usize,
     },
-    /// The parameters make no sense.
+    /// The parameters are invalid.
     #[error("invalid solver parameters: {0}")]
     Invalid(&'static str),
     /// The vector space or the operator failed. x is undefined.
@@ -106,10 +106,10 @@ pub enum SolveError<E: std::error::Error + 'static> {
     Backend(#[from] E),
 }
 
-/// Why a solver ended, where neither the vector space nor the operator failed.
+/// Reason why a solver ended, where neither the vector space nor the operator failed.
 pub type Unsolved = SolveError<Infallible>;
 
-/// The other right-hand sides that were given up, for a message about `rhs`.
+/// Returns a list of the other right-hand sides that were given up, for a message about `rhs`.
 fn beside(info: &Info, rhs: usize) -> String {
     let others: Vec<_> = info.failed.iter().filter(|&&j| j != rhs).map(usize::to_string).collect();
     match others.len() {
@@ -120,10 +120,10 @@ fn beside(info: &Info, rhs: usize) -> String {
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {
-    /// This error as one of the solver's own.
+    /// Returns this error as one of the solver's own.
     ///
     /// # Errors
-    /// What the vector space or the operator failed with, where it is [`Backend`](Self::Backend).
+    /// The error of the vector space or the operator, if this is [`Backend`](Self::Backend).
     pub fn unsolved(self) -> Result<Unsolved, E> {
         Ok(match self {
             Self::NoConvergence { iterations, residual, info } => {
@@ -144,7 +144,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         })
     }
 
-    /// The report, where there is one.
+    /// Returns the report, if the error has one.
     pub fn info(&self) -> Option<&Info> {
         match self {
             Self::NoConvergence { info, .. }
@@ -157,10 +157,10 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// The report of a solve that was given up although all true residuals are at or below `tol`: it has converged.
+    /// Returns the report of a solve that was given up although all true residuals are at or below `tol`: it has converged.
     ///
     /// # Errors
-    /// This error, where some are not, or the observer stopped the solve.
+    /// This error, if some are not, or if the observer stopped the solve.
     pub fn unless_converged(self, tol: f64) -> Result<Info, Self> {
         let good =
             |info: &&Info| !info.true_residual.is_empty() && info.true_residual.iter().all(|residual| *residual <= tol);
@@ -170,7 +170,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// The error about a right-hand side that was given up.
+    /// Creates the error about a right-hand side that was given up.
     pub(crate) fn about(given_up: GivenUp, info: Box<Info>) -> Self {
         let GivenUp { rhs, why, iteration } = given_up;
         match why {
@@ -183,11 +183,11 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// The error about the first right-hand side that was given up and has not `converged` by a check of the caller's. Those
-    /// that have are not counted as failed any more. An error that is about no right-hand side stays as it is.
+    /// Returns the error about the first right-hand side that was given up and has not `converged` by a check of the caller's.
+    /// Those that have converged no longer count as failed. An error that concerns no right-hand side stays as it is.
     ///
     /// # Errors
-    /// This error, where all right-hand sides that were given up have converged.
+    /// This error, if all right-hand sides that were given up have converged.
     pub fn without_converged(mut self, converged: impl Fn(usize) -> bool) -> Result<Self, Self> {
         let (Self::Stagnation { rhs, .. }
         | Self::Breakdown { rhs, .. }
@@ -205,7 +205,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         Ok(Self::about(first, Box::new(std::mem::take(info))))
     }
 
-    /// This error, where right-hand sides are counted from `first` on: that of a batch with others before it.
+    /// Returns this error with right-hand sides counted from `first` on, for a batch with others before it.
     pub fn counted_from(mut self, first: usize) -> Self {
         if let Self::Stagnation { rhs, .. }
         | Self::Breakdown { rhs, .. }
@@ -222,7 +222,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         self
     }
 
-    /// The report, to be changed.
+    /// Returns the report for changes.
     pub(crate) fn info_mut(&mut self) -> Option<&mut Info> {
         match self {
             Self::NoConvergence { info, .. }
@@ -235,7 +235,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Puts the report of a whole solve in the place of that of its last part.
+    /// Replaces the report of the last part of a solve by that of the whole.
     pub(crate) fn replace_info(&mut self, whole: Info) {
         match self {
             Self::NoConvergence { iterations, residual, .. } => {
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(first().without_converged(|_| true), Err(first()));
         let cancelled = || Any::Cancelled { iteration: 7, info: info(&all) };
         assert_eq!(cancelled().without_converged(|_| true), Ok(cancelled()));
-        // Of which nothing more is known.
+        // An error without further information.
         let alone = || Any::NotANumber { iteration: 7, rhs: 2, info: Box::default() };
         assert_eq!(alone().without_converged(|rhs| rhs < 2), Ok(alone()));
         assert_eq!(alone().without_converged(|rhs| rhs < 3), Err(alone()));

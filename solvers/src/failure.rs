@@ -1,4 +1,4 @@
-//! Why a right-hand side is given up.
+//! Reasons for giving up a right-hand side.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl fmt::Display for BreakdownKind {
     }
 }
 
-/// Why a right-hand side is given up, while others may go on.
+/// Reason why a right-hand side is given up, while others may continue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RhsFailure {
     /// A reduction gave NaN or infinity.
@@ -45,7 +45,7 @@ pub enum RhsFailure {
 }
 
 impl RhsFailure {
-    /// The failure of a right-hand side with a reduction that is not finite.
+    /// Returns the failure of a right-hand side with a reduction that is not finite.
     pub(crate) fn unless_finite(finite: bool) -> Option<Self> {
         (!finite).then_some(Self::NotANumber)
     }

@@ -14,11 +14,11 @@ use crate::traits::VectorSpace;
 /// Parameters of [`gcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GcrParams {
-    /// Those of all solvers. An iteration has one application and one call of the preconditioner.
+    /// Parameters common to all solvers. An iteration has one application and one call of the preconditioner.
     pub solver: SolverParams,
-    /// k_max: directions after which a restart is made. At least 1, and at most as many as the workspace has.
+    /// k_max: number of directions after which the method restarts. At least 1, and at most the capacity of the workspace.
     pub k_max: usize,
-    /// How images are made orthogonal.
+    /// Orthogonalisation of the images.
     pub orthogonalisation: Orthogonalisation,
 }
 
@@ -34,11 +34,11 @@ impl From<SolverParams> for GcrParams {
     }
 }
 
-/// Memory of [`gcr`]: two precise blocks, and 2 k_max + 2 sloppy ones, and a precise one more for several right-hand
-/// sides. That of the preconditioner comes on top.
+/// Memory of [`gcr`]: two precise blocks, and 2 k_max + 2 sloppy ones, and one more precise block for several right-hand sides.
+/// The memory of the preconditioner is not included.
 pub struct GcrWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
-    /// For b, where the batch may become smaller.
+    /// Copy of b, where the batch may become smaller.
     copy: Option<P::Vector>,
     r: S::Vector,
     /// p̂_k.
@@ -78,39 +78,38 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
 /// p̂_k = K r̂_k, ẑ_k = M̂ p̂_k − Σ_{i<k} β_{i,k} ẑ_i with β_{i,k} = (ẑ_i, M̂ p̂_k)/γ_i², γ_k² = ‖ẑ_k‖²,
 /// α_k = (ẑ_k, r̂_k)/γ_k², r̂_{k+1} = r̂_k − α_k ẑ_k.
 ///
-/// The solution is not touched, hence *implicit* update. It happens at the end of the cycle: x̂ = Σ χ_i p̂_i with
-/// χ_l + Σ_{i>l} β_{l,i} χ_i = α_l, then x ← x + x̂ and r₀ = b − A x in the precise space. A cycle ends with k = k_max,
-/// when ‖r̂_k‖ < δ ‖r₀‖, or when the recurrence seems to have converged. One application, one call of K and two
-/// reductions in each iteration, whatever k is.
+/// The solution is not touched during the cycle, hence *implicit* update. It happens at the end of the cycle: x̂ = Σ χ_i p̂_i
+/// with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l, then x ← x + x̂ and r₀ = b − A x in the precise space. A cycle ends with k = k_max,
+/// when ‖r̂_k‖ < δ ‖r₀‖, or when the recurrence seems to have converged. Each iteration has one application, one call of K and
+/// two reductions, whatever k is.
 ///
-/// Other than in the paper ẑ_k is not divided by γ_k: that saves a pass over memory, and keeps ẑ at the size of r̂, which
-/// lies well in the range of the format.
+/// Unlike in the paper ẑ_k is not divided by γ_k: that saves a pass over memory, and keeps ẑ at the size of r̂, which lies well
+/// in the range of the format.
 ///
 /// # Rounding
-/// If the ẑ_i lose their orthogonality, as they do after classical Gram-Schmidt in a low precision, the solution is
-/// none the worse: M̂ p̂_k = ẑ_k + Σ β_{i,k} ẑ_i holds for the β that were used, whatever they are, so M̂ x̂ = Σ α_k ẑ_k
-/// and r̂ remains the residual of x̂. Each step still minimises ‖r̂‖ along ẑ_k. What is lost is that the minimum over the
-/// whole space is kept, that is, iterations. Other errors of low precision end with the cycle; hence δ.
+/// If the ẑ_i lose their orthogonality, as they do after classical Gram-Schmidt in a low precision, the solution does not
+/// suffer: M̂ p̂_k = ẑ_k + Σ β_{i,k} ẑ_i holds for the β that were used, whatever they are, so M̂ x̂ = Σ α_k ẑ_k and r̂ remains
+/// the residual of x̂. Each step still minimises ‖r̂‖ along ẑ_k. The minimum over the whole space is lost, which costs
+/// iterations. Other errors of low precision end with the cycle; hence δ.
 ///
-/// A cycle whose true residual is no smaller than that before it is undone. After this one, or another whose true
-/// residual is far above that of its recurrence, the next cycle of the right-hand side is half as long, for a repetition would go wrong in the
-/// same way; after each good one a cycle may be one step longer.
+/// A cycle whose true residual is not smaller than the one before it is undone. After such a cycle, or one whose true residual
+/// is far above that of its recurrence, the next cycle of the right-hand side is half as long, because a repetition would fail
+/// in the same way; after each good one a cycle may be one step longer.
 ///
 /// # Stalls and breakdowns
-/// Where (ẑ_k, r̂_k) vanishes, r̂_{k+1} = r̂_k would give the same direction again. The next one is then K ẑ_k, which
-/// enlarges the space as Arnoldi's process does: without a preconditioner, or with a fixed linear one, residuals are
-/// those of GMRES. Where nothing is left of an image, the right-hand side concerned goes to its restart with what it
-/// has.
+/// If (ẑ_k, r̂_k) vanishes, r̂_{k+1} = r̂_k would give the old direction again. The next one is then K ẑ_k, which enlarges the
+/// space like Arnoldi's process: without a preconditioner, or with a fixed linear one, residuals are those of GMRES. If nothing
+/// remains of an image, the affected right-hand side restarts with its current correction.
 ///
 /// # Several right-hand sides
-/// share k, each with its own coefficients. One whose restart is due waits until all others are there or k = k_max: each
-/// takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count waiting. Those that are finished
-/// leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller), if the preconditioner
-/// [can](Preconditioner::narrow).
+/// Right-hand sides share k, each with its own coefficients. A right-hand side whose restart is due waits for all others or for
+/// k = k_max: each takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count waiting. Finished
+/// right-hand sides leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller), if the preconditioner [supports
+/// it](Preconditioner::narrow).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
-/// [`Info::reliable_updates`] counts restarts of the block, [`Info::restarts`] those of its right-hand sides that had to
-/// go on, [`Info::preconditioner`] what K did.
+/// [`Info::reliable_updates`] counts restarts of the block, [`Info::restarts`] those of its right-hand sides that were not
+/// finished, [`Info::preconditioner`] the work of K.
 ///
 /// # Errors
 /// All of [`SolveError`] except `NotPositiveDefinite`.
@@ -131,7 +130,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     }
     let space = system.sloppy();
     let n = state.full();
-    // Batches become smaller if all concerned can.
+    // Batches become smaller if all parts support it.
     let mut width = BatchWidth::new(n, |nrhs| preconditioner.narrow(nrhs));
     let copy = copy.as_mut().filter(|_| n == system.precise().nrhs() && width.can_change());
     let (b, policy) = (Rhs::Given(b, copy), UpdatePolicy::Restart);

@@ -12,11 +12,12 @@ use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
-/// The cosine of the angle between r and A r below which ω is enlarged (van Gijzen and Sonneveld 2011, section 4.2).
+/// Threshold of the cosine of the angle between r and A r below which ω is enlarged (van Gijzen and Sonneveld 2011, section
+/// 4.2).
 const SMALLEST_COSINE: f64 = 0.7;
 
-/// Memory of [`idr`] with s shadow vectors: two precise blocks and 3 s + 3 sloppy ones. For several right-hand sides, where a batch can become smaller, a
-/// precise block more.
+/// Memory of [`idr`] with s shadow vectors: two precise blocks and 3 s + 3 sloppy ones. For several right-hand sides, where a
+/// batch can become smaller, a precise block more.
 pub struct IdrWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     copy: Option<P::Vector>,
@@ -34,8 +35,8 @@ pub struct IdrWorkspace<P: VectorSpace, S: VectorSpace> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> IdrWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces. The `shadow` vectors p_1 … p_s span the shadow space:
-    /// any that have nothing to do with the operator, such as random ones. Where each is the same for all right-hand sides, these
+    /// Allocates for `system`; reusable for every system on the same spaces. The `shadow` vectors p_1 … p_s span the shadow
+    /// space: any vectors unrelated to the operator, such as random ones. If each is the same for all right-hand sides, these
     /// take the same steps in a batch as alone.
     pub fn new(
         system: &impl System<Precise = P, Sloppy = S, Error = P::Error>,
@@ -62,19 +63,20 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> IdrWorkspace<P, S> {
 /// Solves A x_j = b_j for a general regular A by induced dimension reduction with reliable updates (van Gijzen and Sonneveld, ACM
 /// TOMS 38, 5, 2011).
 ///
-/// s is the number of shadow vectors of the workspace. Residuals lie in spaces G_0 ⊃ G_1 ⊃ …, each with G_{j+1} = (1 − ω A)(G_j ∩ P^⊥). An iteration goes from one to the next. In the
-/// sloppy space, with f = P†r and the lower triangular μ_{i,k} = (p_i, g_k), it is for k = 1 … s
+/// s is the number of shadow vectors of the workspace. Residuals lie in spaces G_0 ⊃ G_1 ⊃ …, each with G_{j+1} = (1 − ω A)(G_j
+/// ∩ P^⊥). An iteration advances from one space to the next. In the sloppy space, with f = P†r and the lower triangular μ_{i,k}
+/// = (p_i, g_k), it is for k = 1 … s
 ///
 /// M c = f in rows and columns k … s, v = r − Σ_{i≥k} c_i g_i, u_k = ω v + Σ_{i≥k} c_i u_i, g_k = A u_k,
 /// (u_k, g_k) ← (u_k, g_k) − Σ_{i<k} α_i (u_i, g_i) with α such that g_k ⊥ p_1 … p_{k−1},
 /// β = f_k/μ_{k,k}, r ← r − β g_k, x̂ ← x̂ + β u_k, f_i ← f_i − β μ_{i,k}.
 ///
-/// Then t = A r, ω = (t, r)/‖t‖², enlarged where r and t are nearly orthogonal, x̂ ← x̂ + ω r and r ← r − ω t. That makes s + 1
-/// applications and s + 2 reductions. IDR(1) is BiCGstab but for the enlarged ω; with larger s the residual falls more regularly, and with
-/// fewer applications where BiCGstab is slow.
+/// Then t = A r, ω = (t, r)/‖t‖², enlarged where r and t are nearly orthogonal, x̂ ← x̂ + ω r and r ← r − ω t. An iteration
+/// thus takes s + 1 applications and s + 2 reductions. IDR(1) is BiCGstab except for the enlarged ω; with larger s the residual
+/// falls more regularly, and with fewer applications where BiCGstab is slow.
 ///
-/// Directions are kept at reliable updates. Where μ_{k,k} or ω vanish, the right-hand side concerned takes what the iteration could still
-/// give and begins anew with its true residual.
+/// Directions are kept at reliable updates. Where μ_{k,k} or ω vanish, the affected right-hand side adds the current correction
+/// and restarts with its true residual.
 ///
 /// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller).
 ///
@@ -221,7 +223,7 @@ impl IdrScalars {
         compaction.scalars(&mut self.broken);
     }
 
-    /// U = G = 0, M = 1 and ω = 1 for the right-hand sides that begin `anew`. f = P†r for all.
+    /// Sets U = G = 0, M = 1 and ω = 1 for the right-hand sides that restart (`anew`), and f = P†r for all.
     fn begin<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -244,12 +246,12 @@ impl IdrScalars {
         space.multi_dot(shadow, r, &mut self.f, &mut self.norm2)
     }
 
-    /// Whether right-hand side j moves in what is left of this iteration.
+    /// Whether right-hand side j moves in the rest of this iteration.
     fn moves<Y: System>(&self, run: &ReliableSolve<'_, Y>, j: usize) -> bool {
         run.state.active[j] && self.broken[j].is_none() && !run.overflowed(j)
     }
 
-    /// M c = f in rows and columns from k on; 0, as ω is, for those that do not move.
+    /// Solves M c = f in rows and columns from k on; c = 0, like ω, for those that do not move.
     fn find_c<Y: System>(&mut self, run: &ReliableSolve<'_, Y>, k: usize) {
         let (n, s) = (self.nrhs(), self.s);
         for j in 0..n {
@@ -267,7 +269,7 @@ impl IdrScalars {
         }
     }
 
-    /// The α_i that make g_k orthogonal to p_i with i < k, and μ_{i,k} with i ≥ k afterwards.
+    /// Computes the α_i that make g_k orthogonal to p_i with i < k, and the resulting μ_{i,k} with i ≥ k.
     fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>, k: usize) -> Result<(), SolveError<Y::Error>> {
         let (n, s) = (self.nrhs(), self.s);
         self.minus_alpha.clear();
@@ -290,7 +292,7 @@ impl IdrScalars {
         Ok(())
     }
 
-    /// β = f_k / μ_{k,k}, f_i ← f_i − β μ_{i,k}.
+    /// Computes β = f_k / μ_{k,k}, f_i ← f_i − β μ_{i,k}.
     fn find_beta<Y: System>(&mut self, run: &ReliableSolve<'_, Y>, k: usize) {
         let (n, s) = (self.nrhs(), self.s);
         for j in 0..n {
@@ -304,7 +306,7 @@ impl IdrScalars {
         }
     }
 
-    /// ω = (t, r) / ‖t‖², times [`SMALLEST_COSINE`] over |(t, r)| / (‖t‖ ‖r‖) where that is smaller.
+    /// Computes ω = (t, r) / ‖t‖², times [`SMALLEST_COSINE`] over |(t, r)| / (‖t‖ ‖r‖) where that is smaller.
     fn find_omega<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<(), SolveError<Y::Error>> {
         for (j, sums) in self.sums.iter().enumerate() {
             self.omega[j] = Complex64::ZERO;
@@ -321,7 +323,7 @@ impl IdrScalars {
         Ok(())
     }
 
-    /// Marks the right-hand sides that broke down in this iteration. Answers whether an update is due for that.
+    /// Marks the right-hand sides that broke down in this iteration. Returns whether an update is due for that.
     fn find_breakdowns<Y: System>(&self, run: &mut ReliableSolve<'_, Y>) -> bool {
         let broken = |j: &usize| run.state.active[*j] && self.broken[*j].is_some() && !run.overflowed(*j);
         let broken: Vec<usize> = (0..self.nrhs()).filter(broken).collect();
@@ -329,7 +331,7 @@ impl IdrScalars {
         !broken.is_empty()
     }
 
-    /// Counts breakdowns, after an update. Answers which right-hand sides begin anew.
+    /// Counts breakdowns, after an update. Returns which right-hand sides restart.
     fn find_restarts<Y: System>(&self, run: &mut ReliableSolve<'_, Y>) -> Result<Vec<bool>, SolveError<Y::Error>> {
         let mut anew = vec![false; self.nrhs()];
         for (j, anew) in anew.iter_mut().enumerate() {

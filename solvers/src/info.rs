@@ -6,55 +6,56 @@ use crate::preconditioner::Work;
 /// A right-hand side that was given up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GivenUp {
-    /// Which.
+    /// Index of the right-hand side.
     pub rhs: usize,
-    /// Why.
+    /// Reason for giving up.
     pub why: RhsFailure,
-    /// After how many iterations of the solve.
+    /// Number of iterations of the solve before.
     pub iteration: usize,
 }
 
-/// What a solve did and what it reached.
+/// Report of a solve: work done and accuracy reached.
 #[derive(Clone, Default, PartialEq)]
 pub struct Info {
-    /// Iterations done. All right-hand sides go together: this is that of the slowest.
+    /// Number of iterations. All right-hand sides advance together: this is the number of the slowest.
     pub iterations: usize,
-    /// Iterations in which right-hand side j was still being worked on.
+    /// Number of iterations in which right-hand side j was still active.
     pub iterations_per_rhs: Vec<usize>,
-    /// Whether every true residual is at or below the tolerance asked for.
+    /// Whether every true residual is at or below the requested tolerance.
     pub converged: bool,
-    /// Right-hand sides that were given up, if any, in order. The others have gone on without them.
+    /// Right-hand sides that were given up, if any, in order. The solve continued without them.
     pub failed: Vec<usize>,
-    /// Why and when they were, as far as it is known.
+    /// Reasons and iterations for the right-hand sides in `failed`, as far as they are known.
     pub given_up: Vec<GivenUp>,
     /// ‖b_j − A x_j‖ / ‖b_j‖ (0 for b_j = 0) of the x returned, from the precise operator.
     pub true_residual: Vec<f64>,
     /// `history[j][k]`: the recurrence's ‖r_j‖/‖b_j‖ after k iterations; entry 0 is the initial guess. Where a reliable
     /// update follows the iteration, the entry is the true residual.
     pub history: Vec<Vec<f64>>,
-    /// Reductions over vectors, that is, how often the host waited for a result.
+    /// Number of reductions over vectors, that is, how often the host waited for a result.
     pub reductions: usize,
-    /// Replacements of the recurrence's residual by the true one, the last check included.
+    /// Number of replacements of the recurrence's residual by the true one, the last check included.
     pub reliable_updates: usize,
-    /// Times that a right-hand side forgot its search directions and went on: in [`gcr`](crate::gcr) every restart.
+    /// Number of times that a right-hand side discarded its search directions and continued: in [`gcr`](crate::gcr) every
+    /// restart.
     pub restarts: usize,
-    /// Applications of the precise operator to a block.
+    /// Number of applications of the precise operator to a block.
     pub precise_applications: usize,
-    /// Applications of the sloppy operator to a block.
+    /// Number of applications of the sloppy operator to a block.
     pub sloppy_applications: usize,
-    /// Right-hand sides in all applications of the precise operator: less than N in each where finished ones had left
+    /// Number of right-hand sides in all applications of the precise operator: less than N in each where finished ones had left
     /// the batch.
     pub precise_rhs: usize,
-    /// Right-hand sides in all applications of the sloppy operator.
+    /// Number of right-hand sides in all applications of the sloppy operator.
     pub sloppy_rhs: usize,
-    /// What the preconditioner did ([`gcr`](crate::gcr)); not contained in the counts above.
+    /// Work of the preconditioner ([`gcr`](crate::gcr)); not contained in the counts above.
     pub preconditioner: Work,
-    /// Floating-point operations of all these applications, those in the preconditioner included, linear algebra not
-    /// counted.
+    /// Number of floating-point operations of all these applications, including those in the preconditioner; linear algebra is
+    /// not counted.
     pub flops: f64,
 }
 
-/// Without the history, which may have ten thousands of entries: errors carry an `Info` and are printed.
+/// Prints all but the history, which may have tens of thousands of entries: errors carry an `Info` and are printed.
 impl std::fmt::Debug for Info {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Info")
@@ -75,18 +76,18 @@ impl std::fmt::Debug for Info {
     }
 }
 
-/// The larger of two residuals; what is not a number is the largest.
+/// Returns the larger of two residuals; NaN counts as the largest.
 pub fn worse_residual(a: f64, b: f64) -> f64 {
     if b <= a || a.is_nan() { a } else { b }
 }
 
-/// The largest of residuals, wherever it is; 0 if there is none.
+/// Returns the largest of residuals, wherever it is; 0 if there is none.
 pub fn worst_residual(residuals: &[f64]) -> f64 {
     residuals.iter().copied().fold(0.0, worse_residual)
 }
 
 impl Info {
-    /// Of a solve that has not begun, with room for this many residuals of each right-hand side.
+    /// Creates the report of a solve that has not begun, with room for `history` residuals of each right-hand side.
     pub(crate) fn begin(nrhs: usize, history: usize) -> Self {
         Self {
             iterations_per_rhs: vec![0; nrhs],
@@ -96,18 +97,18 @@ impl Info {
         }
     }
 
-    /// The largest true residual over all right-hand sides (NaN if one is).
+    /// Returns the largest true residual over all right-hand sides (NaN if one is).
     pub fn worst_residual(&self) -> f64 {
         worst_residual(&self.true_residual)
     }
 
-    /// Does not count right-hand sides as failed any more that have `converged` by a check of the caller's.
+    /// Removes right-hand sides that have `converged` by a check of the caller's from the failed ones.
     pub fn forget_converged(&mut self, converged: impl Fn(usize) -> bool) {
         self.failed.retain(|rhs| !converged(*rhs));
         self.given_up.retain(|given_up| !converged(given_up.rhs));
     }
 
-    /// The report of this solve and of `next`, which went on from where it ended.
+    /// Returns the combined report of this solve and of `next`, which continued from its result.
     pub fn followed_by(mut self, next: Info) -> Info {
         let mut all = next.clone();
         all.history = std::mem::take(&mut self.history);

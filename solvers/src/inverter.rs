@@ -1,7 +1,7 @@
-//! Inverters: solvers that are put together of solvers.
+//! Inverters: solvers composed of solvers.
 //!
-//! An [`Inverter`] solves A x = b for any [`System`] that it fits. The ends of a composition are Krylov methods; all else takes an
-//! inverter and is one:
+//! An [`Inverter`] solves A x = b for any suitable [`System`]. The innermost parts of a composition are Krylov methods; all
+//! others take an inverter and are one:
 //!
 //! | | |
 //! |---|---|
@@ -43,8 +43,8 @@
 //! ```
 //!
 //! # Your own
-//! An inverter of your own takes about ten lines: the trait has one method. This one begins with the solution of the system before, which
-//! helps where systems change slowly.
+//! An inverter of your own takes about ten lines: the trait has one method. This one begins with the solution of the previous
+//! system, which helps if systems change slowly.
 //! ```
 //! use solvers::inverter::Inverter;
 //! use solvers::{Info, Observer, Precise, SolveError, SolverParams, System, VectorSpace};
@@ -83,13 +83,13 @@ use crate::operator::{Mixed, Precise, System, Uniform};
 use crate::params::SolverParams;
 use crate::traits::LinearOperator;
 
-/// A solver of systems `Y`, which may have others inside and keeps the memory that it needs.
+/// A solver of systems `Y`, which may contain others and keeps the memory that it needs.
 pub trait Inverter<Y: System> {
     /// Solves A x_j = b_j: `x` holds the initial guess on entry and the solution on exit, with ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for ε =
     /// [`SolverParams::tol`].
     ///
     /// # Errors
-    /// [`SolveError`], which says what `x` holds then.
+    /// [`SolveError`], whose documentation states the content of `x`.
     fn invert(
         &mut self,
         system: &Y,

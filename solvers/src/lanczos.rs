@@ -15,34 +15,33 @@ use std::ops::ControlFlow;
 pub struct LargestEigenvalue {
     /// The largest eigenvalue on the Krylov space: not above that of the operator, but for rounding.
     pub ritz: f64,
-    /// How far the Ritz vector is from an eigenvector: there is an eigenvalue within this distance of `ritz`, in all
-    /// practice the largest.
+    /// Residual of the Ritz vector: there is an eigenvalue within this distance of `ritz`, in practice the largest.
     pub residual: f64,
-    /// Applications that it took.
+    /// Number of applications of the operator.
     pub steps: usize,
 }
 
 impl LargestEigenvalue {
-    /// What the largest eigenvalue is not above, in all practice.
+    /// Returns an upper bound of the largest eigenvalue, valid in practice.
     pub fn bound(&self) -> f64 {
         self.ritz + self.residual
     }
 }
 
-/// The largest eigenvalue of a Hermitian operator, from the Krylov space of `start` after at most `steps` applications or
-/// when the Ritz vector's residual is below `tol` times the Ritz value. For one right-hand side. `start` should have a part
-/// of every eigenvector, as noise has; it is overwritten.
+/// Estimates the largest eigenvalue of a Hermitian operator, from the Krylov space of `start` after at most `steps`
+/// applications or when the Ritz vector's residual is below `tol` times the Ritz value. For one right-hand side. `start` should
+/// have a component along every eigenvector, as noise has; it is overwritten.
 ///
-/// Vectors are not made orthogonal again: what that spoils are copies of eigenvalues that were found, not the largest
-/// one. Three vectors are kept.
+/// Vectors are not reorthogonalised: the effect is copies of eigenvalues that were found, and does not concern the largest one.
+/// Three vectors are kept.
 ///
-/// The observer sees a [step](Observer::step) after each application, and can end the search.
+/// The observer receives a [step](Observer::step) after each application, and can end the search.
 ///
 /// # Errors
-/// Those of the backend; `Cancelled` where the observer ended the search. A `start` that is zero gives 0.
+/// The errors of the backend; `Cancelled` if the observer ended the search. A `start` that is zero gives 0.
 ///
 /// # Panics
-/// Where vectors of `space` are blocks of several right-hand sides.
+/// If vectors of `space` are blocks of several right-hand sides.
 pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     space: &S,
     operator: &A,
@@ -67,27 +66,28 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
 pub struct SmallestEigenvalue {
     /// One over the largest eigenvalue of the inverse on the Krylov space: not below that of the operator, but for rounding.
     pub ritz: f64,
-    /// Where there is an eigenvalue, in all practice the smallest, for sure; the upper end is infinite where the first steps say
-    /// nothing yet.
+    /// Interval that certainly contains an eigenvalue, in practice the smallest; the upper end is infinite if the first steps
+    /// are not conclusive yet.
     pub bounds: [f64; 2],
-    /// Applications of the inverse.
+    /// Number of applications of the inverse.
     pub steps: usize,
-    /// Iterations of CG in them.
+    /// Number of CG iterations in these applications.
     pub iterations: usize,
 }
 
-/// The smallest eigenvalue of a Hermitian positive operator A, by the method of Lanczos for A⁻¹, whose largest eigenvalues are far from
-/// each other where the smallest ones of A are close. Each step solves A x = b by [`cg`] with `params`; it ends after `steps` or
-/// when the Ritz vector's residual is below `tol` times the Ritz value. `start` is as for [`largest_eigenvalue`].
+/// Estimates the smallest eigenvalue of a Hermitian positive operator A, by the method of Lanczos for A⁻¹, whose largest
+/// eigenvalues are well separated even if the smallest ones of A are close. Each step solves A x = b by [`cg`] with `params`;
+/// it ends after `steps` or when the Ritz vector's residual is below `tol` times the Ritz value. `start` is as for
+/// [`largest_eigenvalue`].
 ///
-/// With Ritz value θ of A⁻¹ and residual r there is an eigenvalue of A⁻¹ in [θ − r, θ + r]. To r is added what solutions are off
-/// by: ‖A⁻¹ b − x‖ ≤ ‖A⁻¹‖ ‖b − A x‖, θ times the residual of CG.
+/// With Ritz value θ of A⁻¹ and residual r there is an eigenvalue of A⁻¹ in [θ − r, θ + r]. The error of the solutions is added
+/// to r: ‖A⁻¹ b − x‖ ≤ ‖A⁻¹‖ ‖b − A x‖, θ times the residual of CG.
 ///
 /// # Errors
-/// Those of [`cg`].
+/// The errors of [`cg`].
 ///
 /// # Panics
-/// Where vectors of the space are blocks of several right-hand sides.
+/// If vectors of the space are blocks of several right-hand sides.
 pub fn smallest_eigenvalue<Y: System>(
     system: &Y,
     start: &mut Precise<Y>,
@@ -157,7 +157,8 @@ fn lanczos<S: VectorSpace, E: From<S::Error>>(
     Ok(found)
 }
 
-/// The largest eigenvalue of a symmetric tridiagonal matrix, by bisection, and the last component of its unit eigenvector.
+/// Returns the largest eigenvalue of a symmetric tridiagonal matrix, by bisection, and the last component of its unit
+/// eigenvector.
 fn largest_of(alphas: &[f64], betas: &[f64]) -> (f64, f64) {
     let n = alphas.len();
     let beside = |k: usize| {

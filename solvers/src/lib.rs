@@ -1,4 +1,5 @@
-//! Krylov solvers for A x = b in one or two precisions, over traits: nothing here knows what a vector is made of.
+//! Krylov solvers for A x = b in one or two precisions, over traits: nothing in this crate depends on the representation of a
+//! vector.
 //!
 //! | you have | use | see |
 //! |---|---|---|
@@ -10,7 +11,7 @@
 //! | the same, all right-hand sides in one Krylov space | [`block_cgnr()`] | Dubrulle 2001 |
 //! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
 //! | the same in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
-//! | the same with test vectors for the small eigenvalues of A: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
+//! | the same with near-null vectors for the small eigenvalues of A: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
 //! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
 //! | a solver in low precision, to be driven to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
 //!
@@ -24,22 +25,23 @@
 //! * **params**: [`SolverParams`], or a struct with one in it and what only that method has, such as [`GcrParams`]. All have
 //!   a `Default`. Tolerances are relative to ‖b‖.
 //! * **workspace**: all memory, allocated before; no solver allocates a vector.
-//! * **observer**: a closure that sees every iterate and may stop the solve, or `()`.
-//! * The answer is an [`Info`] or a [`SolveError`] that holds one.
+//! * **observer**: a closure that receives every iterate and may stop the solve, or `()`.
+//! * The result is an [`Info`] or a [`SolveError`] that holds one.
 //!
-//! A solver says that it converged only after it has computed b − A x with the precise operator and found its norm
-//! small enough, for every right-hand side. Blocks of N right-hand sides advance together, each with its own
-//! coefficients; those that are finished [leave the batch](cg()#batches-that-become-smaller) where spaces and operators can
-//! narrow, and stay as they are otherwise. [`multishift_cg`] is the exception to the first rule: it runs in one precision
-//! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
+//! A solver reports convergence only after it has computed b − A x with the precise operator and found its norm small enough,
+//! for every right-hand side. Blocks of N right-hand sides advance together, each with its own coefficients; finished ones
+//! [leave the batch](cg()#batches-that-become-smaller) if spaces and operators can narrow, and stay as they are otherwise.
+//! [`multishift_cg`] is the exception to the first rule: it runs in one precision and drops a shift by its recurrence, so it
+//! reports convergence only where its check confirmed it.
 //!
 //! # Inverters
-//! [`inverter`] puts solvers together: deflation around CG, CG in single precision within defect correction, an inverter as the
-//! preconditioner of GCR, or something of your own around any of them. Such a composition keeps its memory and needs no workspace.
+//! [`inverter`] combines solvers: deflation around CG, CG in single precision within defect correction, an inverter as the
+//! preconditioner of GCR, or a component of your own around any of them. Such a composition keeps its memory and needs no
+//! workspace.
 //!
 //! # Domain decomposition
-//! [`gcr`] sees two spaces, those of its system, and a [`Preconditioner`] on the sloppy one. Schwarz preconditioners are
-//! put together from
+//! [`gcr`] uses two spaces, those of its system, and a [`Preconditioner`] on the sloppy one. Schwarz preconditioners are
+//! composed of
 //! * [`MinimumResidual::on_domains`], on a [space of domains](VectorSpace#sums-over-domains) and with an operator that
 //!   ends at the faces of the domains,
 //! * [`Converted`] around it, where the domains are solved in a third precision, or overlap.
@@ -47,7 +49,7 @@
 //! For a single-half-half solver the system is [`Mixed`] of single and half, and there is no [`Converted`].
 //!
 //! # Multigrid
-//! A cycle is a [`Preconditioner`] too, put together from
+//! A cycle is also a [`Preconditioner`], composed of
 //! * a [`Level`] for each step to a coarser space: smoothing, restriction, a coarse solver, prolongation, smoothing,
 //! * a [`Transfer`] between two spaces, which is yours, as coarse spaces and operators are,
 //! * smoothers: [`MinimumResidual`] on the whole or on domains, or [`CaGcr`],
@@ -55,7 +57,7 @@
 //!   [`InnerGcr`] on the coarsest space,
 //! * [`Converted`] around whatever is to run in another precision.
 //!
-//! [`inverse_iteration`] makes test vectors, from noise with a smoother and then with the cycle itself.
+//! [`inverse_iteration`] makes near-null vectors, from noise with a smoother and then with the cycle itself.
 //! [`projection_error`], [`orthonormality_error`] and [`galerkin_error`] check transfers and coarse operators. Cycles and
 //! solvers count their calls, iterations and seconds ([`LevelReport`]). [`Level`] has an example.
 //!

@@ -1,4 +1,4 @@
-//! A fixed number of steps of minimum residual: the block solver of the Schwarz preconditioner (paper 004, section 8.1).
+//! A fixed number of MR (minimum residual) sweeps: the block solver of the Schwarz preconditioner (paper 004, section 8.1).
 
 use crate::compact::narrow_both;
 use crate::error::SolveError;
@@ -10,10 +10,10 @@ use std::cell::RefCell;
 /// Parameters of [`MinimumResidual`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MrParams {
-    /// n: steps, and therefore applications. Paper 004 takes 10.
+    /// n: number of steps, and therefore of applications. Paper 004 uses 10.
     pub steps: usize,
-    /// ω: each step goes ω times as far as to the minimum. Above 1 is over-relaxation, which may pay where one step
-    /// follows another; it has to lie between 0 and 2.
+    /// ω: each step is ω times the step to the minimum. A value above 1 is over-relaxation, which may pay where one step
+    /// follows another; the value has to lie between 0 and 2.
     pub omega: f64,
 }
 
@@ -25,25 +25,25 @@ impl Default for MrParams {
 
 /// Minimum residual with n steps from z = 0 as a preconditioner for a space with the same vectors.
 ///
-/// With ρ = r on entry, each step is t = A ρ, α = ω (t, ρ)/‖t‖², z ← z + α ρ, ρ ← ρ − α t: one application, which also
-/// makes the sums, and one pass over memory. There is neither a tolerance nor a test: on a machine of many processes
-/// all do the same number of steps without asking each other.
+/// With ρ = r on entry, each step is t = A ρ, α = ω (t, ρ)/‖t‖², z ← z + α ρ, ρ ← ρ − α t: one application, which also computes
+/// the sums, and one pass over memory. There is neither a tolerance nor a test: on a machine with many processes all take the
+/// same number of steps without communication about it.
 ///
 /// # Additive Schwarz
-/// On a [space of domains](VectorSpace#sums-over-domains) with an operator that ends at the faces of the domains, each
-/// domain is solved for itself, with α of its own: this is the Schwarz preconditioner, block Jacobi if domains do not
-/// overlap. On a space of whole vectors with the full operator it is plain MR.
+/// On a [space of domains](VectorSpace#sums-over-domains) with an operator that ends at the faces of the domains, each domain
+/// is solved independently, with its own α: this is the Schwarz preconditioner, block Jacobi if domains do not overlap. On a
+/// space of whole vectors with the full operator it is plain MR.
 ///
 /// # Numbers
-/// A domain that has no finite α keeps what it has; if that happens in the first step, its z is its r (A_d r_d = 0, or
-/// an overflow, or r_d = 0). Nothing of it reaches the other domains, and it is not an error. NaN in r_d itself remains in
-/// z_d, where the outer solver finds it.
+/// A domain without a finite α keeps its z; if that happens in the first step, its z is its r (A_d r_d = 0, or an overflow, or
+/// r_d = 0). The failure does not affect the other domains, and is not an error. NaN in r_d itself remains in z_d, where the
+/// outer solver finds it.
 pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
     space: &'a D,
     operator: &'a A,
     params: MrParams,
     local: bool,
-    /// Whether α of one application serve all later ones.
+    /// Whether the α of one application are used in all later ones.
     fixed: bool,
     memory: RefCell<MrMemory<D>>,
 }
@@ -55,12 +55,12 @@ struct MrMemory<D: VectorSpace> {
     right: Vec<Complex64>,
     dots: Vec<Complex64>,
     norm2: Vec<f64>,
-    /// α of each step of an earlier application, one after the other, if they are there and serve.
+    /// α of each step of an earlier application, one after the other, if they exist and are valid.
     kept: Vec<Complex64>,
 }
 
 impl<D: VectorSpace> MrMemory<D> {
-    /// Scalars for so many right-hand sides in domains.
+    /// Resizes the scalars for `n` right-hand sides in domains.
     fn resize(&mut self, n: usize) {
         let Self { alpha, left, right, dots, norm2, .. } = self;
         [alpha, left, right, dots].into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
@@ -70,8 +70,8 @@ impl<D: VectorSpace> MrMemory<D> {
 }
 
 impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A> {
-    /// For an operator that stays within domains, on the space of these domains: additive Schwarz. Allocates two
-    /// blocks.
+    /// Creates the preconditioner for an operator that stays within domains, on the space of these domains: additive Schwarz.
+    /// Allocates two blocks.
     ///
     /// # Errors
     /// `Invalid` without a step or for an ω that is not between 0 and 2, `Backend`.
@@ -79,10 +79,10 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
         Self::new(space, operator, params, true)
     }
 
-    /// For an operator that couples all elements, with sums over all of them. Allocates two blocks.
+    /// Creates the preconditioner for an operator that couples all elements, with sums over all of them. Allocates two blocks.
     ///
     /// # Errors
-    /// As [`on_domains`](MinimumResidual::on_domains).
+    /// The errors of [`on_domains`](MinimumResidual::on_domains).
     pub fn on_whole(space: &'a D, operator: &'a A, params: MrParams) -> Result<Self, SolveError<D::Error>> {
         Self::new(space, operator, params, false)
     }
@@ -109,9 +109,9 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
 }
 
 impl<D: VectorSpace, A: ?Sized> MinimumResidual<'_, D, A> {
-    /// With the α of the first application in all later ones, which then need no sums: the same polynomial in A each time, that
-    /// smooths as well, because residuals are much alike. They are measured again where one of them is 0, and for another number
-    /// of right-hand sides.
+    /// Uses the α of the first application in all later ones, which then need no sums: the same polynomial in A each time,
+    /// which smooths as well, because residuals are similar. The α are measured again where one of them is 0, and for another
+    /// number of right-hand sides.
     #[must_use]
     pub fn with_fixed_steps(self) -> Self {
         Self { fixed: true, ..self }
@@ -141,7 +141,7 @@ where
             }
             self.operator.apply_dot(space, rho, t, rho, dots, norm2)?;
             for (alpha, (dot, norm2)) in alpha.iter_mut().zip(dots.iter().zip(norm2.iter())) {
-                // (t, ρ) = conj (ρ, t). 0/0 and what comes from NaN or infinity is no step.
+                // (t, ρ) = conj (ρ, t). 0/0 and the results of NaN or infinity give no step.
                 let quotient = omega * dot.conj() / norm2;
                 *alpha = if quotient.is_finite() { quotient } else { Complex64::ZERO };
             }
@@ -151,7 +151,7 @@ where
             Ok(())
         };
 
-        // From z = 0: the residual is r, and z is not read.
+        // Start from z = 0: the residual is r, and z is not read.
         step(r, t, alpha)?;
         right.fill(Complex64::ZERO);
         for (left, alpha) in left.iter_mut().zip(alpha.iter()) {
@@ -169,7 +169,7 @@ where
             if done + 1 < steps {
                 space.mr_update(alpha, rho, z, t)?;
             } else {
-                // Nobody needs the last residual.
+                // The last residual is not needed.
                 space.axpy(alpha, rho, z)?;
             }
         }
@@ -187,7 +187,7 @@ where
     fn needs_norms(&self) -> bool {
         false
     }
-    /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
+    /// Narrows if space and operator can; not on domains, whose space orders right-hand sides in its own way.
     fn narrow(&self, nrhs: usize) -> bool {
         let can = !self.local && narrow_both(self.space, self.operator, nrhs);
         if can {

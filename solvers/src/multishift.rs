@@ -6,8 +6,8 @@
 //! α_k = ‖r_k‖²/(p_k, (A + σ₀) p_k),  r_{k+1} = r_k − α_k (A + σ₀) p_k,  β_k = ‖r_{k+1}‖²/‖r_k‖²,
 //! p_{k+1} = r_{k+1} + β_k p_k.
 //!
-//! From x = 0 the Krylov spaces of all A + σ_i are the same, and CG residuals of the same degree are collinear:
-//! r^i_k = ζ^i_k r_k with ζ^i_0 = 1. So each further system costs two vector updates and no application.
+//! From x = 0 the Krylov spaces of all A + σ_i are the same, and CG residuals of the same degree are collinear: r^i_k = ζ^i_k
+//! r_k with ζ^i_0 = 1. Each further system therefore costs two vector updates and no application.
 //!
 //! # The recurrence
 //! Eliminating p from CG gives r_{k+1} = (1 + t_k) r_k − α_k (A + σ₀) r_k − t_k r_{k−1} with t_k = α_k β_{k−1}/α_{k−1}
@@ -32,11 +32,12 @@
 //! so that p_i has the size of r, in any format, whatever ζ is, and the coefficient of r is 1.
 //!
 //! # Order of work
-//! Only the base system's direction is needed for the next application, and an iteration has to know two sums
-//! ([`LinearOperator::cg_step`](crate::LinearOperator::cg_step), which may know the first one on the device only). So
-//! updates of other systems can overlap with the two reductions of the *next* iteration: a device does them while sums
-//! travel to the host, and coefficients back. [`VectorSpace::overlapped_updates`] says how many pay. They need r_{k+1} until
-//! then, hence r_{k+2} takes the place of (A + σ₀) p, and the two blocks change their roles.
+//! Only the base system's direction is needed for the next application, and an iteration needs two sums
+//! ([`LinearOperator::cg_step`](crate::LinearOperator::cg_step), where the first one may be known on the device only). Updates
+//! of other systems can therefore overlap with the two reductions of the *next* iteration: a device executes them while sums
+//! are transferred to the host, and coefficients back. [`VectorSpace::overlapped_updates`] is the number of updates for which
+//! that pays. They need r_{k+1} until then, hence r_{k+2} takes the place of (A + σ₀) p, and the two blocks exchange their
+//! roles.
 
 mod solve;
 mod workspace;
@@ -51,24 +52,24 @@ use crate::stopping::ROUNDING;
 use crate::traits::{LinearOperator, VectorSpace};
 use solve::MultiShiftSolve;
 
-/// With less, the recurrence would run on until it underflows.
+/// Minimum tolerance; with a smaller one, the recurrence would run on until it underflows.
 const SMALLEST_TOLERANCE: f64 = ROUNDING;
 
 /// Parameters of [`multishift_cg`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MultiShiftParams<'a> {
-    /// Those of all solvers. System i is dropped for right-hand side j when the recurrence's residual is at most
-    /// τ_i ‖b_j‖, with `tol` as τ_i for all shifts, unless there are [`tolerances`](Self::tolerances). The
-    /// `stagnation_window` is about the residual of the base system, that of the smallest shift.
+    /// Parameters common to all solvers. System i is dropped for right-hand side j when the recurrence's residual is at most
+    /// τ_i ‖b_j‖, with `tol` as τ_i for all shifts, unless [`tolerances`](Self::tolerances) are given. The `stagnation_window`
+    /// applies to the residual of the base system, that of the smallest shift.
     pub solver: SolverParams,
-    /// τ_i: one entry for each shift, or a single one for all; none where `solver.tol` is that of all. At least 10⁻¹⁸, as
-    /// `solver.tol` has to be where it counts.
+    /// τ_i: one entry for each shift, or a single one for all; empty if `solver.tol` applies to all. At least 10⁻¹⁸, which also
+    /// holds for `solver.tol` where it applies.
     pub tolerances: &'a [f64],
-    /// Whether all systems go on until the base system, that of the smallest shift, is within its tolerance, as in MILC's code; those of
-    /// the others do not count. Otherwise each is dropped at its own.
+    /// Whether all systems continue until the base system, that of the smallest shift, is within its tolerance, as in MILC's
+    /// code; the tolerances of the others are then ignored. Otherwise each is dropped at its own.
     pub together: bool,
-    /// Whether to compute b_j − (A + σ_i) x_ij for all i at the end, which costs one application for each shift.
-    /// Without it there is only the recurrence's word, which is worth less the lower the precision.
+    /// Whether to compute b_j − (A + σ_i) x_ij for all i at the end, which costs one application for each shift. Otherwise only
+    /// the recurrence's residual is known, which is less reliable the lower the precision.
     pub check: bool,
 }
 
@@ -116,28 +117,29 @@ impl MultiShiftParams<'_> {
     }
 }
 
-/// What [`multishift_cg`] reached for one shift.
+/// Result of [`multishift_cg`] for one shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftInfo {
     /// σ_i.
     pub shift: f64,
-    /// The iteration after which right-hand side j was dropped.
+    /// Iteration after which right-hand side j was dropped.
     pub iterations: Vec<usize>,
     /// The recurrence's ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ at that moment, 0 for b_j = 0.
     pub residual: Vec<f64>,
-    /// The same from the operator, in the precision of the solve; NaN where it was not computed.
+    /// True residual ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ from the operator, in the precision of the solve; NaN if it was not
+    /// computed.
     pub true_residual: Vec<f64>,
 }
 
 /// The report of [`multishift_cg`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiShiftInfo {
-    /// The solve as a whole. The history is that of the base system, whose residual is the largest of all;
-    /// `true_residual` has, for each right-hand side, the largest of all shifts, NaN without
-    /// [`check`](MultiShiftParams::check); `converged` says that all those computed are within their tolerances, hence
-    /// it is false without `check`. Applications in the iteration count as sloppy ones, those of the check as precise.
+    /// The solve as a whole. The history is that of the base system, whose residual is the largest of all; `true_residual` has,
+    /// for each right-hand side, the largest of all shifts, NaN without [`check`](MultiShiftParams::check); `converged` is true
+    /// if all those computed are within their tolerances, hence it is false without `check`. Applications in the iteration
+    /// count as sloppy ones, those of the check as precise.
     pub whole: Info,
-    /// Shift by shift, in the order of the caller.
+    /// Results of the shifts, in the order of the caller.
     pub shifts: Vec<ShiftInfo>,
 }
 
@@ -152,25 +154,24 @@ pub struct MultiShiftInfo {
 /// Right-hand sides that are finished for all shifts leave the batch, if space and operator can
 /// [narrow](VectorSpace::narrow).
 ///
-/// `x` has one block for each shift. What it holds on entry is of no interest: the method has to start from zero.
-/// Afterwards `x[i]` is the solution for `shifts[i]`.
+/// `x` has one block for each shift. Its content on entry is ignored: the method has to start from zero. Afterwards `x[i]` is
+/// the solution for `shifts[i]`.
 ///
-/// # What the answer means
+/// # Meaning of the result
 /// Residuals of all systems have to stay multiples of one vector, so there are no reliable updates: `Ok` means that the
-/// **recurrence** fell below each tolerance. In low precision truth may be far above. With
+/// **recurrence** fell below each tolerance. In low precision the true residual may be far above. With
 /// [`check`](MultiShiftParams::check) the report has the true residuals of this precision, and `whole.converged`
 /// compares them with the tolerances. To get further (paper 004, section 8.2), solve each system by [`cg`](crate::cg())
 /// on a [`Mixed`](crate::Mixed) system of [`Shifted`](crate::Shifted) operators, with `x[i]` as guess.
 ///
-/// There is no scaling either: b and x live in the same format, so digits of b that the format has lost are lost before
-/// the solve. Formats of limited range ([`VectorSpace::target_norm`]) want b to be brought near their target norm
-/// when it is converted, and still end where the residual leaves their range, three or four digits below. They
-/// are no good choice here.
+/// There is no scaling either: b and x have the same format, so digits of b that the format has lost are lost before the solve.
+/// In formats of limited range ([`VectorSpace::target_norm`]) b should be brought near their target norm when it is converted,
+/// and the solve still ends where the residual leaves their range, three or four digits below. They are no good choice here.
 ///
 /// # Errors
-/// `NoConvergence`, `Stagnation`, `NotPositiveDefinite`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`. All but the
-/// last two leave the last iterates in x, dropped ones as they were when they were dropped, and carry the
-/// [`whole`](MultiShiftInfo::whole) of the report, with true residuals whether a check was asked for or not.
+/// `NoConvergence`, `Stagnation`, `NotPositiveDefinite`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`. All but the last two
+/// leave the last iterates in x, dropped ones as they were when they were dropped, and carry the
+/// [`whole`](MultiShiftInfo::whole) of the report, with true residuals whether a check was requested or not.
 #[allow(clippy::too_many_arguments)] // the operator and its space come apart: there is no second precision to pair
 pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     space: &S,

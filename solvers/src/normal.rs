@@ -1,4 +1,4 @@
-//! What solvers of positive systems need for general ones, M†M x = M†b or M M† y = b.
+//! Normal equations, M†M x = M†b or M M† y = b, for solvers of positive systems.
 
 use crate::compact::{Compaction, Rhs};
 use crate::error::SolveError;
@@ -12,13 +12,13 @@ use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-/// Memory for a solve of normal equations, besides that of the solver: three precise blocks and a sloppy one.
+/// Memory for a solve of normal equations, in addition to that of the solver: three precise blocks and a sloppy one.
 pub(crate) struct NormalMemory<P: VectorSpace, S: VectorSpace> {
     /// The right-hand side of the normal equations.
     pub rhs: P::Vector,
     /// M x, or y of M M† y = b.
     pub scratch: P::Vector,
-    /// For what lies between the two applications.
+    /// Intermediate vector between the two applications.
     precise: RefCell<P::Vector>,
     sloppy: RefCell<S::Vector>,
     /// ‖b_j‖.
@@ -38,7 +38,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
     }
 }
 
-/// What a solve of M†M x = M†b needs for its right-hand side and its check.
+/// Parts of a solve of M†M x = M†b: system, right-hand side and check.
 pub(crate) struct NormalParts<'a, Y: System> {
     pub system: NormalSystem<'a, Y>,
     pub rhs: &'a mut Precise<Y>,
@@ -65,7 +65,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
         })
     }
 
-    /// M M† as a system, the right-hand side of it, y, and ‖b_j‖, which is computed.
+    /// Returns M M† as a system, its right-hand side, y, and ‖b_j‖, which is computed.
     #[allow(clippy::type_complexity)] // four parts of one thing, taken apart at once
     pub fn error_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
         &'a mut self,
@@ -78,7 +78,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
     }
 }
 
-/// A system seen through M†M or M M†.
+/// M†M or M M† of a system, as a system.
 pub(crate) struct NormalSystem<'a, Y: System> {
     inner: &'a Y,
     /// M M† instead of M†M.
@@ -127,7 +127,7 @@ impl<Y: System> System for NormalSystem<'_, Y> {
     fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.apply_sloppy(x, out)
     }
-    /// (p, M†M p) = ‖M p‖², which the first of the two applications gives.
+    /// Computes (p, M†M p) = ‖M p‖² from the first of the two applications.
     fn cg_step_sloppy(
         &self,
         step: &CgStep<'_, Sloppy<Y>>,
@@ -162,26 +162,27 @@ impl<Y: System> System for NormalSystem<'_, Y> {
     }
 }
 
-/// ‖b − M x‖, in whatever order x comes.
+/// Measures ‖b − M x‖, in whatever order x comes.
 pub(crate) struct OriginalResidual<'a, Y: System> {
     system: &'a Y,
-    /// The caller's.
+    /// The caller's right-hand sides.
     given: &'a Precise<Y>,
     b: Rhs<'a, Precise<Y>>,
     image: &'a mut Precise<Y>,
     measurements: usize,
-    /// Right-hand sides in all of them.
+    /// Number of right-hand sides in all measurements.
     measured_rhs: usize,
 }
 
 impl<'a, Y: System> OriginalResidual<'a, Y> {
-    /// For right-hand sides `b` of `system`, with memory for a copy of them where a batch may become smaller, and for M x.
+    /// Creates the check for right-hand sides `b` of `system`, with memory for a copy of them, if a batch may become smaller,
+    /// and for M x.
     fn new(system: &'a Y, b: &'a Precise<Y>, copy: Option<&'a mut Precise<Y>>, image: &'a mut Precise<Y>) -> Self {
         Self { system, given: b, b: Rhs::Given(b, copy), image, measurements: 0, measured_rhs: 0 }
     }
 
-    /// The account of a solve of M†M x = M†b as one of M x = b, to a residual of `tol`: what was applied how often, the
-    /// right-hand side M†b and its norm included.
+    /// Converts the report of a solve of M†M x = M†b to one of M x = b, to a residual of `tol`: the numbers of applications
+    /// include those for the right-hand side M†b and its norm.
     pub fn report(
         &self,
         mut result: Result<Info, SolveError<Y::Error>>,
@@ -199,7 +200,7 @@ impl<'a, Y: System> OriginalResidual<'a, Y> {
             info.reductions += self.measurements + 1;
             count_flops(self.system, info);
         }
-        // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then all that least squares can do.
+        // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then the best least-squares solution.
         let mut info = result?;
         let missed = |residual: &f64| !StoppingRule::converged(*residual, tol);
         let Some(rhs) = info.true_residual.iter().position(missed) else { return Ok(info) };
@@ -230,7 +231,7 @@ impl<'a, Y: System> ResidualCheck<NormalSystem<'a, Y>> for OriginalResidual<'a, 
     }
 }
 
-/// ‖b_j‖, unless that is out of range. `scratch` loses its content.
+/// Computes ‖b_j‖; returns an error if one is out of range. `scratch` loses its content.
 fn norms_of<S: VectorSpace>(
     space: &S,
     b: &S::Vector,
@@ -243,7 +244,7 @@ fn norms_of<S: VectorSpace>(
     Ok(())
 }
 
-/// Operations of all applications.
+/// Counts the operations of all applications.
 pub(crate) fn count_flops<Y: System>(system: &Y, info: &mut Info) {
     info.flops = info.precise_rhs as f64 * system.flops() + info.sloppy_rhs as f64 * system.flops_sloppy();
 }

@@ -1,31 +1,31 @@
-//! What a caller sees of a running solve.
+//! Events of a running solve for its caller.
 
 use std::ops::ControlFlow;
 
-/// What has just happened.
+/// Kind of an event of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IterationKind {
     /// An iteration of the recurrence; the residuals are the recurrence's.
     Iterate,
-    /// The true residual was computed and the solution summed up; the residuals are true.
+    /// The true residual was computed and the correction added to the solution; the residuals are true.
     ReliableUpdate,
-    /// As `ReliableUpdate`, and at least one right-hand side forgot its search directions.
+    /// A `ReliableUpdate` at which at least one right-hand side discarded its search directions.
     Restart,
 }
 
 /// One event of a solve.
 #[derive(Clone, Copy, Debug)]
 pub struct Iteration<'a> {
-    /// Iterations done so far.
+    /// Number of iterations so far.
     pub iteration: usize,
     /// ‖r_j‖ / ‖b_j‖ for every right-hand side, 0 where b_j = 0.
     pub residuals: &'a [f64],
-    /// Which residuals these are.
+    /// Kind of the residuals.
     pub kind: IterationKind,
 }
 
 impl Iteration<'_> {
-    /// The largest of the residuals: the one progress bars want.
+    /// Returns the largest of the residuals, for progress bars.
     pub fn worst(&self) -> f64 {
         self.residuals.iter().copied().fold(0.0, f64::max)
     }
@@ -34,21 +34,21 @@ impl Iteration<'_> {
 /// A step of long work that is no iteration of a solve, such as a multigrid setup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step<'a> {
-    /// Name of the work, for people.
+    /// Name of the work, for users.
     pub work: &'a str,
-    /// Share of the work that is done, from 0 to 1, in proportion to the time that it takes; `None` where nobody knows.
+    /// Fraction of the work that is done, from 0 to 1, in proportion to the time that it takes; `None` if unknown.
     pub done: Option<f64>,
 }
 
-/// Sees every iterate and can stop the solve by returning `Break`.
+/// Receives every iterate and can stop the solve by returning `Break`.
 ///
-/// On several processes the answer must be the same on all of them, or they wait for each other forever.
-/// Closures `FnMut(&Iteration) -> ControlFlow<()>` are observers, and `()` is the one that does not look.
+/// On several processes the return value must be the same on all of them, or they wait for each other forever. Closures
+/// `FnMut(&Iteration) -> ControlFlow<()>` are observers, and `()` ignores all events.
 pub trait Observer {
     /// Called after every iteration and every update.
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()>;
-    /// Called after every step of work beside the iterations. `Break` ends the work with
-    /// [`Cancelled`](crate::SolveError::Cancelled). Goes on unless it is overridden.
+    /// Called after every step of work other than iterations. `Break` ends the work with
+    /// [`Cancelled`](crate::SolveError::Cancelled). The default continues.
     fn step(&mut self, _step: &Step<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

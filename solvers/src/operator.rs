@@ -1,4 +1,4 @@
-//! Operators made of operators, and the pairing of a precise and a sloppy operator.
+//! Operators composed of operators, and the pairing of a precise and a sloppy operator.
 
 use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
@@ -16,7 +16,7 @@ impl<S: VectorSpace, A: LinearOperator<S>> Normal<S, A> {
         Ok(Self { operator, scratch: RefCell::new(space.allocate()?) })
     }
 
-    /// The operator M inside.
+    /// Returns the operator M.
     pub fn inner(&self) -> &A {
         &self.operator
     }
@@ -54,7 +54,7 @@ impl<S: VectorSpace, A: LinearOperator<S>> NormalError<S, A> {
         Ok(Self { operator, scratch: RefCell::new(space.allocate()?) })
     }
 
-    /// The operator M inside.
+    /// Returns the operator M.
     pub fn inner(&self) -> &A {
         &self.operator
     }
@@ -90,15 +90,15 @@ pub struct Shifted<'a, S, A> {
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S>> Shifted<'a, S, A> {
-    /// The same shift for every right-hand side.
+    /// Creates A + σ with the same shift for every right-hand side.
     pub fn new(space: &'a S, operator: A, shift: Complex64) -> Self {
         Self::per_rhs(space, operator, &vec![shift; space.nrhs()])
     }
 
-    /// Shift σ_j for right-hand side j.
+    /// Creates A + σ_j with shift σ_j for right-hand side j.
     ///
     /// # Panics
-    /// When `shifts` does not have one entry per right-hand side.
+    /// If `shifts` does not have one entry per right-hand side.
     pub fn per_rhs(space: &'a S, operator: A, shifts: &[Complex64]) -> Self {
         assert_eq!(shifts.len(), space.nrhs(), "one shift per right-hand side");
         Self {
@@ -122,11 +122,11 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
         let n = self.space.nrhs();
         self.space.axpby(&self.conjugate[..n], x, &self.ones[..n], out)
     }
-    /// Only where all shifts are the same.
+    /// Narrows only if all shifts are the same.
     fn narrow(&self, nrhs: usize) -> bool {
         self.shift.iter().all(|shift| *shift == self.shift[0]) && self.operator.narrow(nrhs)
     }
-    /// Those of the operator: the shift costs linear algebra, which is not counted.
+    /// Returns the operations of the operator: the shift costs linear algebra, which is not counted.
     fn flops(&self) -> f64 {
         self.operator.flops()
     }
@@ -135,23 +135,23 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
     }
 }
 
-/// The operator of a linear system in two precisions: precise, where truth is measured, and sloppy, where the work
-/// is done. [`Uniform`] and [`Mixed`] are the two implementations one needs; solvers take any.
+/// The operator of a linear system in two precisions: precise, for true residuals, and sloppy, for the bulk of the work.
+/// [`Uniform`] and [`Mixed`] are the two usual implementations; solvers take any.
 pub trait System {
     /// Error of both spaces.
     type Error: std::error::Error + Send + Sync + 'static;
-    /// Where b, x and the true residual live.
+    /// Space of b, x and the true residual.
     type Precise: VectorSpace<Error = Self::Error>;
-    /// Where the Krylov iteration runs.
+    /// Space of the Krylov iteration.
     type Sloppy: VectorSpace<Error = Self::Error>;
 
     /// Whether the sloppy space is less precise than the precise one. Decides the default of δ.
     fn is_mixed(&self) -> bool {
         true
     }
-    /// The precise space.
+    /// Returns the precise space.
     fn precise(&self) -> &Self::Precise;
-    /// The sloppy space.
+    /// Returns the sloppy space.
     fn sloppy(&self) -> &Self::Sloppy;
     /// `out` ← A x in the precise space.
     fn apply(&self, x: &Precise<Self>, out: &mut Precise<Self>) -> Result<(), Self::Error>;
@@ -186,7 +186,7 @@ pub trait System {
         self.apply_sloppy(x, out)?;
         self.sloppy().dots(x, out, w, dots)
     }
-    /// [`LinearOperator::cg_step`] in the sloppy space, with σ = 0.
+    /// Takes the step [`LinearOperator::cg_step`] in the sloppy space, with σ = 0.
     fn cg_step_sloppy(
         &self,
         from: &CgStep<'_, Sloppy<Self>>,
@@ -201,14 +201,14 @@ pub trait System {
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
     /// `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
-    /// [`VectorSpace::narrow`] and [`LinearOperator::narrow`] for both spaces and both operators: all of them or none.
-    /// The default says that it cannot be.
+    /// Narrows both spaces and both operators by [`VectorSpace::narrow`] and [`LinearOperator::narrow`]: all of them or none.
+    /// The default returns false.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
-    /// Operations of one precise application per right-hand side.
+    /// Returns the operations of one precise application per right-hand side.
     fn flops(&self) -> f64;
-    /// Operations of one sloppy application per right-hand side.
+    /// Returns the operations of one sloppy application per right-hand side.
     fn flops_sloppy(&self) -> f64;
 }
 
@@ -224,7 +224,7 @@ pub struct Uniform<'a, S, A: ?Sized> {
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> Uniform<'a, S, A> {
-    /// `operator` on `space`.
+    /// Creates the system of `operator` on `space`.
     pub fn new(space: &'a S, operator: &'a A) -> Self {
         Self { space, operator }
     }
@@ -325,10 +325,10 @@ where
     A: LinearOperator<P> + ?Sized,
     B: LinearOperator<S> + ?Sized,
 {
-    /// `operator` on `precise`, and the same matrix as `sloppy_operator` on `sloppy`.
+    /// Creates the system of `operator` on `precise`, and of the same matrix as `sloppy_operator` on `sloppy`.
     ///
     /// # Panics
-    /// When the two spaces do not have the same number of right-hand sides.
+    /// If the two spaces do not have the same number of right-hand sides.
     pub fn new(precise: &'a P, operator: &'a A, sloppy: &'a S, sloppy_operator: &'a B) -> Self {
         assert_eq!(precise.nrhs(), sloppy.nrhs(), "both spaces hold the same right-hand sides");
         Self { precise, operator, sloppy, sloppy_operator }

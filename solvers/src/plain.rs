@@ -1,16 +1,16 @@
-//! Vectors of numbers in host memory, for operators that live nowhere else.
+//! Vectors of numbers in host memory, for operators that have no storage format of their own.
 
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Numbers that are summed one after the other before their sum is added to the others: shorter sums round less, and a
-/// fixed length gives the same bits always.
+/// Length of a partial sum, which is computed before it is added to the others: shorter sums have smaller rounding errors, and
+/// a fixed length gives reproducible bits.
 const PIECE: usize = 256;
 
-/// Complex vectors of one length as plain `Vec<Complex64>`, in double precision: the space for an operator of one's own.
+/// Complex vectors of one length as plain `Vec<Complex64>`, in double precision: the space for user-defined operators.
 ///
-/// A block of N right-hand sides is one `Vec` of N times the length, right-hand side after right-hand side. Sums are done
-/// by one thread in a fixed order, so the same input gives the same bits always and everywhere.
+/// A block of N right-hand sides is one `Vec` of N times the length, right-hand side after right-hand side. Sums are computed
+/// by one thread in a fixed order, so the same input gives the same bits everywhere.
 ///
 /// ```
 /// use num_complex::Complex64;
@@ -46,26 +46,26 @@ pub struct PlainSpace {
     nrhs: usize,
 }
 
-/// A vector has not the length of its space.
+/// Error of a vector whose length is not that of its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a vector has {found} numbers, those of its space have {expected}")]
 pub struct LengthError {
-    /// Numbers in a block of the space.
+    /// Length of a block of the space.
     pub expected: usize,
-    /// Numbers in the vector.
+    /// Length of the vector.
     pub found: usize,
 }
 
 impl PlainSpace {
-    /// Vectors of `length` numbers, one right-hand side.
+    /// Creates a space of vectors of `length` numbers, one right-hand side.
     pub fn new(length: usize) -> Self {
         Self::with_nrhs(length, 1)
     }
-    /// Blocks of `nrhs` vectors of `length` numbers each; there is at least one vector in a block.
+    /// Creates a space of blocks of `nrhs` vectors of `length` numbers each; a block has at least one vector.
     pub fn with_nrhs(length: usize, nrhs: usize) -> Self {
         Self { length, nrhs: nrhs.max(1) }
     }
-    /// Numbers in one vector.
+    /// Returns the length of one vector.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -74,11 +74,11 @@ impl PlainSpace {
         let (expected, found) = (self.length * self.nrhs, x.len());
         if expected == found { Ok(()) } else { Err(LengthError { expected, found }) }
     }
-    /// Σ_i x_i a_{iN+j} for number `k` of right-hand side j.
+    /// Returns Σ_i x_i a_{iN+j} for number `k` of right-hand side j.
     fn mixed(&self, a: &[Complex64], x: &[Complex64], j: usize, k: usize) -> Complex64 {
         (0..self.nrhs).map(|i| x[i * self.length + k] * a[i * self.nrhs + j]).sum()
     }
-    /// Numbers of right-hand side j, of a vector that was checked.
+    /// Returns the numbers of right-hand side j of a vector whose length was checked.
     fn part<'a>(&self, x: &'a [Complex64], j: usize) -> &'a [Complex64] {
         &x[j * self.length..][..self.length]
     }
@@ -117,7 +117,7 @@ impl VectorSpace for PlainSpace {
         for (j, (a, b)) in a.iter().zip(b).enumerate() {
             let y = y[j * self.length..][..self.length].iter_mut();
             for (x, y) in self.part(x, j).iter().zip(y) {
-                // What is overwritten may be anything, NaN too.
+                // The overwritten value may be anything, including NaN.
                 *y = if *b == Complex64::ZERO { a * x } else { a * x + b * *y };
             }
         }

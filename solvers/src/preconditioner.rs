@@ -1,4 +1,4 @@
-//! Flexible preconditioners: what they are, the one that does nothing, and the step into another format.
+//! Flexible preconditioners: the trait, the identity, and conversion to another format.
 
 use crate::reliable::scale_for;
 use crate::traits::{ConvertFrom, VectorSpace, narrow_all, with_coefficients};
@@ -6,23 +6,23 @@ use num_complex::Complex64;
 use std::cell::RefCell;
 use std::ops::AddAssign;
 
-/// What a preconditioner did, for reports.
+/// Counts of the work of a preconditioner, for reports.
 ///
-/// The counts are those of this process; on every process they are the same. Conversions are not counted: those into
+/// The counts are those of this process; they are the same on every process. Conversions are not counted: those into
 /// overlapping domains cost a halo exchange each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Calls.
+    /// Number of calls.
     pub calls: usize,
-    /// Iterations of the method itself, those of a preconditioner inside it not included; 0 where it does not count them.
+    /// Number of iterations of the method itself, without those of a preconditioner inside it; 0 if it does not count them.
     pub iterations: usize,
-    /// Applications, to a block, of operators that reach beyond a domain: each costs a halo exchange.
+    /// Number of applications, to a block, of operators that couple domains: each costs a halo exchange.
     pub applications: usize,
-    /// Applications, to a block, of operators that end at the faces of the domains: no communication.
+    /// Number of applications, to a block, of operators that end at the faces of the domains: no communication.
     pub local_applications: usize,
-    /// Sums over all processes.
+    /// Number of sums over all processes.
     pub reductions: usize,
-    /// Sums over domains: the host waited for its device, and for nobody else.
+    /// Number of sums over domains: the host waited for its device only.
     pub local_reductions: usize,
     /// Floating-point operations of these applications for one right-hand side.
     pub flops: f64,
@@ -40,25 +40,25 @@ impl AddAssign for Work {
     }
 }
 
-/// A rough solver for A z = r in the space `S`, z ← K r, that may be another one each time it is called: K need not be
-/// linear. [`gcr`](crate::gcr) takes any.
+/// A rough solver for A z = r in the space `S`, z ← K r, which may differ from call to call: K need not be linear.
+/// [`gcr`](crate::gcr) takes any.
 pub trait Preconditioner<S: VectorSpace> {
-    /// z_j ← K r_j for all right-hand sides, in any scale: (K r) and c (K r) are equally good. What `z` held is of no
-    /// interest.
+    /// Computes z_j ← K r_j for all right-hand sides, in any scale: (K r) and c (K r) are equally good. The old content of `z`
+    /// is ignored.
     ///
-    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits; `norms` may be empty where
-    /// [`needs_norms`](Preconditioner::needs_norms) says no. Right-hand sides that are finished come along with the others;
-    /// what becomes of their z_j is of no interest as long as it is finite.
+    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits; `norms` may be empty if
+    /// [`needs_norms`](Preconditioner::needs_norms) returns false. Finished right-hand sides are included; their z_j are
+    /// ignored as long as they are finite.
     ///
     /// # Errors
-    /// Those of the backend. A number that is not finite is not an error: z_j is as good as it can be, and where it is not finite,
-    /// the outer solver notices.
+    /// The errors of the backend. A number that is not finite is not an error: z_j is as good as possible, and if it is not
+    /// finite, the outer solver detects it.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 
-    /// z_j ← z_j + K r_j. `scratch` is for K r where it is not added at once.
+    /// Computes z_j ← z_j + K r_j. `scratch` is for K r if it is not added directly.
     ///
     /// # Errors
-    /// As [`apply`](Preconditioner::apply).
+    /// The errors of [`apply`](Preconditioner::apply).
     fn apply_add(
         &self,
         space: &S,
@@ -72,15 +72,15 @@ pub trait Preconditioner<S: VectorSpace> {
         Ok(work)
     }
 
-    /// Whether [`apply`](Preconditioner::apply) reads its `norms`. Where it does not, a caller that does not know them saves
-    /// the reduction and passes an empty slice. The default says yes.
+    /// Whether [`apply`](Preconditioner::apply) reads its `norms`. If not, a caller without these norms saves the reduction and
+    /// passes an empty slice. The default returns true.
     fn needs_norms(&self) -> bool {
         true
     }
 
-    /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow): from now on only the first `nrhs`
-    /// right-hand sides of a block are of interest, in whatever order they came before. Answers whether that is possible;
-    /// where it is not, nothing changes, and batches stay as wide as they are.
+    /// Restricts all further calls to the first `nrhs` right-hand sides of a block, in whatever order they came before, like
+    /// [`LinearOperator::narrow`](crate::LinearOperator::narrow). Returns whether that is possible; if not, nothing changes,
+    /// and batches keep their width.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
@@ -127,15 +127,15 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
 
 /// A preconditioner of the space `D` for vectors of another space: r is converted, K applied, z converted back.
 ///
-/// So a solve has three precisions: the two of a [`System`](crate::System), and that of `D`. Residuals enter `D` scaled
-/// by a power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).
+/// A solve thus has three precisions: the two of a [`System`](crate::System), and that of `D`. Residuals enter `D` scaled by a
+/// power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).
 ///
 /// # Overlapping domains
-/// The conversions may be more than a change of format. With vectors of `D` that hold each domain together with a margin
-/// of its neighbours, conversion to `D` is the restriction R_i to extended domains (it fetches the margins), and
-/// conversion back either takes each element from the domain that it belongs to (restricted additive Schwarz) or adds
-/// what all domains have (additive Schwarz). Both are meant by [`ConvertFrom::convert`], since sums over whole vectors of
-/// `D` are never asked for.
+/// The conversions may be more than a change of format. If vectors of `D` hold each domain together with a margin of its
+/// neighbours, conversion to `D` is the restriction R_i to extended domains (it fetches the margins), and conversion back
+/// either takes each element from the domain that it belongs to (restricted additive Schwarz) or adds the contributions of all
+/// domains (additive Schwarz). [`ConvertFrom::convert`] stands for both, since sums over whole vectors of `D` are never
+/// computed.
 pub struct Converted<'a, D: VectorSpace, K> {
     space: &'a D,
     preconditioner: K,
@@ -151,8 +151,7 @@ struct ConversionScratch<D: VectorSpace> {
 }
 
 impl<'a, D: VectorSpace, K: Preconditioner<D>> Converted<'a, D, K> {
-    /// Wraps `preconditioner` and allocates two blocks of `space`. The number of right-hand sides is that of the space
-    /// outside.
+    /// Wraps `preconditioner` and allocates two blocks of `space`. The number of right-hand sides is that of the outer space.
     pub fn new(space: &'a D, preconditioner: K) -> Result<Self, D::Error> {
         let n = space.nrhs();
         let scratch = ConversionScratch {
@@ -175,7 +174,7 @@ where
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.convert(unscale, inner_z, z))
     }
-    /// Adds while it converts.
+    /// Adds K r during the conversion.
     fn apply_add(
         &self,
         space: &S,
@@ -186,7 +185,7 @@ where
     ) -> Result<Work, S::Error> {
         self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.accumulate(unscale, inner_z, z))
     }
-    /// In a format of limited range, or where the preconditioner inside needs them.
+    /// Whether norms are needed: in a format of limited range, or if the inner preconditioner needs them.
     fn needs_norms(&self) -> bool {
         self.space.target_norm().is_some() || self.preconditioner.needs_norms()
     }
@@ -195,7 +194,7 @@ where
     }
 }
 
-/// What converts K r back: by these factors, and into whatever it holds.
+/// Callback that converts K r back, scaled by these factors.
 type ConvertBack<'a, V, E> = &'a mut dyn FnMut(&[f64], &V) -> Result<(), E>;
 
 impl<D: VectorSpace, K: Preconditioner<D>> Converted<'_, D, K> {

@@ -1,19 +1,20 @@
-//! Right-hand sides that double precision can square: a norm that underflows must not look like that of b = 0.
+//! Range of right-hand sides whose squares double precision can represent: a norm that underflows must not look like that of b
+//! = 0.
 
 use crate::error::SolveError;
 use crate::traits::{VectorSpace, with_coefficients};
 use num_complex::Complex64;
 
-/// 2^±200, the norms of right-hand sides that solvers take: products of squares of residuals, far below them, as in the
-/// division of two complex sums, are then normal numbers.
+/// Largest norm of right-hand sides that solvers take, 2^200; the smallest is its inverse. Products of squares of residuals,
+/// far below them, as in the division of two complex sums, are then normal numbers.
 const NORM: f64 = 1.6069380442589903e60;
-/// Within the range of single precision.
+/// Exponent of a scaling step, within the range of single precision.
 const STEP: i32 = 100;
-/// Steps from the smallest positive number to one in range, or from the largest.
+/// Number of steps from the smallest positive number to one in range, or from the largest.
 const STEPS: usize = 11;
 
-/// Refuses right-hand sides `b` with these ‖b_j‖² whose norm is neither zero, nor in range, nor infinite because of an
-/// element. What underflows or overflows is told from these by powers of two. `scratch` loses its content.
+/// Rejects right-hand sides `b` with these ‖b_j‖² whose norm is neither zero, nor in range, nor infinite because of an element.
+/// Scaling by powers of two distinguishes underflow and overflow from these. `scratch` loses its content.
 ///
 /// # Errors
 /// `OutOfRange`.
@@ -54,7 +55,7 @@ pub(crate) fn check<S: VectorSpace>(
     Ok(())
 }
 
-/// Multiplies a vector whose direction alone is of interest by a power of two that brings its norm in range, if one does.
+/// Multiplies a vector, of which only the direction matters, by a power of two that brings its norm in range, if one does.
 /// `norm2` is ‖x‖², before and after; `scratch` loses its content.
 pub(crate) fn bring_near_one<S: VectorSpace>(
     space: &S,

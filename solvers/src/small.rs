@@ -1,8 +1,8 @@
-//! Small dense matrices, N × N and row by row: what a block method does on the host.
+//! Small dense matrices, N × N and row by row, for the host part of block methods.
 
 use num_complex::Complex64;
 
-/// a b.
+/// Returns a b.
 pub(crate) fn product(n: usize, a: &[Complex64], b: &[Complex64]) -> Vec<Complex64> {
     let mut out = vec![Complex64::ZERO; n * n];
     for i in 0..n {
@@ -15,22 +15,22 @@ pub(crate) fn product(n: usize, a: &[Complex64], b: &[Complex64]) -> Vec<Complex
     out
 }
 
-/// a†.
+/// Returns a†.
 pub(crate) fn adjoint(n: usize, a: &[Complex64]) -> Vec<Complex64> {
     (0..n * n).map(|at| a[at % n * n + at / n].conj()).collect()
 }
 
-/// −a.
+/// Returns −a.
 pub(crate) fn minus(a: &[Complex64]) -> Vec<Complex64> {
     a.iter().map(|a| -a).collect()
 }
 
 /// The Gram matrix G = W†W of a block W, factorised: W = Q S with Q†Q = 1 and Q = W T.
 ///
-/// By Cholesky's method with pivots on G scaled to a unit diagonal. Pivots are the squares of the sines of the angles
-/// between a vector and those taken before it. Where all that are left are at or below a threshold, those vectors are
-/// *dropped*: their columns of Q are zero, as are the rows of S and the columns of T. Their columns of S are what
-/// remains of them in the space of the others.
+/// The factorisation is Cholesky's with pivots, on G scaled to a unit diagonal. Pivots are the squares of the sines of the
+/// angles between a vector and those taken before it. If all remaining pivots are at or below a threshold, their vectors are
+/// *dropped*: their columns of Q are zero, as are the rows of S and the columns of T. Their columns of S are their components
+/// in the space of the others.
 pub(crate) struct GramFactor {
     /// S.
     pub s: Vec<Complex64>,
@@ -38,15 +38,15 @@ pub(crate) struct GramFactor {
     pub t: Vec<Complex64>,
     /// The vectors of Q that are not zero.
     pub kept: Vec<bool>,
-    /// The smallest pivot that was taken, 1 where there is none.
+    /// The smallest accepted pivot, 1 if there is none.
     pub smallest: f64,
     /// The first vector that was dropped, and its pivot, in the units of G.
     pub dropped: Option<(usize, f64)>,
 }
 
 impl GramFactor {
-    /// Of the Hermitian part of `g` in the rows and columns that are `there`, whose entries have to be finite. Vectors
-    /// with G_jj ≤ `floor` are dropped too.
+    /// Factorises the Hermitian part of `g` in the rows and columns selected by `there`, whose entries have to be finite.
+    /// Vectors with G_jj ≤ `floor` are dropped as well.
     pub fn new(n: usize, g: &[Complex64], there: &[bool], threshold: f64, floor: f64) -> Self {
         let norm2 = |j: usize| g[j * n + j].re;
         let usable: Vec<bool> = (0..n).map(|j| there[j] && norm2(j) > floor).collect();
@@ -95,7 +95,7 @@ impl GramFactor {
         factor
     }
 
-    /// G⁻¹ in the rows and columns that were kept, T T†, and zero in the others.
+    /// Returns G⁻¹ in the rows and columns that were kept, T T†, and zero in the others.
     pub fn inverse(&self) -> Vec<Complex64> {
         let n = self.kept.len();
         product(n, &self.t, &adjoint(n, &self.t))
@@ -111,7 +111,7 @@ mod tests {
         (0..n * n).map(|at| dot(&vectors[at / n], &vectors[at % n])).collect()
     }
 
-    /// Numbers without a pattern.
+    /// Returns vectors of pseudo-random numbers.
     fn vectors(n: usize, length: usize) -> Vec<Vec<Complex64>> {
         let number = |k: usize| ((k * k * 7919 + 31 * k) % 1009) as f64 / 504.5 - 1.0;
         let entry = |j: usize, i: usize| Complex64::new(number(j * 101 + i), number(j * 37 + 3 * i + 500));
@@ -156,7 +156,7 @@ mod tests {
             assert!(factor.s[3 * n + i] == Complex64::ZERO && factor.s[i] == Complex64::ZERO);
             assert!(factor.t[i * n + 3] == Complex64::ZERO && factor.t[i * n] == Complex64::ZERO);
         }
-        // Where a vector is not there at all, it is no matter what its entries are.
+        // Entries of a vector that is not selected are ignored.
         let mut g = gram(n, &vectors);
         (0..n).for_each(|i| (g[i * n], g[i]) = (f64::NAN.into(), f64::NAN.into()));
         let factor = GramFactor::new(n, &g, &[false, true, true, true], 1e-12, 0.0);

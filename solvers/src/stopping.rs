@@ -1,6 +1,6 @@
 //! The stopping rule of all solvers: when a right-hand side has converged, when it is given up, and when a solve ends.
 //!
-//! | event | what a solver asks | what may come of it |
+//! | event | call | possible result |
 //! |---|---|---|
 //! | a reduction | [`RhsFailure::unless_finite`] | `NotANumber` |
 //! | a residual of the recurrence | [`Progress::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
@@ -9,30 +9,31 @@
 //! | (p, A p) ≤ 0 | [`StoppingRule::not_positive`] | `NotPositiveDefinite` |
 //! | the end of an iteration | [`StoppingRule::stop`] | `Cancelled`, `Stagnation`, `NoConvergence` |
 //!
-//! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`RhsFailures`], which makes the
-//! error of the solve of them.
+//! The [`Progress`] of a right-hand side records its history. Those that were given up are in [`RhsFailures`], which makes the
+//! error of the solve from them.
 
 use crate::error::SolveError;
 use crate::failure::{BreakdownKind, RhsFailure};
 use crate::info::{GivenUp, Info};
 use crate::params::{Patience, SolverParams};
 
-/// A residual counts as progress when it is below this fraction of the smallest one so far.
+/// Fraction of the smallest residual so far below which a residual counts as progress.
 const PROGRESS: f64 = 0.9;
-/// Times that the recurrence seemed to have converged, wrongly and without progress in between, after which a right-hand
-/// side is given up: the precision is not good enough.
+/// Number of times that the recurrence seemed to have converged, wrongly and without progress in between, after which a
+/// right-hand side is given up: the precision is not good enough.
 const FALSE_CONVERGENCES: usize = 4;
-/// A true residual below this fraction of ‖b‖, some 50 times the precision of double numbers, is about as small as it gets.
+/// Fraction of ‖b‖, some 50 times the precision of double numbers, below which a true residual is about as small as it gets.
 const NEAR_ROUNDING: f64 = 1e-14;
-/// There a right-hand side is given up when its recurrence has brought no smaller residual for as many iterations as it took to come to
-/// the smallest one, and for at least so many.
+/// Minimum number of iterations without progress near rounding: a right-hand side is given up there if its recurrence has given
+/// no smaller residual for as many iterations as the smallest one took, and for at least this number.
 const LEAST_NEAR_ROUNDING: usize = 500;
-/// In sloppy arithmetic (p, A p) ≤ 0 may be rounding: it has to happen this often before the operator is blamed.
+/// Number of times that (p, A p) ≤ 0 has to occur in sloppy arithmetic, where it may be rounding, before the operator is
+/// blamed.
 const CURVATURE_FAILURES: usize = 3;
-/// No residual relative to ‖b‖ below this means anything in double precision.
+/// Smallest meaningful residual relative to ‖b‖ in double precision.
 pub(crate) const ROUNDING: f64 = 1e-18;
 
-/// When to stop, from the parameters of a solve.
+/// Criteria for stopping, from the parameters of a solve.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoppingRule {
     tol: f64,
@@ -44,13 +45,13 @@ pub(crate) struct StoppingRule {
     max_breakdowns: usize,
 }
 
-/// What is known of the way of a right-hand side towards its solution.
+/// Convergence history of a right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// The smallest residual of the recurrence, as far as it was progress, and the iteration that it is from.
+    /// Smallest residual of the recurrence that counted as progress, and its iteration.
     lowest: f64,
     lowest_at: usize,
-    /// The norm that residuals refer to, where true residuals are taken on the way; else 0.
+    /// Norm to which residuals refer, if true residuals are measured during the solve; else 0.
     norm: f64,
     /// The smallest true residual.
     pub best: f64,
@@ -62,7 +63,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// At the beginning of a solve, with this residual.
+    /// Creates the history at the beginning of a solve, with this residual.
     pub fn new(residual: f64) -> Self {
         Self {
             lowest: residual,
@@ -76,24 +77,24 @@ impl Progress {
         }
     }
 
-    /// Sets the norm that residuals refer to, where true residuals are taken on the way.
+    /// Sets the norm to which residuals refer, if true residuals are measured during the solve.
     pub fn relative_to(self, norm: f64) -> Self {
         Self { norm, ..self }
     }
 
-    /// Whether the smallest true residual is so small that rounding may keep it where it is.
+    /// Whether the smallest true residual is so small that rounding may prevent a smaller one.
     fn is_near_rounding(&self) -> bool {
         self.best <= NEAR_ROUNDING * self.norm
     }
 
-    /// Takes the residual of the recurrence after these iterations of the right-hand side.
+    /// Records the residual of the recurrence after `iteration` iterations of the right-hand side.
     pub fn recurrence_residual(&mut self, residual: f64, iteration: usize) {
         if residual < PROGRESS * self.lowest {
             (self.lowest, self.lowest_at) = (residual, iteration);
         }
     }
 
-    /// Counts how often the recurrence `seemed` to have converged and had not, as long as there is no progress. To be
+    /// Counts the times that the recurrence `seemed` to have converged and had not, as long as there is no progress. Must be
     /// called before [`StoppingRule::true_residual`].
     pub fn false_convergence(&mut self, residual: f64, seemed: bool) {
         let before = if residual < PROGRESS * self.best { 0 } else { self.false_convergences };
@@ -105,22 +106,22 @@ impl Progress {
         self.false_convergences > 1
     }
 
-    /// Breakdowns in a row without progress.
+    /// Returns the number of consecutive breakdowns without progress.
     pub fn breakdowns(&self) -> usize {
         self.breakdowns
     }
 
-    /// A breakdown after this counts as the first one.
+    /// Resets the count of breakdowns.
     pub fn forget_breakdowns(&mut self) {
         self.breakdowns = 0;
     }
 }
 
 impl StoppingRule {
-    /// From the parameters of a solve; `stagnation_window` is that of the method where they have none.
+    /// Creates the rule from the parameters of a solve; `stagnation_window` is the method's default.
     ///
     /// # Errors
-    /// `Invalid` for parameters that make no sense.
+    /// `Invalid` for parameters that are out of range.
     pub fn new<E: std::error::Error>(params: &SolverParams, stagnation_window: usize) -> Result<Self, SolveError<E>> {
         if !(params.tol >= 0.0 && params.tol.is_finite()) {
             return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));
@@ -149,24 +150,24 @@ impl StoppingRule {
         })
     }
 
-    /// The residual to be reached by a right-hand side of this norm: ε ‖b‖.
+    /// Returns the target residual of a right-hand side of this norm: ε ‖b‖.
     pub fn target(&self, norm: f64) -> f64 {
         self.tol * norm
     }
 
-    /// Whether a true residual is small enough. NaN is not.
+    /// Whether a true residual is small enough; false for NaN.
     pub fn converged(residual: f64, target: f64) -> bool {
         residual <= target
     }
 
-    /// The target of a recurrence at which it seems to have converged. One below rounding, zero for instance, must not make
-    /// it run on until it underflows.
+    /// Returns the target of a recurrence at which it seems to have converged. A target below rounding, zero for instance, must
+    /// not make it run on until it underflows.
     pub fn recurrence_target(target: f64, norm: f64) -> f64 {
         target.max(ROUNDING * norm)
     }
 
-    /// Whether it is too long since the recurrence's residual was progress. A recurrence in a sloppy precision may stand still at the level
-    /// of rounding, far from any claim to have converged, so that no update shows it to be wrong.
+    /// Whether the recurrence's residual has made no progress for too long. A recurrence in a sloppy precision may stagnate at
+    /// the level of rounding, far from apparent convergence, so that no update detects the error.
     pub fn stagnated(&self, progress: &Progress, iteration: usize) -> bool {
         let since = iteration - progress.lowest_at;
         let grown = |patience: Patience| patience.least.max((patience.share * progress.lowest_at as f64) as usize);
@@ -175,8 +176,8 @@ impl StoppingRule {
             || progress.is_near_rounding() && since > LEAST_NEAR_ROUNDING.max(progress.lowest_at)
     }
 
-    /// Takes a true residual. For a right-hand side that has not `converged` with it, `stalled` says whether it counts as a
-    /// stall if it was no progress. Answers whether the right-hand side is to be given up.
+    /// Records a true residual. For a right-hand side that has not `converged` with it, `stalled` is true if it counts as a
+    /// stall unless it was progress. Returns the failure if the right-hand side has to be given up.
     pub fn true_residual(
         &self,
         progress: &mut Progress,
@@ -197,15 +198,15 @@ impl StoppingRule {
         None
     }
 
-    /// A breakdown was followed by the true residual that was taken last. Answers whether the right-hand side is to be given
-    /// up.
+    /// Counts a breakdown that was followed by the last recorded true residual. Returns the failure if the right-hand side has
+    /// to be given up.
     pub fn breakdown(&self, progress: &mut Progress, what: BreakdownKind) -> Option<RhsFailure> {
         progress.breakdowns = if progress.progressed { 0 } else { progress.breakdowns + 1 };
         (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
     }
 
-    /// (p, A p) = `curvature` is not positive. `times` counts how often that was so. It is the operator's fault where it is
-    /// `certain`, or after a few times.
+    /// Counts in `times` that (p, A p) = `curvature` is not positive. Returns a failure of the operator if this is `certain`,
+    /// or after a few times.
     pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<RhsFailure> {
         *times += 1;
         (certain || *times >= CURVATURE_FAILURES).then_some(RhsFailure::NotPositiveDefinite(curvature))
@@ -216,7 +217,7 @@ impl StoppingRule {
         iterations >= self.max_iterations
     }
 
-    /// Whether a solve that has not converged ends after an iteration, and why: the first of these reasons.
+    /// Returns the first of these reasons for which a solve that has not converged ends after an iteration.
     pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<StopReason> {
         let reasons = [
             (cancelled, StopReason::Cancelled),
@@ -227,10 +228,10 @@ impl StoppingRule {
     }
 }
 
-/// Why a solve ends that has not converged.
+/// Reason why a solve that has not converged ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// By the observer.
+    /// Stop requested by the observer.
     Cancelled,
     /// No right-hand side moves.
     Stagnation,
@@ -243,39 +244,39 @@ pub(crate) enum StopReason {
 pub(crate) struct RhsFailures(Vec<Option<(RhsFailure, usize)>>);
 
 impl RhsFailures {
-    /// None of so many right-hand sides.
+    /// Creates an empty record for `nrhs` right-hand sides.
     pub fn new(nrhs: usize) -> Self {
         Self(vec![None; nrhs])
     }
 
-    /// Adds a right-hand side.
+    /// Records a right-hand side that was given up.
     pub fn record(&mut self, rhs: usize, failure: RhsFailure, iteration: usize) {
         self.0[rhs] = Some((failure, iteration));
     }
 
-    /// Records the first of these values that is not a finite number. Answers whether there is one.
+    /// Records the first of these values that is not finite. Returns whether there is one.
     pub fn record_not_finite(&mut self, values: &[f64], iteration: usize) -> bool {
         let first = values.iter().position(|v| !v.is_finite());
         first.into_iter().for_each(|rhs| self.record(rhs, RhsFailure::NotANumber, iteration));
         first.is_some()
     }
 
-    /// Whether this one was given up.
+    /// Whether right-hand side `rhs` was given up.
     pub fn contains(&self, rhs: usize) -> bool {
         self.0[rhs].is_some()
     }
 
-    /// Whether one was.
+    /// Whether a right-hand side was given up.
     pub fn any(&self) -> bool {
         self.0.iter().any(Option::is_some)
     }
 
-    /// All of them.
+    /// Returns the right-hand sides that were given up.
     pub fn list(&self) -> Vec<usize> {
         (0..self.0.len()).filter(|&rhs| self.contains(rhs)).collect()
     }
 
-    /// What a report says of them.
+    /// Writes the right-hand sides that were given up, and the reasons, to a report.
     pub fn report(&self, info: &mut Info) {
         info.failed = self.list();
         let one = |(rhs, failure): (usize, &Option<(RhsFailure, usize)>)| {
@@ -284,7 +285,7 @@ impl RhsFailures {
         info.given_up = self.0.iter().enumerate().filter_map(one).collect();
     }
 
-    /// The error of a solve that ended without all of these: about the first of them.
+    /// Returns the error of a solve that ended without these right-hand sides: about the first of them.
     pub fn error<E: std::error::Error>(&self, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match info.given_up.first().copied() {
@@ -293,7 +294,7 @@ impl RhsFailures {
         }
     }
 
-    /// The error of a solve that was stopped. Of one that stagnates, those have been recorded for which it does.
+    /// Returns the error of a solve that was stopped. For stagnation, the right-hand sides concerned have been recorded.
     pub fn stopped<E: std::error::Error>(&self, stop: StopReason, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match stop {
@@ -346,7 +347,7 @@ mod tests {
         progress.recurrence_residual(0.5, 7);
         progress.recurrence_residual(0.46, 12);
         assert!(!windowed.stagnated(&progress, 17) && windowed.stagnated(&progress, 18));
-        // Without a window of its own, a solve has that of its method.
+        // Without a window in its parameters, a solve has that of its method.
         let of_method = |window| StoppingRule::new::<Infallible>(&SolverParams::default(), window).unwrap();
         assert!(!of_method(0).stagnated(&progress, 1_000_000) && of_method(500).stagnated(&progress, 508));
     }
@@ -359,7 +360,7 @@ mod tests {
         assert!(!rule.stagnated(&progress, 1_000_000), "far above rounding");
         assert!(rule.true_residual(&mut progress, 2e-15, false, false).is_none());
         assert!(!rule.stagnated(&progress, 1600) && rule.stagnated(&progress, 1601));
-        // After few iterations at least so many more.
+        // After few iterations at least the minimum number more.
         let mut quick = Progress::new(1e-15).relative_to(1.0);
         quick.recurrence_residual(1e-16, 20);
         assert!(!rule.stagnated(&quick, 520) && rule.stagnated(&quick, 521));

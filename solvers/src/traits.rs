@@ -1,4 +1,4 @@
-//! What a solver needs to know about vectors, conversions between precisions and operators.
+//! Traits of vector spaces, of conversions between precisions, and of operators, as used by solvers.
 //!
 //! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each
 //! other: nothing is mixed between them, they only share the passes over the operator's data. All coefficients and
@@ -21,22 +21,22 @@ use num_complex::Complex64;
 /// * Operations may be queued: only reductions have to wait for the device.
 ///
 /// # Sums over domains
-/// A solver that works in domains which know nothing of each other ([`MinimumResidual`](crate::MinimumResidual)) needs
-/// one sum and one coefficient for each right-hand side *and domain*. No other trait is necessary for that: in a
-/// **space of domains** a "right-hand side" is the part of one right-hand side in one domain. Its
-/// [`nrhs`](VectorSpace::nrhs) is (right-hand sides) × (domains that this process has), in an order that is its own
-/// affair. Its `Vector` may be that of the space of whole vectors, with the same memory seen in other pieces.
+/// A solver that works in independent domains ([`MinimumResidual`](crate::MinimumResidual)) needs one sum and one coefficient
+/// for each right-hand side *and domain*. No other trait is necessary for that: in a **space of domains** a "right-hand side"
+/// is the part of one right-hand side in one domain. Its [`nrhs`](VectorSpace::nrhs) is (right-hand sides) × (domains of this
+/// process), in an unspecified order. Its `Vector` may be that of the space of whole vectors, with the same memory divided
+/// differently.
 /// * Reductions sum over one domain of one right-hand side, and axpby and the others scale it.
-/// * Where the domains are the processes' shares of the vectors, `nrhs` is that of the whole, and all that is different
-///   is that a reduction is not summed over the processes.
-/// * So processes get different results. A solver on such a space may make neither its communication nor its errors
+/// * If the domains are the processes' shares of the vectors, `nrhs` is that of the whole, and the only difference is that a
+///   reduction is not summed over the processes.
+/// * Processes therefore get different results. A solver on such a space may make neither its communication nor its errors
 ///   depend on them.
 /// * [`flops`](LinearOperator::flops) of an operator there are those of one right-hand side of the whole, all domains
 ///   together.
 ///
 /// # Fused operations
-/// Those with a default are written in terms of the others. A backend overrides them by one kernel each, which
-/// saves passes over memory; the results may differ from the default by rounding only.
+/// Operations with a default are written in terms of the others. A backend overrides them by one kernel each, which saves
+/// passes over memory; the results may differ from the default by rounding only.
 ///
 /// # An example
 /// ```
@@ -83,27 +83,27 @@ use num_complex::Complex64;
 pub trait VectorSpace {
     /// A block of N vectors.
     type Vector;
-    /// What can go wrong below: out of memory, a failed launch, a lost message.
+    /// Error of the backend: out of memory, a failed launch, a lost message.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
+    /// Returns N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
     fn nrhs(&self) -> usize;
 
-    /// From now on operations concern the first `nrhs` right-hand sides of a block, and that is what [`nrhs`](VectorSpace::nrhs)
-    /// answers: between 1 and as many as blocks have memory for, so that a larger number widens the space again. Answers
-    /// whether that is possible; where it is not, nothing changes.
+    /// Restricts further operations to the first `nrhs` right-hand sides of a block, and [`nrhs`](VectorSpace::nrhs) to that
+    /// number: between 1 and the number for which blocks have memory, so that a larger number widens the space again. Returns
+    /// whether that is possible; if not, nothing changes.
     ///
-    /// What lies beyond stays as it is in a block, except for [`zero`](VectorSpace::zero), which may clear it too. Blocks
-    /// are [`allocate`](VectorSpace::allocate)d in full width always. Solvers let finished right-hand sides leave the
-    /// batch so, and give the space its width back before they return.
+    /// The other right-hand sides of a block are unchanged, except for [`zero`](VectorSpace::zero), which may also clear them.
+    /// Blocks are always [`allocate`](VectorSpace::allocate)d in full width. Solvers use this method to let finished
+    /// right-hand sides leave the batch, and restore the width of the space before they return.
     ///
-    /// The default cannot. A space that can has [`swap_rhs`](VectorSpace::swap_rhs) too.
+    /// The default returns false. A space that can narrow also has [`swap_rhs`](VectorSpace::swap_rhs).
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
-    /// x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, as any
-    /// operation does. `scratch` loses its content. Only called where [`narrow`](VectorSpace::narrow) says that it can.
+    /// Swaps x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, like any
+    /// operation. `scratch` loses its content. Only called if [`narrow`](VectorSpace::narrow) returns true.
     fn swap_rhs(
         &self,
         _x: &mut Self::Vector,
@@ -113,13 +113,13 @@ pub trait VectorSpace {
         unreachable!("a space that narrows has to swap right-hand sides")
     }
 
-    /// Preferred norm of vectors in storage formats with a limited exponent range; `None` where the range is
-    /// wide enough. Solvers scale sloppy residuals near it by powers of two.
+    /// Returns the preferred norm of vectors in storage formats with a limited exponent range; `None` if the range is wide
+    /// enough. Solvers scale sloppy residuals near it by powers of two.
     fn target_norm(&self) -> Option<f64> {
         None
     }
 
-    /// A new block, all elements zero. Solvers call this only while they make their workspace.
+    /// Allocates a new block, all elements zero. Solvers call this only to create their workspace.
     fn allocate(&self) -> Result<Self::Vector, Self::Error>;
 
     /// x_j ← 0 for all j.
@@ -197,9 +197,9 @@ pub trait VectorSpace {
         self.norm2(r, out)
     }
 
-    /// The two vector updates that end an iteration of CG, in this order: x_j ← x_j + α_j p_j, p_j ← r_j + β_j p_j.
+    /// Makes the two vector updates that end an iteration of CG, in this order: x_j ← x_j + α_j p_j, p_j ← r_j + β_j p_j.
     ///
-    /// α and β are real in CG and come as reals.
+    /// α and β are real in CG and are passed as reals.
     fn cg_update(
         &self,
         alpha: &[f64],
@@ -217,8 +217,8 @@ pub trait VectorSpace {
         )
     }
 
-    /// The updates that end an iteration of [`multishift_cg`](crate::multishift_cg), one step for each system that
-    /// moves, all with the same r. In each step and in this order:
+    /// Makes the updates that end an iteration of [`multishift_cg`](crate::multishift_cg), one step for each system that moves,
+    /// all with the same r. In each step and in this order:
     ///
     /// x_j ← x_j + a_j p_j,  p_j ← z_j r_j + b_j p_j.
     ///
@@ -248,14 +248,14 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// How many systems' updates by [`shift_update`](VectorSpace::shift_update) are better queued behind a sum that travels
-    /// to the host than done at once: as many as a device needs to have work until the host's answer comes; 0, the
-    /// default, where nothing travels, or where an update takes so long that the wait does not matter.
+    /// Returns the number of systems whose updates by [`shift_update`](VectorSpace::shift_update) should be queued behind a sum
+    /// that is transferred to the host: enough to keep a device busy until the host responds; 0, the default, if there is no
+    /// transfer, or if an update takes so long that the wait does not matter.
     fn overlapped_updates(&self) -> usize {
         0
     }
 
-    /// All of [`Dots`] for given x, y and w.
+    /// Computes all of [`Dots`] for given x, y and w.
     fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {
         const STACK: usize = 64;
         let (mut products, mut norms) = ([Complex64::ZERO; STACK], [0.0; STACK]);
@@ -283,7 +283,7 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// The updates that end an iteration of BiCGstab, all from the vectors as they are on entry. `r` holds s then:
+    /// Makes the updates that end an iteration of BiCGstab, all from the vectors as they are on entry, when `r` holds s:
     ///
     /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  p_j ← r_j + β_j (p_j − ω_j v_j) with the new r_j.
     #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
@@ -306,7 +306,7 @@ pub trait VectorSpace {
         with_coefficients(n, |_| ONE, |ones| self.axpby(ones, r, beta, p))
     }
 
-    /// The two vector updates of a step of minimum residual with t = A r: x_j ← x_j + α_j r_j, t_j ← r_j − α_j t_j.
+    /// Makes the two vector updates of an MR step with t = A r: x_j ← x_j + α_j r_j, t_j ← r_j − α_j t_j.
     ///
     /// The new residual takes the place of t, so that with α_j = 0 the old t_j is not read and NaN does not survive in
     /// it.
@@ -338,8 +338,8 @@ pub trait VectorSpace {
         self.norm2(y, norm2)
     }
 
-    /// The Gram matrices of the blocks `xs`, one for each right-hand side, in one reduction: the products (x_aj, x_bj) with
-    /// a ≤ b are `out`_{kN+j} with k = a + b (b + 1)/2, which is the upper triangle column by column.
+    /// Computes the Gram matrices of the blocks `xs`, one for each right-hand side, in one reduction: the products (x_aj, x_bj)
+    /// with a ≤ b are `out`_{kN+j} with k = a + b (b + 1)/2, which is the upper triangle column by column.
     ///
     /// `out` has N entries for each pair a ≤ b. The default needs a reduction for each block.
     fn multi_gram(&self, xs: &[Self::Vector], out: &mut [Complex64]) -> Result<(), Self::Error> {
@@ -373,8 +373,8 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// [`multi_axpy`](VectorSpace::multi_axpy), then `dot`_j ← (y_j, w_j) and `norm2`_j ← ‖y_j‖² of the new y in one
-    /// reduction.
+    /// Applies [`multi_axpy`](VectorSpace::multi_axpy), then computes `dot`_j ← (y_j, w_j) and `norm2`_j ← ‖y_j‖² of the new y
+    /// in one reduction.
     fn multi_axpy_dot_norm2(
         &self,
         a: &[Complex64],
@@ -388,9 +388,9 @@ pub trait VectorSpace {
         self.dot_norm2(y, w, dot, norm2)
     }
 
-    /// Whether [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
-    /// [`block_scale`](VectorSpace::block_scale) are there, which mix the vectors of a block and are for
-    /// [`block_cg`](crate::block_cg()) only. They cannot be written in terms of the others. The default says no.
+    /// Whether the space has [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
+    /// [`block_scale`](VectorSpace::block_scale), which mix the vectors of a block and are for [`block_cg`](crate::block_cg())
+    /// only. They cannot be written in terms of the others. The default returns false.
     fn mixes_rhs(&self) -> bool {
         false
     }
@@ -411,9 +411,9 @@ pub trait VectorSpace {
     }
 }
 
-/// Work that a reduction queues behind itself before it waits for its result, so that the device has something to do
-/// while the result travels. It is called once, at the latest before the result is handed out. It may read what the reduction
-/// reads, and works on other vectors apart from that; it sums nothing itself.
+/// Work that a reduction queues behind itself before it waits for its result, so that the device is busy while the result is
+/// transferred. It is called once, at the latest before the result is returned. It may read the operands of the reduction, and
+/// works on other vectors apart from that; it contains no sums.
 pub type Overlap<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
 /// A step of CG on A + σ from the residual r along the direction p, for [`LinearOperator::cg_step`].
@@ -430,12 +430,12 @@ pub struct CgStep<'a, V> {
 }
 
 impl<V> CgStep<'_, V> {
-    /// α_j = ρ_j / (p_j, (A + σ) p_j), or 0 where that is not a positive number: r' = r then.
+    /// Returns α_j = ρ_j / (p_j, (A + σ) p_j), or 0 where that is not a positive number: r' = r then.
     pub fn alpha(&self, j: usize, curvature: Complex64) -> f64 {
         let alpha = self.rho[j] / curvature.re;
         if curvature.re > 0.0 && alpha.is_finite() { alpha } else { 0.0 }
     }
-    /// The step with two reductions, and the numbers on the host between them.
+    /// Takes the step with two reductions, and the numbers on the host between them.
     pub fn with_two_reductions<S: VectorSpace<Vector = V>, A: LinearOperator<S> + ?Sized>(
         &self,
         space: &S,
@@ -448,7 +448,7 @@ impl<V> CgStep<'_, V> {
         operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
         self.residual(space, curvature, out, norm2, second)
     }
-    /// The second half of the step, where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, with
+    /// Takes the second half of the step, where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, with
     /// `norm2`_j = ‖r'_j‖².
     pub fn residual<S: VectorSpace<Vector = V>>(
         &self,
@@ -483,13 +483,13 @@ pub(crate) fn with_coefficients<T>(
     }
 }
 
-/// What [`VectorSpace::shift_update`] does to one system: real coefficients for each right-hand side, and the blocks.
+/// Arguments of [`VectorSpace::shift_update`] for one system: real coefficients for each right-hand side, and the blocks.
 pub struct ShiftStep<'a, V> {
-    /// In front of p in x_j ← x_j + a_j p_j.
+    /// Coefficient of p in x_j ← x_j + a_j p_j.
     pub a: &'a [f64],
-    /// In front of r in p_j ← z_j r_j + b_j p_j. [`multishift_cg`](crate::multishift_cg) has 0 and 1 only.
+    /// Coefficient of r in p_j ← z_j r_j + b_j p_j. [`multishift_cg`](crate::multishift_cg) uses 0 and 1 only.
     pub z: &'a [f64],
-    /// In front of the old p.
+    /// Coefficient of the old p.
     pub b: &'a [f64],
     /// The solution.
     pub x: &'a mut V,
@@ -532,7 +532,7 @@ pub struct Dots {
 }
 
 impl Dots {
-    /// Whether all are numbers.
+    /// Whether all sums are finite.
     pub fn is_finite(&self) -> bool {
         [self.x_y, self.w_x, self.w_y].iter().all(|z| z.is_finite()) && self.x_x.is_finite() && self.y_y.is_finite()
     }
@@ -549,7 +549,7 @@ pub trait LinearOperator<S: VectorSpace> {
     /// `out`_j ← A† x_j. Only CGNR and CGNE and the operators made of M and M† call it.
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
 
-    /// `out` ← A x, with (w_j, A x_j) and ‖A x_j‖². Operators override it where one pass over memory does both.
+    /// Computes `out` ← A x, with (w_j, A x_j) and ‖A x_j‖². Operators override it if one pass over memory does both.
     fn apply_dot(
         &self,
         space: &S,
@@ -565,8 +565,8 @@ pub trait LinearOperator<S: VectorSpace> {
         Ok(())
     }
 
-    /// `out` ← A x, with the sums that a half step of BiCGstab needs. Operators override it where one pass over memory
-    /// does both.
+    /// Computes `out` ← A x, with the sums for a half step of BiCGstab. Operators override it if one pass over memory does
+    /// both.
     fn apply_dots(
         &self,
         space: &S,
@@ -579,7 +579,7 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dots(x, out, w, dots)
     }
 
-    /// `out` ← (A + σ) x for a real σ, with `dot`_j = (x_j, (A + σ) x_j), in one reduction. `norm2` is scratch.
+    /// Computes `out` ← (A + σ) x for a real σ, with `dot`_j = (x_j, (A + σ) x_j), in one reduction. `norm2` is scratch.
     ///
     /// The default needs two more passes over memory if σ ≠ 0: one adds σ x, one sums. Operators override it where
     /// the pass that ends A x can do both.
@@ -604,10 +604,10 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot(x, out, dot)
     }
 
-    /// A step of CG on A + σ: (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual, which takes the
-    /// place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`CgStep`].
+    /// Takes a step of CG on A + σ: (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual, which takes
+    /// the place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`CgStep`].
     ///
-    /// The two of `overlap` are for the two reductions; operators that can do with one wait call both during it. The
+    /// The two functions in `overlap` are for the two reductions; operators that need only one wait call both during it. The
     /// default is [`CgStep::with_two_reductions`].
     fn cg_step(
         &self,
@@ -621,20 +621,20 @@ pub trait LinearOperator<S: VectorSpace> {
         from.with_two_reductions(space, self, out, curvature, norm2, overlap)
     }
 
-    /// The same as [`VectorSpace::narrow`] for the operator: only the first `nrhs` right-hand sides of a block are of
-    /// interest from now on, and nothing need be written to the others of `out`. Answers whether the operator treats all
-    /// right-hand sides alike, so that they may change places; only then batches become smaller while they are solved.
+    /// Restricts further applications to the first `nrhs` right-hand sides of a block, like [`VectorSpace::narrow`]; nothing
+    /// need be written to the others of `out`. Returns whether the operator treats all right-hand sides alike, so that they may
+    /// be swapped; only then batches become smaller during a solve.
     ///
-    /// The default says no.
+    /// The default returns false.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
-    /// Floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
+    /// Returns the floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
     /// processes together).
     fn flops(&self) -> f64;
 
-    /// Bytes that one `apply` has to move for one right-hand side; 0 where unknown.
+    /// Returns the bytes that one `apply` has to move for one right-hand side; 0 if unknown.
     fn bytes(&self) -> f64 {
         0.0
     }
@@ -702,7 +702,7 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
     }
 }
 
-/// Narrows all that take part, each by its own function, or leaves all of them at the width `before`.
+/// Narrows all parts of a solve, each by its own function, or leaves all of them at the width `before`.
 pub(crate) fn narrow_all(before: usize, nrhs: usize, parts: &[&dyn Fn(usize) -> bool]) -> bool {
     let Some(failed) = parts.iter().position(|narrow| !narrow(nrhs)) else { return true };
     parts[..failed].iter().for_each(|narrow| {

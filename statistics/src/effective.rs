@@ -1,18 +1,18 @@
 //! Effective masses of correlators.
 
-/// How a correlator falls.
+/// Time dependence of a correlator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CorrelatorShape {
-    /// cosh m (T/2 − t): the same forwards and backwards.
+    /// cosh m (T/2 − t), symmetric under t → T − t.
     Cosh,
-    /// sinh m (T/2 − t): the same forwards and backwards but for its sign.
+    /// sinh m (T/2 − t), antisymmetric under t → T − t.
     Sinh,
-    /// exp(−m t): forwards only.
+    /// exp(−m t), without a backward-running part.
     Exponential,
 }
 
-/// m between t and t + 1 for each t, from C(t)/C(t+1); `None` where no m gives that ratio. With [`CorrelatorShape::Cosh`]
-/// and [`CorrelatorShape::Sinh`] there are T/2 of them, else T − 1.
+/// Computes the effective mass m between t and t + 1 for each t, from C(t)/C(t+1); `None` if no m gives that ratio. The number of masses
+/// is T/2 with [`CorrelatorShape::Cosh`] and [`CorrelatorShape::Sinh`], and T − 1 otherwise.
 pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let extent = correlator.len();
     let last = if shape == CorrelatorShape::Exponential { extent.saturating_sub(1) } else { extent / 2 };
@@ -27,10 +27,10 @@ pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Optio
     (0..last).map(one).collect()
 }
 
-/// m with cosh(m d) / cosh(m (d − 1)) = `ratio` where the sign is 1, of sinh where it is −1. For d ≥ ½ the ratio of cosh grows with m
-/// from 1 on (for d = ½ it is always 1), for d > 1 that of sinh from d/(d − 1) on.
+/// Solves cosh(m d) / cosh(m (d − 1)) = `ratio` for m if the sign is 1, and the same with sinh if it is −1. For d ≥ ½ the ratio of cosh
+/// grows with m from 1 on (for d = ½ it is always 1); for d > 1 the ratio of sinh grows from d/(d − 1) on.
 fn mass_of_ratio(ratio: f64, distance: f64, sign: f64) -> Option<f64> {
-    // Without the growth of both: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. 1 − e^{−2 x} without loss of digits.
+    // The exponential growth is factored out: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. 1 − e^{−2 x} is computed without loss of digits.
     let rest = |x: f64| if sign > 0.0 { 1.0 + (-2.0 * x).exp() } else { -(-2.0 * x).exp_m1() };
     let of = |m: f64| {
         let (a, b) = ((m * distance).abs(), (m * (distance - 1.0)).abs());
@@ -71,7 +71,7 @@ mod tests {
                 let masses = effective_masses(&cosh, CorrelatorShape::Cosh);
                 assert_eq!(masses.len(), extent / 2);
                 for (t, found) in masses.iter().enumerate() {
-                    // Next to the middle of an odd extent both times are equally far from it.
+                    // Next to the middle of an odd extent both times are equally far from the middle.
                     if half - t as f64 > 0.6 {
                         assert!((found.unwrap() / m - 1.0).abs() < 1e-7 / m.min(1.0), "{m} {extent} {t}: {found:?}");
                     }

@@ -1,31 +1,31 @@
-//! Errors of numbers that are made of the means of samples: by the jackknife and the bootstrap.
+//! Errors of quantities computed from the means of samples, by the jackknife and the bootstrap.
 
-/// A number from the mean over all samples, and its error from other means: those that leave out one sample each (jackknife), or those of
+/// Estimate from the mean over all samples, with an error from other means: those that leave out one sample each (jackknife), or those of
 /// samples drawn with replacement (bootstrap).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JackknifeEstimate {
-    /// From all samples.
+    /// Value from the mean of all samples.
     pub value: f64,
-    /// One standard deviation; NaN from fewer than two samples, or where too many of the other means have no value: any of the
-    /// jackknife, more than [`MOST_MISSING`] of the bootstrap.
+    /// One standard deviation; NaN with fewer than two samples, or if too many of the other means have no value: any of the jackknife,
+    /// more than [`MOST_MISSING`] of the bootstrap.
     pub error: f64,
-    /// Number of the other means that have no value.
+    /// Other means that have no value.
     pub missing: MissingMeans,
 }
 
 impl JackknifeEstimate {
-    /// An estimate of which every mean has a value, or of which nothing is known about the means.
+    /// Creates an estimate without missing means, or one whose means are unknown.
     pub fn new(value: f64, error: f64) -> Self {
         JackknifeEstimate { value, error, missing: MissingMeans::default() }
     }
 }
 
-/// Means of the jackknife or the bootstrap that have no value, as where a fit has no minimum.
+/// Numbers of jackknife or bootstrap means that have no value, for example because a fit has no minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingMeans {
     /// Number of means without a value.
     pub count: usize,
-    /// Number of means.
+    /// Number of all means.
     pub of: usize,
 }
 
@@ -36,11 +36,11 @@ impl std::fmt::Display for MissingMeans {
     }
 }
 
-/// The largest share of the bootstrap's means that may lack a value: the error is then the standard deviation of the others, which is
-/// right to a few percent. The jackknife has no such share, since its error is a sum over all samples.
+/// Largest fraction of bootstrap means that may lack a value: the error is then the standard deviation of the others, which is accurate to
+/// a few percent. The jackknife allows none, since its error is a sum over all samples.
 pub const MOST_MISSING: f64 = 0.05;
 
-/// Where errors come from.
+/// Resampling method that yields the errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resampling {
     /// Means that leave out one sample each.
@@ -56,8 +56,8 @@ pub enum Resampling {
 }
 
 impl Resampling {
-    /// Applies `f` to the mean of the samples, with errors. Samples have equal lengths; `f` returns equally many numbers each time, some of which
-    /// may be missing.
+    /// Applies `f` to the mean of the samples, with errors. Samples have equal lengths; `f` returns equally many numbers each time, some
+    /// of which may be missing.
     pub fn estimate(
         self,
         samples: &[Vec<f64>],
@@ -70,13 +70,13 @@ impl Resampling {
     }
 }
 
-/// Sums over samples, by component.
+/// Computes sums over samples, by component.
 fn sums(samples: &[Vec<f64>]) -> Vec<f64> {
     (0..samples.first().map_or(0, Vec::len)).map(|k| samples.iter().map(|sample| sample[k]).sum()).collect()
 }
 
-/// Estimates of the values of all samples' mean, with the error that `error` makes of Σ (x − x̄)² over the other means that have a value, and of
-/// their number.
+/// Combines the values from the mean of all samples with errors: `error` computes the error from Σ (x − x̄)² over the other means that
+/// have a value, and from their number.
 fn estimates(
     values: Vec<Option<f64>>,
     others: &[Vec<Option<f64>>],
@@ -97,8 +97,8 @@ fn estimates(
     values.into_iter().enumerate().map(estimate).collect()
 }
 
-/// Applies `f` to the mean of the samples, with errors by the bootstrap: the standard deviation of `f` of the mean of n samples, drawn with
-/// replacement `draws` times, times √(n/(n − 1)), which for the mean itself is the error of the mean.
+/// Applies `f` to the mean of the samples, with errors by the bootstrap: the standard deviation of `f` applied to `draws` means of n
+/// samples drawn with replacement, times √(n/(n − 1)), which for the mean itself is the error of the mean.
 pub fn bootstrap(
     samples: &[Vec<f64>],
     draws: usize,
@@ -123,8 +123,8 @@ pub fn bootstrap(
     estimates(f(&mean), &others, MOST_MISSING, error)
 }
 
-/// Applies `f` to the mean of the samples, with errors by the jackknife. Samples, one for each configuration, have equal lengths; `f` returns
-/// equally many numbers each time, some of which may be missing.
+/// Applies `f` to the mean of the samples, with errors by the jackknife. Samples, one for each configuration, have equal lengths; `f`
+/// returns equally many numbers each time, some of which may be missing.
 pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -> Vec<Option<JackknifeEstimate>> {
     let n = samples.len();
     if n == 0 {
@@ -137,16 +137,18 @@ pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -
     estimates(f(&mean), &others, 0.0, |square, count| (square * (count - 1) as f64 / count as f64).sqrt())
 }
 
-/// The mean of all n samples but one.
+/// Computes the mean of all n samples but one.
 fn mean_without(sums: &[f64], left: &[f64], n: usize) -> Vec<f64> {
     sums.iter().zip(left).map(|(sum, own)| (sum - own) / (n - 1) as f64).collect()
 }
 
-/// Turns numbers that are computed from means into samples: v_i = f + (n − 1) (f̄ − f_i), with f_i from the mean that leaves out sample i. Their
-/// mean is f of the mean of all, and the covariance of their mean is that of the jackknife, so that they can be fitted as samples are.
+/// Converts numbers computed from means into samples: v_i = f + (n − 1) (f̄ − f_i), with f_i from the mean that leaves out sample i. Their
+/// mean is f of the mean of all samples, and the covariance of their mean is that of the jackknife, so that they can be fitted like
+/// samples.
 ///
 /// # Errors
-/// Means that have no value; all of them where f of the mean of all samples has none, or there are fewer than two samples.
+/// Returns the number of means that have no value; all of them if f of the mean of all samples has none, or if there are fewer than two
+/// samples.
 pub fn pseudo_values(
     samples: &[Vec<f64>],
     f: impl Fn(&[f64]) -> Option<Vec<f64>>,
@@ -165,9 +167,9 @@ pub fn pseudo_values(
     Ok(others.iter().map(|other| other.iter().enumerate().map(value).collect()).collect())
 }
 
-/// Means of `size` samples one after the other, so that the jackknife leaves out whole bins: where samples are correlated,
-/// bins that are longer than the correlation are not. Samples at the end that fill no bin are left out; where all of them fill
-/// none, there is one bin of all. Panics where `size` is 0.
+/// Averages `size` consecutive samples each, so that the jackknife leaves out whole bins: if samples are correlated, bins longer than the
+/// correlation are not. Samples at the end that fill no bin are left out; if there are fewer than `size` samples, there is one bin of all.
+/// Panics if `size` is 0.
 pub fn bins(samples: &[Vec<f64>], size: usize) -> Vec<Vec<f64>> {
     assert!(size > 0, "a bin holds a sample at least");
     let mean = |bin: &[Vec<f64>]| -> Vec<f64> {
@@ -185,7 +187,7 @@ pub fn bins(samples: &[Vec<f64>], size: usize) -> Vec<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// Of samples that come in equal pairs the error is √2 times too small without bins, but for one in n − 1.
+    /// Checks samples that come in equal pairs: without bins the error is √2 times too small, up to one in n − 1.
     #[test]
     fn bins_are_samples() {
         let pairs: Vec<Vec<f64>> = (0..20).map(|k: i32| vec![f64::from((7 * (k / 2)) % 10)]).collect();
@@ -197,7 +199,7 @@ mod tests {
         assert!(bins(&[], 2).is_empty() && bins(&pairs, 1) == pairs);
     }
 
-    /// For the mean itself the jackknife's error is that of the mean.
+    /// Checks that for the mean itself the jackknife's error is the error of the mean.
     #[test]
     fn errors_of_means() {
         let samples: Vec<Vec<f64>> = [1.0, 2.0, 4.0, 3.0].iter().map(|x| vec![*x, 10.0 * x]).collect();
@@ -212,8 +214,8 @@ mod tests {
         assert!(jackknife(&[], |_| vec![Some(1.0)]).is_empty());
     }
 
-    /// Of the mean the error is that of the mean but for the finite number of draws, 1/√(2 draws) of it: 5 of these here. Of its
-    /// square, whose error is 2 x times as large but for terms of order 1/n, the same.
+    /// Compares the error of the mean with that of the jackknife; they differ by the finite number of draws, 1/√(2 draws) of the error,
+    /// within 5 of these. The error of the square is 2 x times as large up to terms of order 1/n, and is checked in the same way.
     #[test]
     fn bootstrap_agrees_with_the_jackknife() {
         let samples: Vec<Vec<f64>> = (0..40).map(|k: i32| vec![3.0 + f64::from((7 * k) % 40) / 10.0]).collect();
@@ -231,8 +233,8 @@ mod tests {
         assert!(bootstrap(&samples[..1], 10, 1, f)[0].unwrap().error.is_nan());
     }
 
-    /// Checks the counts. Without the largest sample the mean is 2, without another one above 2.3: one mean of the jackknife has no value, and the error is
-    /// missing with it. The bootstrap's error comes from the other means, if these are 95 % of all.
+    /// Checks the counts. Without the largest sample the mean is 2, without another one above 2.3: one mean of the jackknife has no value,
+    /// so the error is missing. The bootstrap's error comes from the other means, if these are 95 % of all.
     #[test]
     fn means_without_a_value_are_counted() {
         let samples: Vec<Vec<f64>> = [1.0, 2.0, 4.0, 3.0].iter().map(|x| vec![*x]).collect();
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(found[0].unwrap().missing.to_string(), "1 of 4 means has no value");
         assert_eq!(found[1].unwrap().missing, MissingMeans { count: 0, of: 4 });
         assert_eq!(jackknife(&samples, above(3.0))[0], None);
-        // Four equal draws of the smallest sample, whose mean is 1, are 1 of 256; means of at most 1.75 are 35 of 256.
+        // Four equal draws of the smallest sample, whose mean is 1, have probability 1/256; means of at most 1.75 have 35/256.
         for (limit, missing, known) in [(1.1, 1..12, true), (1.8, 90..190, false)] {
             let [some, all] = [0, 1].map(|k| bootstrap(&samples, 1000, 1, above(limit))[k].unwrap());
             assert!(missing.contains(&some.missing.count) && some.missing.of == 1000, "{some:?}");
@@ -252,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Their mean and its error are those of the jackknife.
+    /// Checks that the mean of the pseudo-values and its error are those of the jackknife.
     #[test]
     fn pseudo_values_are_samples() {
         let samples: Vec<Vec<f64>> = [1.0, 2.0, 4.0, 3.0].iter().map(|x| vec![*x]).collect();

@@ -1,15 +1,15 @@
-//! What is made of measured numbers.
+//! Statistical analysis of measurements.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`average`] | means of correlated series, with errors that know of the correlation |
-//! | [`jackknife`] | errors of what is made of means, by the jackknife and the bootstrap |
+//! | [`average`] | means of correlated series, with errors that include the autocorrelation |
+//! | [`jackknife`] | errors of quantities computed from means, by the jackknife and the bootstrap |
 //! | [`effective`] | effective masses of correlators |
 //! | [`fit`] | correlated least squares: correlators, the static potential, windows by an information criterion |
 //! | [`pcac`] | the quark mass of the axial current |
 //! | [`scale`] | t₀ and w₀ of the gradient flow |
 //!
-//! A crate of its own, because both the library `ferrite` and the reports need it and neither needs the other.
+//! This is a separate crate because both the library `ferrite` and the reports need it and neither needs the other.
 #![forbid(unsafe_code)]
 
 pub mod effective;
@@ -18,19 +18,19 @@ pub mod jackknife;
 pub mod pcac;
 pub mod scale;
 
-/// The mean of a series.
+/// Mean of a series with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
-    /// Σ x_i / n
+    /// Mean Σ x_i / n.
     pub mean: f64,
     /// One standard deviation of the mean.
     pub error: f64,
-    /// The integrated autocorrelation time, in steps of the series: ½ for independent numbers, and not less.
+    /// Integrated autocorrelation time, in steps of the series: at least ½, the value for independent numbers.
     pub autocorrelation: f64,
 }
 
-/// Mean and error by the integrated autocorrelation time τ = ½ + Σ_t ρ(t), summed up to the first t ≥ 6 τ (Madras and
-/// Sokal 1988); the error is √(2 τ σ² / n). A series of fewer than two numbers has no error: NaN.
+/// Computes mean and error by the integrated autocorrelation time τ = ½ + Σ_t ρ(t), summed up to the first t ≥ 6 τ (Madras and Sokal
+/// 1988); the error is √(2 τ σ² / n). A series of fewer than two numbers has no error: NaN.
 pub fn average(series: &[f64]) -> Average {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n as f64;
@@ -52,7 +52,7 @@ pub fn average(series: &[f64]) -> Average {
             break;
         }
     }
-    // Anticorrelation is believed only so far: by chance it could make an error vanish.
+    // Anticorrelation is trusted only to this limit: by chance it could make an error vanish.
     let tau = tau.max(0.5);
     Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }
@@ -80,7 +80,7 @@ mod tests {
                     .collect();
                 let average = average(&series);
                 within += u32::from(average.mean.abs() < average.error);
-                // One estimate has an error of √((4 W + 2) / n), W = 6 τ, and a long tail above: the mean of all counts.
+                // One estimate has an error of √((4 W + 2) / n), W = 6 τ, and a long tail above: only the mean of all is checked.
                 taus += average.autocorrelation;
             }
             assert!((taus / f64::from(runs) / tau - 1.0).abs() < 0.1, "{taus} {tau}");
@@ -90,7 +90,7 @@ mod tests {
     }
 }
 
-/// Degenerate data: whatever they are, nothing panics.
+/// Tests of degenerate data: no input may cause a panic.
 #[cfg(test)]
 mod degenerate {
     use crate::effective::{CorrelatorShape, effective_masses};
@@ -102,7 +102,7 @@ mod degenerate {
     use crate::{average, scale};
     use proptest::prelude::*;
 
-    /// Samples by time: of equal or of different lengths, each a factor times a function, with numbers that are often special.
+    /// Generates samples by time, of equal or different lengths, each a factor times a function, with numbers that are often special.
     fn samples() -> impl Strategy<Value = Vec<Vec<f64>>> {
         let special = prop_oneof![
             5 => -2.0..2.0f64,

@@ -1,28 +1,28 @@
-//! The quark mass of the partially conserved axial current.
+//! Quark mass from the partially conserved axial current.
 //!
 //! With A(x) = ψ̄₂ γ_t γ_5 ψ₁ and P = ψ̄₂ γ_5 ψ₁, summed over space, and P†(0) at the source,
 //!
 //! m(t) = [½ (∂_t + ∂*_t) C_A(t) + c_A ∂*_t ∂_t C_P(t)] / (2 C_P(t)),  C_A = ⟨A P†⟩, C_P = ⟨P P†⟩,
 //!
-//! with ∂_t f(t) = f(t+1) − f(t) and ∂*_t f(t) = f(t) − f(t−1) (Lüscher et al., hep-lat/9609035): of two quarks the mean of both,
-//! bare, without Z_A/Z_P. C_A is odd and C_P even under t → T − t, and both are averaged over these two.
+//! with ∂_t f(t) = f(t+1) − f(t) and ∂*_t f(t) = f(t) − f(t−1) (Lüscher et al., hep-lat/9609035). It is the mean of the two quarks' bare
+//! masses, without Z_A/Z_P. C_A is odd and C_P even under t → T − t, and both are averaged over t and T − t.
 use crate::effective::CorrelatorShape;
 use crate::fit::correlator::{CorrelatorSettings, folded, usable};
 use crate::fit::least_squares::{Data, Model};
 use crate::fit::window::{Fit, FitError, FitFunction, FitSettings, fit};
 use crate::jackknife::{bins, pseudo_values};
 
-/// m at the times 0 to T/2, from the correlators of `-ψ̄₂ γ_t γ_5 ψ₁` = ψ̄₂ γ_x γ_y γ_z ψ₁ and of the pion, by time from 0 to T − 1, and
-/// c_A. `None` at 0, where source and sink touch, and where it is no number.
+/// Computes m at the times 0 to T/2, from the correlators of `-ψ̄₂ γ_t γ_5 ψ₁` = ψ̄₂ γ_x γ_y γ_z ψ₁ and of the pion, by time from 0 to T −
+/// 1, and c_A. `None` at 0, where source and sink coincide, and where m is not a number.
 ///
 /// # Panics
-/// If they have different lengths.
+/// Panics if the correlators have different lengths.
 pub fn pcac_masses(axial: &[f64], pion: &[f64], improvement: f64) -> Vec<Option<f64>> {
     let extent = axial.len();
     assert_eq!(extent, pion.len(), "both correlators have all times");
     let fold = |c: &[f64], shape| folded(&[c.to_vec()], shape).swap_remove(0);
     let (axial, pion) = (fold(axial, CorrelatorShape::Sinh), fold(pion, CorrelatorShape::Cosh));
-    // Of times up to T/2 + 1.
+    // Values at times up to T/2 + 1.
     let at = |c: &[f64], t: usize, sign: f64| if t < c.len() { c[t] } else { sign * c[extent - t] };
     let one = |t: usize| {
         if t == 0 {
@@ -35,7 +35,7 @@ pub fn pcac_masses(axial: &[f64], pion: &[f64], improvement: f64) -> Vec<Option<
     (0..pion.len()).map(one).collect()
 }
 
-/// The same number at all times.
+/// Fit function that is constant in time.
 struct Plateau;
 
 impl Model for Plateau {
@@ -50,7 +50,7 @@ impl Model for Plateau {
 
 impl FitFunction for Plateau {
     fn starts(&self, _: Data) -> Vec<Vec<f64>> {
-        // A linear function: from anywhere.
+        // A linear function converges from any start.
         vec![vec![0.0]]
     }
     fn names(&self) -> &'static [&'static str] {
@@ -61,12 +61,12 @@ impl FitFunction for Plateau {
     }
 }
 
-/// Fits a constant to m(t), from samples of both correlators, `[axial, pion]` one behind the other, as [`pcac_masses`] takes them. Data are
-/// counted by time, and those that may be used are of times from 1 to T/2 at which the pion is known to half of itself. m(t) of means is
-/// taken for the mean of its jackknife's pseudo-values, which have its error.
+/// Fits a constant to m(t), from samples of both correlators, concatenated as `[axial, pion]` in the form that [`pcac_masses`] takes. Data
+/// are indexed by time; usable times run from 1 to T/2 as long as the error of the pion is at most half its value. m(t) is represented by
+/// the jackknife's pseudo-values, whose mean has the right error.
 ///
 /// # Errors
-/// [`FitError`].
+/// Returns [`FitError`] if there is no fit.
 pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSettings) -> Result<Fit, FitError> {
     let few = FitError::FewSamples { found: samples.len() };
     let length = samples.first().map_or(0, Vec::len);
@@ -84,7 +84,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
     let among = usable(&folded(&pion, CorrelatorShape::Cosh), CorrelatorShape::Cosh, extent);
     let masses = |mean: &[f64]| -> Option<Vec<f64>> {
         let all = pcac_masses(&mean[..extent], &mean[extent..], improvement);
-        // Of time 0 there is none, and it is not used.
+        // Time 0 has no mass, and is not used.
         std::iter::once(Some(0.0)).chain(all.into_iter().skip(1)).collect()
     };
     let values = pseudo_values(samples, masses).map_err(FitError::MissingMeans)?;
@@ -94,7 +94,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
     fit(&[&Plateau], &times, &values, among, &FitSettings { window, to_end: false, covariance, resampling })
 }
 
-/// Both correlators of each configuration one behind the other, in bins.
+/// Concatenates both correlators of each configuration, in bins.
 pub fn pcac_samples(axial: &[Vec<f64>], pion: &[Vec<f64>], bin: usize) -> Vec<Vec<f64>> {
     let both: Vec<Vec<f64>> = axial.iter().zip(pion).map(|(axial, pion)| [&axial[..], pion].concat()).collect();
     bins(&both, bin)
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
     use gpu_kernels::random::Philox;
 
-    /// A state of energy E with C_A = −f sinh and C_P = cosh has
-    /// m = f sinh(E)/2 + c_A (cosh(E) − 1) at all times, odd and even T alike.
+    /// Checks a state of energy E with C_A = −f sinh and C_P = cosh, which has m = f sinh(E)/2 + c_A (cosh(E) − 1) at all times, for even
+    /// and odd T.
     #[test]
     fn one_state_has_one_mass() {
         for extent in [7usize, 16] {
@@ -117,7 +117,7 @@ mod tests {
                 let expected = 0.5 * 0.3 * 0.4f64.sinh() + improvement * (0.4f64.cosh() - 1.0);
                 let found = pcac_masses(&axial, &pion, improvement);
                 assert_eq!((found.len(), found[0]), (extent / 2 + 1, None));
-                // The contact term at 0 is in m(1).
+                // The contact term at 0 enters m(1).
                 for m in &found[2..] {
                     assert!((m.unwrap() - expected).abs() < 1e-14, "{extent} {improvement}: {found:?}");
                 }
@@ -125,7 +125,8 @@ mod tests {
         }
     }
 
-    /// Of 200 experiments with noise that both correlators share, the truth is within one error in 68.3 %, ± 3.3 %, within three of these.
+    /// Checks 200 experiments with noise that both correlators share: the truth is within one error in 68.3 %, ± 3.3 %, within three of
+    /// these.
     #[test]
     fn errors_cover_the_truth() {
         let truth = 0.5 * 0.3 * 0.4f64.sinh();

@@ -1,12 +1,12 @@
-//! Scales of the gradient flow from t² E(t): t₀ (Lüscher 2010) and w₀ (Borsányi et al. 2012). Of many configurations they are those of
-//! the mean of t² E, not the mean of theirs.
+//! Scales of the gradient flow from t² E(t): t₀ (Lüscher 2010) and w₀ (Borsányi et al. 2012). For many configurations, compute them from
+//! the mean of t² E; do not average the scales of single configurations.
 
-/// t where t² E reaches `level` (0.3 for t₀), between two of the points (t, t² E); `None` where it does not.
+/// Returns t at which t² E reaches `level` (0.3 for t₀), interpolated between two of the points (t, t² E); `None` if it does not.
 pub fn t0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     crossing(points, level)
 }
 
-/// √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points (t, t² E).
+/// Returns √t at which t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points (t, t² E).
 pub fn w0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let slope = |pair: &[(f64, f64)]| {
         let middle = 0.5 * (pair[0].0 + pair[1].0);
@@ -15,7 +15,7 @@ pub fn w0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     crossing(&points.windows(2).map(slope).collect::<Vec<_>>(), level).map(f64::sqrt)
 }
 
-/// The first place where a line through points rises to a level.
+/// Returns the first position at which a line through the points rises to a level.
 fn crossing(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points.windows(2).find(|pair| pair[0].1 < level && pair[1].1 >= level)?;
     let [(x, y), (u, v)] = [pair[0], pair[1]];
@@ -26,7 +26,7 @@ fn crossing(points: &[(f64, f64)], level: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// t² E = t / 2: t₀ = 0.6, and t d/dt t² E is t / 2, too.
+    /// Checks t² E = t / 2: t₀ = 0.6, and t d/dt t² E is t / 2 too.
     #[test]
     fn scales_are_where_curves_cross() {
         let points: Vec<(f64, f64)> = (1..40).map(|k| 0.05 * f64::from(k)).map(|t| (t, 0.5 * t)).collect();

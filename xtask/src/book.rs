@@ -1,7 +1,7 @@
 //! `cargo xtask book`: builds the book, and runs every command in it.
 //!
-//! Pages say with the language of a fenced block, and with a comment before it, what is to be done with it:
-//! CONTRIBUTING.md has the list.
+//! The language of a fenced block, and a comment before it, determine how the block is checked: CONTRIBUTING.md has the
+//! list.
 
 mod keys;
 mod links;
@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use crate::{demo, process};
 use run::{Runner, Tally};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
 a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
@@ -36,7 +36,7 @@ mkdocs makes the pages; it is installed into target/tools/book. Where it cannot 
 CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one.
 ";
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     if process::take_flag(&mut args, "--keys") {
@@ -61,7 +61,8 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the pages, and checks links, the list of formats and the tables of keys. Where mkdocs cannot be had: why, unless that is a failure.
+/// Builds the pages, and checks links, the list of formats and the tables of keys. If mkdocs cannot be installed,
+/// returns the reason, unless that is a failure.
 pub fn build(root: &Path) -> Result<Option<String>> {
     links::check(root, &site::documents(root)?)?;
     schemas::check(root)?;
@@ -76,10 +77,11 @@ pub fn build(root: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Runs the commands of the pages named, or of all.
+/// Runs the commands of the given pages, or of all if none is given.
 pub fn run_pages(root: &Path, program: &Path, only: &[String]) -> Result<()> {
     let mut pages = site::documents(root)?;
-    // Measurements are records of what once ran on other machines; the others tell developers of the repository itself.
+    // Measurements are records of runs on other machines; the other excluded pages are for developers of the repository
+    // itself.
     pages.retain(|page| !page.starts_with("docs/measurements/") && page != "CHANGELOG.md");
     if let Some(unknown) = only.iter().find(|page| !pages.contains(page)) {
         bail!("there is no page '{unknown}'; there are {}", pages.join(", "));

@@ -1,13 +1,13 @@
-//! `cargo xtask build-ptx`: from the kernels' Rust source to PTX and cubins, some of each per module.
+//! `cargo xtask build-ptx`: compiles the kernels' Rust source to PTX and cubins, one set per module.
 //!
-//! 1. The PTX of a family of kernels, those of one source file, is taken from the cache if all that decides it is unchanged.
-//! 2. cargo compiles the other families side by side, and `core`, for `nvptx64-nvidia-cuda`; our link step joins the
-//!    bitcode of each with that of `core`. A family with instructions of a newer architecture is compiled for this one too.
+//! 1. The PTX of a family of kernels, those of one source file, is taken from the cache if its inputs are unchanged.
+//! 2. cargo compiles the other families in parallel, and `core`, for `nvptx64-nvidia-cuda`; the link step joins the
+//!    bitcode of each with that of `core`. A family with instructions of a newer architecture is also compiled for it.
 //! 3. For each module, in parallel: `opt` keeps that module's kernels, `llc` writes PTX, and register caps are written into
 //!    the text.
-//! 4. `ptxas`, where it is at hand, makes cubins for some architectures, each of the newest PTX that is not newer than the
-//!    architecture. Cubins are in the cache by the content of their PTX.
-//! 5. `manifest.json` records what came out and of what; it is written last, so it vouches for the files beside it.
+//! 4. `ptxas`, if available, makes cubins for some architectures, each from the newest PTX that is not newer than the
+//!    architecture. Cubins are cached by the content of their PTX.
+//! 5. `manifest.json` records the results and their inputs; it is written last, so that it guarantees the files beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,7 +27,7 @@ use crate::registers::Caps;
 use crate::toolchain::{Toolchain, ToolchainKind};
 use crate::{linker, ptx_text};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Compile the GPU kernels to target/kernels: <module>.<architecture>.ptx and .cubin, manifest.json, and the number of the
 source that they are of. PTX is for sm_80, which every GPU from compute capability 8.0 on can run, and for sm_90 where
@@ -47,18 +47,18 @@ are made; the driver then compiles the PTX when the program starts.
 ";
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
-/// The features of the kernel crate that say which formats are compiled: for GPUs all.
+/// Features of the kernel crate that select the compiled formats: all of them for GPUs.
 const FORMATS: [&str; 7] =
     ["single", "half", "fp16", "reconstruct-12", "reconstruct-8", "temporal-gauge", "half-links"];
-/// PTX 8.0, that of CUDA 12.0: drivers from 525 on know it, and it has all instructions of sm_90.
+/// PTX 8.0, the version of CUDA 12.0: drivers from 525 on support it, and it has all instructions of sm_90.
 const PTX_FEATURE: &str = "+ptx80";
-/// Local arrays stay in registers only where all loops over them are unrolled: a row of 18 numbers in double needs the third
-/// level's threshold.
+/// Unroll threshold of the third optimisation level, which a row of 18 numbers in double needs: local arrays stay in
+/// registers only if all loops over them are unrolled.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=300";
 
-/// Without places of panics, PTX does not depend on the folder that it is built in.
+/// Option that omits the locations of panics, so that PTX does not depend on the folder in which it is built.
 const NO_LOCATIONS: &str = "-Zlocation-detail=none";
-/// What decides PTX besides the kernels' source.
+/// Sources of this program that influence PTX, besides the kernels' source.
 const OUR_SOURCE: [&str; 4] = [
     include_str!("build_ptx.rs"),
     include_str!("linker.rs"),
@@ -66,10 +66,10 @@ const OUR_SOURCE: [&str; 4] = [
     include_str!("toolchain.rs"),
 ];
 
-/// The file that says of which source kernels are, for those who load them.
+/// Name of the file that records the hash of the kernels' source, for programs that load the kernels.
 const SOURCE_FILE: &str = "source";
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let choice = ToolchainKind::choice(&mut args)?;
@@ -82,8 +82,8 @@ pub fn run(args: &[String]) -> Result<()> {
     build(&process::root()?, choice, &architectures, cached)
 }
 
-/// Brings `target/kernels` up to date, with cubins for these architectures or, if there are none, for those of
-/// [`ptxas::CUBINS`]; `cached`: with what is there and in the user's cache.
+/// Brings `target/kernels` up to date, with cubins for these architectures or, if none are given, for those of
+/// [`ptxas::CUBINS`]; `cached` allows existing results and the user's cache.
 pub fn build(root: &Path, choice: Option<ToolchainKind>, architectures: &[String], cached: bool) -> Result<()> {
     let start = Instant::now();
     let toolchain = Toolchain::find(choice)?;
@@ -95,7 +95,7 @@ pub fn build(root: &Path, choice: Option<ToolchainKind>, architectures: &[String
     };
     let scratch = root.join("target/ptx-build");
     fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
-    // Two builds at once would write the same files; the second waits and then finds everything done.
+    // Two concurrent builds would write the same files; the second waits and then finds everything done.
     let lock = fs::File::create(scratch.join("lock"))?;
     lock.lock().context("the lock file in target/ptx-build cannot be locked")?;
 
@@ -161,7 +161,7 @@ fn families(count: usize) -> String {
     if count == 1 { "1 family".into() } else { format!("{count} families") }
 }
 
-/// What the assembler says of kernels, by name.
+/// Reports of the assembler on kernels, by name.
 type Reports = BTreeMap<String, KernelReport>;
 
 /// Compiles families to PTX in the store.
@@ -208,17 +208,17 @@ fn compile_families(
     Ok(())
 }
 
-/// A cubin that is wanted.
+/// Cubin to be assembled.
 struct Cubin {
-    /// Its name in the store.
+    /// Name of the cubin in the store.
     hash: String,
     module: &'static str,
     architecture: String,
-    /// What it is assembled of.
+    /// PTX file that it is assembled from.
     ptx: PathBuf,
 }
 
-/// The cubins of all modules for these architectures.
+/// Returns the cubins of all modules for these architectures.
 fn cubins(store: &Store, hashes: &[String], version: &str, architectures: &[String]) -> Result<Vec<Cubin>> {
     let mut cubins = Vec::new();
     let of_family: BTreeMap<&str, &String> = FAMILIES.iter().map(|family| family.name).zip(hashes).collect();
@@ -244,7 +244,7 @@ fn cubins(store: &Store, hashes: &[String], version: &str, architectures: &[Stri
     Ok(cubins)
 }
 
-/// Makes those cubins that the store lacks; how many these are.
+/// Assembles the cubins that the store lacks; returns their number.
 fn assemble(ptxas: &Ptxas, store: &Store, cubins: &[Cubin]) -> Result<usize> {
     let mut missing: Vec<(&Cubin, u64)> = Vec::new();
     for cubin in cubins.iter().filter(|cubin| !store.has(&cubin.hash)) {
@@ -253,7 +253,7 @@ fn assemble(ptxas: &Ptxas, store: &Store, cubins: &[Cubin]) -> Result<usize> {
     if !missing.is_empty() {
         println!("assembling {} with ptxas {}", plural(missing.len(), "cubin"), ptxas.version);
     }
-    // Large ones first, so that no core is left with one at the end.
+    // Large ones first, so that no core is left with a large one at the end.
     missing.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     in_parallel(&missing, |(cubin, _)| {
         let (start, name) = (Instant::now(), format!("{}.{}", cubin.module, cubin.architecture));
@@ -282,12 +282,12 @@ fn copy_kernels(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the kernels lie for the program and for `check-ptx`.
+/// Returns the folder of the compiled kernels, for the program and for `check-ptx`.
 pub fn output_folder(root: &Path) -> PathBuf {
     root.join("target/kernels")
 }
 
-/// The manifest of the last build.
+/// Reads the manifest of the last build.
 pub fn manifest(root: &Path) -> Result<Value> {
     let path = output_folder(root).join("manifest.json");
     let text = fs::read_to_string(&path)
@@ -295,7 +295,7 @@ pub fn manifest(root: &Path) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("{} is damaged; run `cargo xtask build-ptx`", path.display()))
 }
 
-/// Fails when the source has changed since the kernels of this manifest were built.
+/// Fails if the source has changed since the kernels of this manifest were built.
 pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
     let text = |key: &str| manifest[key].as_str();
     let hashes = hashes(root, text("toolchain").unwrap_or_default())?;
@@ -305,18 +305,18 @@ pub fn check_current(root: &Path, manifest: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The architectures that a manifest has cubins for.
+/// Returns the architectures for which a manifest has cubins.
 pub fn cubins_in(manifest: &Value) -> Vec<String> {
     let names = manifest["cubins"].as_array().map(Vec::as_slice).unwrap_or_default();
     names.iter().filter_map(|name| name.as_str().map(String::from)).collect()
 }
 
-/// `ptxas`'s reports in a manifest, for an architecture.
+/// Returns the reports of `ptxas` in a manifest for an architecture.
 pub fn reports_in(manifest: &Value, architecture: &str) -> Result<BTreeMap<String, KernelReport>> {
     kernel_families::from_json(&manifest["reports"][architecture])
 }
 
-/// For each family the hash of all that decides its PTX: source, compiler and this program.
+/// Computes for each family the hash of everything that determines its PTX: source, compiler and this program.
 fn hashes(root: &Path, toolchain: &str) -> Result<Vec<String>> {
     let (sources, caps) = (Sources::read(&root.join("gpu-kernels/src"))?, Caps::read(root)?);
     let mut tools = vec![toolchain];
@@ -324,8 +324,8 @@ fn hashes(root: &Path, toolchain: &str) -> Result<Vec<String>> {
     FAMILIES.iter().map(|family| sources.hash(family, &caps, &tools)).collect()
 }
 
-/// Hash of all families, of what cubins are made with and for, and of the source as we were compiled, which is what is noted
-/// beside the kernels.
+/// Computes the hash of all families, of the assembler and architectures of the cubins, and of the source with which
+/// this program was compiled, which is recorded beside the kernels.
 fn source_hash(families: &[String], ptxas: Option<&str>, architectures: &[String]) -> String {
     let mut hash = Hash::default();
     let parts = families.iter().chain(architectures).map(String::as_str);
@@ -333,12 +333,12 @@ fn source_hash(families: &[String], ptxas: Option<&str>, architectures: &[String
     hash.finish()
 }
 
-/// The architectures that a family's PTX is for, the oldest first.
+/// Returns the architectures of a family's PTX, the oldest first.
 fn architectures(family: &Family) -> impl Iterator<Item = &'static str> + use<> {
     std::iter::once(OLDEST_ARCHITECTURE).chain(family.also_for.iter().copied())
 }
 
-/// Entry points that go to one file.
+/// Entry points that go into one file.
 struct ModuleFiles<'a> {
     name: &'static str,
     family: &'a Family,
@@ -346,19 +346,19 @@ struct ModuleFiles<'a> {
 }
 
 impl ModuleFiles<'_> {
-    /// The architectures that its PTX is for, the oldest first.
+    /// Returns the architectures of the module's PTX, the oldest first.
     fn ptx(&self) -> impl Iterator<Item = &'static str> + use<> {
         architectures(self.family)
     }
 }
 
-/// That of the PTX, of those for these architectures from the oldest on, which a cubin for `architecture` is made of.
+/// Returns the PTX architecture, among these in ascending order, from which a cubin for `architecture` is assembled.
 pub fn ptx_for<'a>(ptx: impl Iterator<Item = &'a str>, architecture: &str) -> &'a str {
     let not_newer = ptx.filter(|ptx| ptxas::number(ptx) <= ptxas::number(architecture));
     not_newer.last().unwrap_or(OLDEST_ARCHITECTURE)
 }
 
-/// The modules of some families; refuses names that occur twice, and modules of two families.
+/// Returns the modules of some families; rejects names that occur twice, and modules that belong to two families.
 fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<ModuleFiles<'a>>> {
     let mut seen = BTreeSet::new();
     let mut modules: BTreeMap<&str, ModuleFiles<'a>> = BTreeMap::new();
@@ -386,7 +386,7 @@ fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<Mod
     Ok(modules.into_values().collect())
 }
 
-/// Downloads the crates that `core` is built with, unless they are there, so that later builds need no network.
+/// Downloads the crates needed to build `core`, unless they are present, so that later builds need no network.
 pub fn fetch(root: &Path, toolchain: &Toolchain) -> Result<()> {
     let package = package(root, &root.join("target/ptx-build"))?;
     let fetch = || {
@@ -401,7 +401,7 @@ pub fn fetch(root: &Path, toolchain: &Toolchain) -> Result<()> {
     process::run(&mut fetch()).context("these crates could not be downloaded, and the kernels cannot be built without")
 }
 
-/// The workspace that cargo compiles, with a package for each family; returns its folder.
+/// Writes the workspace that cargo compiles, with a package for each family; returns its folder.
 fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     // The crate is compiled under manifests of its own: inside our workspace this cargo would resolve the dependencies of
     // every host crate, and might rewrite their lock file.
@@ -428,7 +428,7 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
         write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
         names.push(name);
     }
-    // The second level of optimisation, with the loops unrolled as in the third, gives the third's PTX in 60 % of its time.
+    // The second optimisation level with the loop unrolling of the third produces the third's PTX in 60 % of its time.
     let workspace = format!(
         "[workspace]\nmembers = {names:?}\nresolver = \"3\"\n\n\
          [profile.release]\nopt-level = 2\nlto = \"off\"\ncodegen-units = 1\npanic = \"abort\"\ndebug = false\n"
@@ -437,31 +437,31 @@ fn package(root: &Path, scratch: &Path) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// The name of a family that is compiled for an architecture.
+/// Returns the name of a family compiled for an architecture.
 fn compiled(family: &Family, architecture: &str) -> String {
     format!("{}-{architecture}", family.name)
 }
-/// The package of that.
+/// Returns the package name of a family compiled for an architecture.
 fn crate_name(family: &Family, architecture: &str) -> String {
     format!("kernels-{}", compiled(family, architecture))
 }
-/// Its library.
+/// Returns the library name of a family compiled for an architecture.
 fn library(family: &Family, architecture: &str) -> String {
     crate_name(family, architecture).replace('-', "_")
 }
 
-/// Where the link step leaves what it makes of families.
+/// Folders into which the link step writes its output for families.
 struct LinkedModule {
     bitcode: PathBuf,
     symbols: PathBuf,
 }
 
 impl LinkedModule {
-    /// All code of a family in one bitcode file.
+    /// Returns the bitcode file with all code of a family.
     fn bitcode(&self, family: &Family, architecture: &str) -> PathBuf {
         self.bitcode.join(format!("{}.ptx", library(family, architecture)))
     }
-    /// The names that rustc exports, one a line.
+    /// Returns the file with the names that rustc exports, one per line.
     fn symbols(&self, family: &Family, architecture: &str) -> PathBuf {
         self.symbols.join(library(family, architecture))
     }
@@ -475,11 +475,11 @@ fn compile<'a>(
     families: impl Iterator<Item = &'a Family>,
 ) -> Result<LinkedModule> {
     let package = package(root, scratch)?;
-    // Each compiler keeps a folder of its own, so that trying the other one throws nothing away.
+    // Each compiler has its own folder, so that trying the other one discards nothing.
     let target_dir = scratch.join(toolchain.kind.to_string());
     let symbols = target_dir.join("symbols");
     fs::create_dir_all(&symbols)?;
-    // A copy of this very program: the file we were started from may be replaced while the compiler runs.
+    // A copy of this program: its own file may be replaced while the compiler runs.
     let link_step = scratch.join("link-step");
     fs::copy("/proc/self/exe", &link_step).context("xtask cannot copy itself to target/ptx-build")?;
     let packages = families.flat_map(|family| architectures(family).map(|of| crate_name(family, of)));
@@ -500,7 +500,7 @@ fn compile<'a>(
     Ok(LinkedModule { bitcode: target_dir.join(TARGET).join("release"), symbols })
 }
 
-/// Fails when rustc exports a symbol that is no instance: most likely a kernel that nobody registered.
+/// Fails if rustc exports a symbol that is not an instance: most likely a kernel that is not registered.
 fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
     let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
     let known: BTreeSet<&str> =
@@ -513,23 +513,23 @@ fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
     Ok(())
 }
 
-/// A PTX file to be made.
+/// PTX file to be compiled.
 struct CompileJob<'a> {
     toolchain: &'a Toolchain,
     module: &'a ModuleFiles<'a>,
     architecture: &'static str,
-    /// All code of the module's family.
+    /// Bitcode with all code of the module's family.
     bitcode: PathBuf,
     folder: &'a Path,
     caps: &'a Caps,
 }
 
 impl CompileJob<'_> {
-    /// The file's name, without its extension.
+    /// Returns the name of the file without its extension.
     fn name(&self) -> String {
         format!("{}.{}", self.module.name, self.architecture)
     }
-    /// From bitcode to PTX; the hash of the text.
+    /// Compiles bitcode to PTX; returns the hash of the text.
     fn compile(&self) -> Result<String> {
         let (start, name) = (Instant::now(), self.name());
         let file = |extension: &str| self.folder.join(format!("{name}.{extension}"));
@@ -537,7 +537,7 @@ impl CompileJob<'_> {
         let names: Vec<&str> = self.module.members.iter().map(|instance| instance.name).collect();
         fs::write(&symbols, names.join("\n"))?;
         let tool = |tool: &str| Command::new(self.toolchain.llvm_tools.join(tool));
-        // Only drops the other modules' kernels: what rustc has optimised gains nothing by a second time.
+        // Only removes the other modules' kernels: code that rustc has optimised gains nothing from a second pass.
         process::capture(
             tool("opt")
                 .arg("--passes=internalize,globaldce")
@@ -565,12 +565,12 @@ impl CompileJob<'_> {
     }
 }
 
-/// A kernel's line in the manifest.
+/// Returns a kernel's entry in the manifest.
 fn entry(kernel: &EntryPoint, cap: Option<u32>) -> Value {
     json!({ "name": kernel.name, "module": kernel.module, "hot": kernel.hot, "register_cap": cap })
 }
 
-/// Does something with each item, with one thread per core; the first failure ends the work.
+/// Applies `work` to each item, with one thread per core; the first failure ends the work.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
     let queue = Mutex::new(items.iter());
@@ -610,7 +610,7 @@ fn remove_folder(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts `fresh` in the place of `output`. A reader sees the old folder or the new one, never a mixture.
+/// Replaces `output` by `fresh`. A reader sees the old folder or the new one, never a mixture.
 fn replace_folder(fresh: &Path, output: &Path) -> Result<()> {
     let old = fresh.with_extension("old");
     remove_folder(&old)?;

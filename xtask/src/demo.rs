@@ -1,4 +1,4 @@
-//! `cargo xtask demo` and `cargo xtask bench`: build the program and show what it does.
+//! `cargo xtask demo` and `cargo xtask bench`: builds the program and demonstrates it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{build_ptx, process, setup};
 
-/// `--help` of `demo`.
+/// Help text of `demo`.
 pub const DEMO_HELP: &str = "\
 Generate a weak gauge field on a 16x16x16x32 lattice, verify the file, solve the Wilson-Dirac equation on it to 1e-10
 in double precision, and plot the convergence. Uses the GPU where there is one. Everything lands in target/demo.
@@ -18,14 +18,14 @@ in double precision, and plot the convergence. Uses the GPU where there is one. 
 Usage: cargo xtask demo [-- <more options for `ferrite solve`, which replace those of the demo>]
 ";
 
-/// `--help` of `bench`.
+/// Help text of `bench`.
 pub const BENCH_HELP: &str = "\
 Time the Dirac operators on this machine: builds the program and runs `ferrite bench dslash`.
 
 Usage: cargo xtask bench [<options for `ferrite bench dslash`>]
 ";
 
-/// The command `demo`.
+/// Runs the command `demo`.
 pub fn demo(args: &[String]) -> Result<()> {
     let root = process::root()?;
     let more = match args.split_first() {
@@ -51,7 +51,7 @@ pub fn demo(args: &[String]) -> Result<()> {
     process::run(&mut start(&["verify", gauge]))?;
     let chosen = [
         (&["--gauge"][..], gauge),
-        // Solvers that staggered operators do not have are not chosen for them.
+        // `--operator` also suppresses the demo's choice of a solver, since staggered operators lack some solvers.
         (&["--operator"], "wilson"),
         (&["--mass", "--kappa"], "0.1"),
         (&["--source"], "random:1"),
@@ -81,33 +81,34 @@ pub fn demo(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a flag is among arguments, with its value or before it.
+/// Returns whether a flag is among the arguments, with its value attached or separate.
 fn is_given(flag: &str, arguments: &[String]) -> bool {
     let is_it =
         |argument: &String| argument.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
     arguments.iter().any(is_it)
 }
 
-/// Flags with the demo's values, each the first of its names, but for those of which a name is among the user's arguments.
+/// Returns the flags with the demo's values, each under its first name, except those given by the user under any of
+/// their names.
 fn unless_given<'a>(chosen: &[(&[&'a str], &'a str)], more: &[String]) -> Vec<&'a str> {
     let left = chosen.iter().filter(|(names, _)| !names.iter().any(|name| is_given(name, more)));
     left.flat_map(|(names, value)| [names[0], value]).collect()
 }
 
-/// The command `bench`.
+/// Runs the command `bench`.
 pub fn bench(args: &[String]) -> Result<()> {
     let root = process::root()?;
     let args = args.strip_prefix(&["--".to_string()]).unwrap_or(args);
     process::run(Command::new(program(&root)?).current_dir(&root).args(["bench", "dslash"]).args(args))
 }
 
-/// Whether a driver has found a GPU, on Linux or in a subsystem of Windows.
+/// Returns whether a driver has found a GPU, on Linux or in a Linux subsystem of Windows.
 fn has_gpu() -> bool {
     ["/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"].iter().any(|device| Path::new(device).exists())
 }
 
-/// Builds program, and kernels where there is a GPU for them; returns the program. Without a kernel compiler the CPU still
-/// does everything.
+/// Builds the program, and the kernels if there is a GPU for them; returns the path of the program. Without a kernel
+/// compiler the CPU still does everything.
 pub fn program(root: &Path) -> Result<PathBuf> {
     if !has_gpu() {
         println!("no NVIDIA GPU on this machine: its kernels are left out (cargo xtask build-ptx compiles them)");
@@ -147,7 +148,7 @@ fn json_of(command: &mut Command) -> Result<Value> {
     object.ok_or_else(|| anyhow!("`{line}` printed no JSON object"))
 }
 
-/// The solve in one paragraph.
+/// Summarises the solve in one paragraph.
 fn summary(report: &Value) -> Result<String> {
     let number = |key: &str| report[key].as_f64().ok_or_else(|| anyhow!("the solver's JSON output lacks '{key}'"));
     Ok(format!(

@@ -1,8 +1,8 @@
-//! What the workspace depends on: under which licences, from where, and in how many versions.
+//! Dependencies of the workspace: their licences, sources and versions.
 //!
-//! All of it is in `Cargo.lock` and in the manifests that cargo has downloaded, so that no tool, and where these are at
-//! hand no network, is needed. **Advisories on security are not looked at**: their database is on the network and changes
-//! by the day. `cargo audit` does that, where it is installed.
+//! All information is in `Cargo.lock` and in the manifests that cargo has downloaded, so no tool is needed, and no
+//! network if these are present. **Security advisories are not checked**: their database is on the network and changes
+//! daily. `cargo audit` checks them, if it is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::process::{self, cargo};
 
-/// Licences that ask for no more than a notice, and MPL-2.0, which asks for changes to its own files.
+/// Licences that require no more than a notice, and MPL-2.0, which requires changes to its own files to be published.
 const LICENCES: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
@@ -30,7 +30,7 @@ const LICENCES: [&str; 14] = [
     "Zlib",
 ];
 
-/// Crates that are there in two versions which do not replace each other, with the reason.
+/// Crates that occur in two incompatible versions, with the reason.
 const TWICE: [(&str, &str); 5] = [
     ("bitflags", "cust takes version 1"),
     ("cpufeatures", "sha2, in xtask, takes 0.2, and proptest's random numbers 0.3"),
@@ -39,15 +39,15 @@ const TWICE: [(&str, &str); 5] = [
     ("syn", "cust_derive takes version 1"),
 ];
 
-/// Crates that nobody keeps up any more, with the reason why they are here all the same. No manifest tells that of a crate, so
-/// this is what `cargo audit` said; another one is to be looked at before it is added.
+/// Unmaintained crates, with the reason why they are still used. Manifests do not record this, so the list follows
+/// `cargo audit`; examine any other such crate before adding it.
 const UNMAINTAINED: [(&str, &str); 1] = [(
     "custom_derive",
     "conv, of mpi, takes it: a macro of one file, unchanged since 2016, that runs only while mpi is compiled; it goes when mpi \
      does without conv",
 )];
 
-/// Fails unless all is as this file says, and `Cargo.lock` fits the manifests.
+/// Fails unless the dependencies satisfy the rules of this file, and `Cargo.lock` fits the manifests.
 pub fn check(root: &Path) -> Result<()> {
     let (version, _) = process::capture(std::process::Command::new("rustc").arg("-vV").current_dir(root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
@@ -56,7 +56,7 @@ pub fn check(root: &Path) -> Result<()> {
         let options = ["metadata", "--locked", "--format-version", "1", "--all-features", "--filter-platform", host];
         process::capture(cargo(root).args(options).args(network))
     };
-    // The network is for what was never downloaded, such as the crates for MPI on a machine without it.
+    // The network is used only for crates that were never downloaded, such as those for MPI on a machine without it.
     let (answer, _) = ask(&["--offline"]).or_else(|_| ask(&[]))?;
     let metadata: Value = serde_json::from_str(&answer).context("`cargo metadata` gave no JSON")?;
     let packages = packages(&metadata)?;
@@ -71,12 +71,12 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is asked of a crate.
+/// Properties of a crate that are checked.
 struct Package {
     name: String,
     version: String,
     licence: Option<String>,
-    /// `None`: a folder of this machine.
+    /// Source of the crate; `None` for a folder of this machine.
     source: Option<String>,
     manifest: String,
 }
@@ -135,7 +135,7 @@ fn mistakes(packages: &[Package], root: &Path) -> Vec<String> {
     mistakes
 }
 
-/// The part of a version that says what it can be replaced by: `1`, `0.3`, `0.0.7`.
+/// Returns the part of a version that determines compatibility: `1`, `0.3`, `0.0.7`.
 fn compatible(version: &str) -> &str {
     let digits = version.split(['-', '+']).next().unwrap_or(version);
     let zeros = digits.split('.').take_while(|part| *part == "0").count();
@@ -143,9 +143,9 @@ fn compatible(version: &str) -> &str {
     &digits[..end]
 }
 
-/// Whether an SPDX expression can be met by the licences of the list.
+/// Returns whether an SPDX expression can be satisfied by the licences of the list.
 fn allowed(expression: &str) -> Result<bool> {
-    // Older manifests write a stroke for OR.
+    // Older manifests use a slash for OR.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().collect::<Vec<_>>();
     words.reverse();
@@ -156,7 +156,7 @@ fn allowed(expression: &str) -> Result<bool> {
     }
 }
 
-/// Terms joined by OR. What is left is in `words`, the next one last.
+/// Evaluates terms joined by OR. The remaining words are in `words`, the next one last.
 fn any(words: &mut Vec<&str>) -> Result<bool> {
     let mut answer = all(words)?;
     while words.last() == Some(&"OR") {
@@ -166,7 +166,7 @@ fn any(words: &mut Vec<&str>) -> Result<bool> {
     Ok(answer)
 }
 
-/// Terms joined by AND, which binds more strongly.
+/// Evaluates terms joined by AND, which binds more tightly.
 fn all(words: &mut Vec<&str>) -> Result<bool> {
     let mut answer = one(words)?;
     while words.last() == Some(&"AND") {
@@ -176,7 +176,7 @@ fn all(words: &mut Vec<&str>) -> Result<bool> {
     Ok(answer)
 }
 
-/// A licence, with its exception if it has one, or a bracket.
+/// Evaluates a licence, with its exception if it has one, or a bracket.
 fn one(words: &mut Vec<&str>) -> Result<bool> {
     match words.pop() {
         Some("(") => {
@@ -250,7 +250,7 @@ mod tests {
         };
         let mut good =
             vec![package("a", "1.0.0", "MIT", Some(index), "/r/a"), package("own", "0.1.0", "MIT", None, "/top/own")];
-        // Versions that replace each other are never there twice, but a test may say so.
+        // Compatible versions never occur twice, but the test includes them.
         good.push(package("a", "1.5.0", "MIT", Some(index), "/r/a"));
         known(&mut good);
         assert_eq!(mistakes(&good, Path::new("/top")), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: an archive that runs on other machines.
+//! `cargo xtask dist`: creates an archive that runs on other machines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::process::{self, cargo};
 use crate::{build_ptx, setup};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Make target/dist/ferrite-VERSION-MACHINE.tar.gz: the program, with its GPU kernels inside, manual pages, completions for
 shells, documentation and licences. It runs where it is unpacked, with or without a GPU; bin/ferrite needs no MPI, and
@@ -21,10 +21,10 @@ Usage: cargo xtask dist [--no-mpi]
   --no-mpi  leave bin/ferrite-mpi out
 ";
 
-/// Files of the repository that go along.
+/// Files of the repository that are included.
 const FILES: [&str; 6] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "docs", "examples"];
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let no_mpi = process::take_flag(&mut args, "--no-mpi");
@@ -42,7 +42,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Makes an archive of a program that is there already, unpacks it elsewhere, and uses it with an empty environment.
+/// Creates an archive of a program that is already built, unpacks it elsewhere, and uses it with an empty environment.
 pub fn check(root: &Path, program: &Path) -> Result<()> {
     let scratch = process::target(root).join("dist-check");
     if scratch.exists() {
@@ -78,7 +78,7 @@ pub fn check(root: &Path, program: &Path) -> Result<()> {
     process::run(&mut ferrite("solve --gauge u.ildg --mass 0.1 --source random:1 --backend cpu -o x.npy"))
 }
 
-/// Puts the archive into `dist`; where it is, and the name of the folder in it.
+/// Writes the archive into `dist`; returns its path and the name of the folder in it.
 fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Result<(PathBuf, String)> {
     let (version, _) = process::capture(Command::new(plain).arg("--version"))?;
     let version = version.trim().rsplit(' ').next().unwrap_or_default().to_string();
@@ -92,7 +92,7 @@ fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Resu
     Ok((archive, name))
 }
 
-/// Builds the program in a folder of its own, so that the one in target/release stays as it is.
+/// Builds the program in a separate folder, so that the one in target/release stays as it is.
 fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     let target = process::target(root).join("dist").join(which);
     let build = ["build", "--release", "--package", "ferrite-cli", "--bin", "ferrite", "--target-dir"];
@@ -100,14 +100,14 @@ fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     // For any machine: the one it is built on may have more vector instructions than others, or fewer.
     cargo.args(build).arg(&target).args(features).env("FERRITE_VECTORS", "all");
     if let Some(commit) = commit(root) {
-        // All of it is built now, so that the program may say this of itself.
+        // The program is built completely from this commit, so it may report the commit as its own.
         cargo.env("FERRITE_COMMIT", commit);
     }
     process::run(&mut cargo)?;
     Ok(target.join("release/ferrite"))
 }
 
-/// The commit of the sources, with what is to be said if they differ from it; none outside a repository.
+/// Returns the commit of the sources, with a remark if they differ from it; `None` outside a repository.
 fn commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let (text, _) = process::capture(Command::new("git").arg("-C").arg(root).args(arguments)).ok()?;
@@ -118,7 +118,7 @@ fn commit(root: &Path) -> Option<String> {
     Some(if changed { format!("{commit} with changes") } else { commit })
 }
 
-/// Puts together what goes into the archive.
+/// Collects the contents of the archive.
 fn assemble(root: &Path, folder: &Path, plain: &Path, with_mpi: Option<&Path>) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
@@ -155,7 +155,7 @@ fn assemble(root: &Path, folder: &Path, plain: &Path, with_mpi: Option<&Path>) -
     Ok(())
 }
 
-/// Copies a file, or a folder with all that is in it.
+/// Copies a file, or a folder with its contents.
 fn copy_all(from: &Path, to: &Path) -> Result<()> {
     if !from.is_dir() {
         fs::copy(from, to).with_context(|| format!("{} cannot be copied", from.display()))?;

@@ -1,8 +1,8 @@
-//! Whether the crates can be used in a program of somebody else as the README says, and whether the examples are right.
+//! Checks that the crates can be used in an external program as the README describes, and that the examples are right.
 //!
-//! The program is made of the README's own blocks, outside of the repository, so that neither its workspace nor its cargo
-//! configuration helps; what it builds goes to `target/embed`. Kernels are compiled once for it, with and without CUDA, and
-//! once more for a program of its own that takes one format.
+//! The program consists of the README's own blocks, outside the repository, so that neither its workspace nor its cargo
+//! configuration has any effect; build output goes to `target/embed`. The program is compiled with and without CUDA,
+//! and another one with a single format.
 
 use std::env;
 use std::fs;
@@ -12,14 +12,14 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::process::{self, cargo};
 
-/// The heading above the blocks.
+/// Heading above the blocks.
 const HEADING: &str = "## In your own program";
-/// Programs in `host/examples`.
+/// Names of the programs in `host/examples`.
 const EXAMPLES: [&str; 5] = ["solve", "own_operator", "own_inverter", "own_hmc", "ndarray"];
-/// What the program prints before its residual, and the largest one that the solve of the README allows.
+/// Text that the program prints before its residual, and the largest residual allowed for the solve of the README.
 const RESIDUAL: (&str, f64) = ("true residual ", 1e-10);
 
-/// Runs the examples, which are built already.
+/// Runs the examples, which must have been built.
 pub fn examples(root: &Path) -> Result<()> {
     for name in EXAMPLES {
         println!("--- {name}");
@@ -29,10 +29,11 @@ pub fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program with one format beside double precision, and the features of `ferrite` that it takes.
+/// Program with one format besides double precision, and the features of `ferrite` that it uses.
 const ONE_FORMAT: (&str, &str) = (include_str!("embed/one_format.rs"), "\"single\", \"reconstruct-12\"");
 
-/// Builds and runs the README's program, with the feature `cuda` and without any, and one that takes one format only.
+/// Builds and runs the README's program, with the feature `cuda` and without it, and a program that uses one format
+/// only.
 pub fn foreign(root: &Path) -> Result<()> {
     let readme = fs::read_to_string(root.join("README.md")).context("the README cannot be read")?;
     let blocks = ReadmeBlocks::of(&readme, root)?;
@@ -45,11 +46,12 @@ pub fn foreign(root: &Path) -> Result<()> {
         blocks.write(root, &here, name)?;
         let built = process::target(root).join("embed");
         let mut build = cargo(root);
-        // No help from this repository's settings or from a toolkit.
+        // Settings of this repository and of a toolkit must not help.
         for variable in ["CUDA_LIBRARY_PATH", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"] {
             build.env_remove(variable);
         }
-        // What is asked is whether it builds and is right, not whether it is fast: half of the time at the first level.
+        // The check is whether it builds and is right, not whether it is fast: the first optimisation level takes half
+        // the time.
         let quick = ["--config", "profile.release.opt-level=0"];
         build.current_dir(&here).args(["build", "--release", "--offline"]).args(quick).arg("--target-dir").arg(&built);
         process::run(&mut build)?;
@@ -63,17 +65,17 @@ pub fn foreign(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The number behind "true residual".
+/// Returns the number after "true residual".
 fn residual(printed: &str) -> Option<f64> {
     let (_, behind) = printed.split_once(RESIDUAL.0)?;
     behind.split_whitespace().next()?.parse().ok()
 }
 
-/// The blocks of the README, with … replaced.
+/// Blocks of the README, with … replaced.
 #[derive(Debug, PartialEq)]
 struct ReadmeBlocks {
     dependencies: String,
-    /// `.cargo/config.toml`, if it is needed.
+    /// Contents of `.cargo/config.toml`, if it is needed.
     configuration: Option<String>,
     program: String,
 }
@@ -94,7 +96,7 @@ impl ReadmeBlocks {
             program: block("rust", 0)?,
         })
     }
-    /// The same without the feature `cuda`.
+    /// Returns the blocks without the feature `cuda`.
     fn without_cuda(&self) -> Result<Self> {
         let dependencies = self.dependencies.replace("\"cuda\", ", "");
         if dependencies == self.dependencies {
@@ -102,7 +104,7 @@ impl ReadmeBlocks {
         }
         Ok(ReadmeBlocks { dependencies, configuration: None, program: self.program.clone() })
     }
-    /// Another program, without the feature `cuda`, and with one format.
+    /// Returns another program, without the feature `cuda` and with one format.
     fn one_format(&self) -> Result<Self> {
         let without = self.without_cuda()?;
         let dependencies = without.dependencies.replace("\"formats\"", ONE_FORMAT.1);
@@ -111,7 +113,7 @@ impl ReadmeBlocks {
         }
         Ok(ReadmeBlocks { dependencies, program: ONE_FORMAT.0.into(), ..without })
     }
-    /// Makes a crate.
+    /// Writes a crate.
     fn write(&self, root: &Path, folder: &Path, name: &str) -> Result<()> {
         fs::create_dir_all(folder.join("src"))?;
         fs::create_dir_all(folder.join(".cargo"))?;
@@ -119,7 +121,7 @@ impl ReadmeBlocks {
         fs::write(folder.join("Cargo.toml"), package + &self.dependencies)?;
         fs::write(folder.join(".cargo/config.toml"), self.configuration.as_deref().unwrap_or_default())?;
         fs::write(folder.join("src/main.rs"), &self.program)?;
-        // The versions of crates and compiler that the tests have seen.
+        // Versions of crates and compiler that the tests use.
         for file in ["Cargo.lock", "rust-toolchain.toml"] {
             fs::copy(root.join(file), folder.join(file)).with_context(|| format!("{file} cannot be copied"))?;
         }
@@ -127,7 +129,7 @@ impl ReadmeBlocks {
     }
 }
 
-/// A folder that is removed at the end.
+/// Folder that is removed at the end.
 struct Folder(PathBuf);
 impl Drop for Folder {
     fn drop(&mut self) {

@@ -1,8 +1,8 @@
-//! Which source files a family of kernels is made of, and the cache of what was compiled.
+//! Source files of each family of kernels, and the cache of compiled kernels.
 //!
-//! A family's PTX is known by the hash of all that decides it, a cubin by that of its PTX, assembler and architecture. So an
-//! edit compiles the families that it reaches and assembles the modules that it changes, and another clone of the same
-//! source does neither.
+//! A family's PTX is identified by the hash of everything that determines it, a cubin by that of its PTX, assembler and
+//! architecture. An edit therefore compiles only the families that it affects and assembles the modules that it
+//! changes, and another clone of the same source does neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -20,21 +20,21 @@ use crate::registers::Caps;
 
 /// Files at the root of the crate that belong to every family.
 const ROOT_FILES: [&str; 4] = ["lib.rs", "instances.rs", "kernel.rs", "format_lists.rs"];
-/// Names the folder of the cache.
+/// Environment variable with the folder of the cache.
 const CACHE_VARIABLE: &str = "FERRITE_KERNEL_CACHE";
-/// Written last into a folder of the cache: what there is to know of its files.
+/// Name of the file that is written last into a folder of the cache, with information on its files.
 const NOTES: &str = "notes.json";
-/// What nobody has asked for in this time is removed from the cache.
+/// Time after which unused entries are removed from the cache.
 const KEPT: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// The modules at the root of the kernel crate, with their files and the other modules that these name.
+/// Modules at the root of the kernel crate, with their files and the other modules that these name.
 pub struct Sources {
     modules: BTreeMap<String, Module>,
     root: Vec<(String, Vec<u8>)>,
 }
 
 struct Module {
-    /// Names, relative to the crate's `src`, and contents.
+    /// Names, relative to the crate's `src`, and contents of the files.
     files: Vec<(String, Vec<u8>)>,
     uses: BTreeSet<String>,
 }
@@ -65,7 +65,7 @@ impl Sources {
         }
         Ok(Sources { modules, root })
     }
-    /// The modules whose code a module can contain: itself, those that it names, and so on.
+    /// Returns the modules whose code a module can contain: itself, those that it names, and so on.
     fn reached(&self, module: &str) -> BTreeSet<&str> {
         let (mut reached, mut next) = (BTreeSet::new(), vec![module]);
         while let Some((name, found)) = next.pop().and_then(|name| self.modules.get_key_value(name)) {
@@ -76,7 +76,7 @@ impl Sources {
         }
         reached
     }
-    /// The hash of a family, with that of the compiler and of how it is used, `tools`.
+    /// Computes the hash of a family; `tools` describes the compiler and its use.
     pub fn hash(&self, family: &Family, caps: &Caps, tools: &[&str]) -> Result<String> {
         if !self.modules.contains_key(family.name) {
             bail!("the family of kernels '{0}' is not in gpu-kernels/src/{0}.rs", family.name);
@@ -90,7 +90,8 @@ impl Sources {
             part(bytes);
         }
         tools.iter().for_each(|tool| part(tool.as_bytes()));
-        // This program's list of kernels, which is older than the source if a file was saved after we were compiled.
+        // This program's list of kernels, which is older than the source if a file was saved after the program was
+        // compiled.
         let entries = family.instances().flat_map(|instance| instance.entry_points());
         entries.for_each(|entry| part(format!("{entry:?} {:?}", caps.of(entry.name)).as_bytes()));
         part(format!("{:?}", family.also_for).as_bytes());
@@ -98,8 +99,8 @@ impl Sources {
     }
 }
 
-/// Which of some modules a source text names: before `::`, behind `crate::` or `super::`, or in the braces behind these. One
-/// too many costs time only, one too few would leave stale kernels.
+/// Returns the modules that a source text names: before `::`, after `crate::` or `super::`, or in the braces after
+/// these. A spurious one only costs time; a missing one would leave stale kernels.
 fn named(text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
     let code: String = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n");
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -118,7 +119,7 @@ fn named(text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
     found
 }
 
-/// Adds all files in a folder and those below it.
+/// Adds all files in a folder and its subfolders.
 fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in folder.read_dir().with_context(|| format!("{} cannot be read", folder.display()))? {
         let path = entry?.path();
@@ -127,7 +128,7 @@ fn list_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// A hash of several parts, none of which can pass for the beginning of the next.
+/// Hash of several parts, whose lengths are included so that different divisions differ.
 #[derive(Default)]
 pub struct Hash(Sha256);
 
@@ -137,27 +138,27 @@ impl Hash {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
-    /// In hexadecimal digits.
+    /// Returns the hash in hexadecimal digits.
     pub fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Of one text.
+/// Computes the hash of one text.
 pub fn hash_of(text: &str) -> String {
     let mut hash = Hash::default();
     hash.part(text.as_bytes());
     hash.finish()
 }
 
-/// Families as PTX, and cubins: each in a folder named by its hash.
+/// Store of families as PTX, and of cubins: each in a folder named by its hash.
 pub struct Store {
     folder: PathBuf,
 }
 
 impl Store {
-    /// The user's: `$FERRITE_KERNEL_CACHE`, else `ferrite/kernels` in `$XDG_CACHE_HOME` or `~/.cache`. Where that cannot be
-    /// written, or is not wanted, one in `scratch`; unwanted ones are emptied.
+    /// Opens the user's cache: `$FERRITE_KERNEL_CACHE`, else `ferrite/kernels` in `$XDG_CACHE_HOME` or `~/.cache`. If
+    /// it cannot be written, or is not wanted, opens one in `scratch`; an unwanted cache is emptied.
     pub fn open(scratch: &Path, wanted: bool) -> Result<Self> {
         let usable = |folder: &PathBuf| {
             let probe = folder.join(format!(".probe-{}", std::process::id()));
@@ -176,16 +177,16 @@ impl Store {
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         Ok(Store { folder })
     }
-    /// Where something is, or will be.
+    /// Returns the folder of an entry, whether or not it exists.
     pub fn of(&self, hash: &str) -> PathBuf {
         self.folder.join(hash)
     }
-    /// Whether something is there; marks it as used.
+    /// Returns whether an entry exists; marks it as used.
     pub fn has(&self, hash: &str) -> bool {
         let notes = self.of(hash).join(NOTES);
         fs::File::options().append(true).open(notes).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
     }
-    /// An empty folder for what is being made.
+    /// Creates an empty folder for an entry under construction.
     pub fn begin(&self, hash: &str) -> Result<PathBuf> {
         let folder = self.folder.join(format!(".{hash}-{}", std::process::id()));
         if folder.exists() {
@@ -194,11 +195,11 @@ impl Store {
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
         Ok(folder)
     }
-    /// Puts a folder made by [`begin`](Self::begin) in its place, with what is to be known of it.
+    /// Moves a folder made by [`begin`](Self::begin) to its final place, with its notes.
     pub fn finish(&self, hash: &str, folder: &Path, notes: &Value) -> Result<()> {
         fs::write(folder.join(NOTES), serde_json::to_string_pretty(notes)?)?;
         let place = self.of(hash);
-        // Another clone may have been faster: what it made is the same.
+        // Another clone may have been faster: its result is the same.
         if fs::rename(folder, &place).is_err() {
             if !self.has(hash) {
                 bail!("{} cannot be put in place", place.display());
@@ -207,13 +208,13 @@ impl Store {
         }
         Ok(())
     }
-    /// What was noted of something that is there.
+    /// Returns the notes of an existing entry.
     pub fn notes(&self, hash: &str) -> Result<Value> {
         let path = self.of(hash).join(NOTES);
         serde_json::from_str(&fs::read_to_string(&path)?)
             .with_context(|| format!("{} is damaged: remove it", path.display()))
     }
-    /// Removes what nobody has asked for in a long time.
+    /// Removes entries that have not been used for a long time.
     pub fn tidy(&self) {
         for entry in self.folder.read_dir().into_iter().flatten().flatten() {
             let folder = entry.path();
@@ -225,18 +226,18 @@ impl Store {
     }
 }
 
-/// Where the user's cache is, by the environment.
+/// Returns the folder of the user's cache, according to the environment.
 fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
     if let Some(folder) = set(CACHE_VARIABLE) {
         return Some(folder);
     }
-    // The convention for XDG_CACHE_HOME is that relative names do not count.
+    // By convention, relative names in XDG_CACHE_HOME do not count.
     let cache = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     Some(cache.or_else(|| Some(set("HOME")?.join(".cache")))?.join("ferrite").join("kernels"))
 }
 
-/// Reports of kernels in JSON, by name.
+/// Converts reports of kernels, by name, to JSON.
 pub fn to_json(reports: &BTreeMap<String, KernelReport>) -> Value {
     let report = |report: &KernelReport| {
         json!({
@@ -250,7 +251,7 @@ pub fn to_json(reports: &BTreeMap<String, KernelReport>) -> Value {
     reports.iter().map(|(name, of)| (name.clone(), report(of))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// The reports in such an object.
+/// Returns the reports in an object written by [`to_json`].
 pub fn from_json(value: &Value) -> Result<BTreeMap<String, KernelReport>> {
     let report = |value: &Value| {
         let number = |key: &str| value[key].as_u64().and_then(|n| u32::try_from(n).ok());
@@ -325,7 +326,7 @@ mod tests {
         store.finish("abc", &folder, &to_json(&reports)).unwrap();
         assert!(store.has("abc") && store.of("abc").join("wilson.ptx").exists() && !folder.exists());
         assert_eq!(from_json(&store.notes("abc").unwrap()).unwrap(), reports);
-        // A second build of the same is dropped.
+        // A second build of the same entry is dropped.
         let again = store.begin("abc").unwrap();
         store.finish("abc", &again, &json!({})).unwrap();
         assert!(!again.exists() && store.of("abc").join("wilson.ptx").exists());

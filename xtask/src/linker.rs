@@ -1,8 +1,9 @@
-//! The link step of the kernel build.
+//! Link step of the kernel build.
 //!
-//! rustc leaves a PTX target's "linking" to an external program that joins LLVM bitcode. This one stops there:
-//! optimising and writing PTX happens afterwards, one module at a time and in parallel (see `build_ptx`). It is the
-//! xtask program itself, started by rustc with [`LLVM_TOOLS`] set, so nothing further has to be installed.
+//! rustc delegates the "linking" of a PTX target to an external program that joins LLVM bitcode. This program only
+//! joins it: optimising and writing PTX happens afterwards, one module at a time and in parallel (see `build_ptx`). The
+//! linker is the xtask program itself, started by rustc with [`LLVM_TOOLS`] set, so nothing further has to be
+//! installed.
 
 use std::env;
 use std::fs;
@@ -15,11 +16,11 @@ use crate::process;
 
 /// Environment variable with the folder of `llvm-link`; its presence makes xtask a linker.
 pub const LLVM_TOOLS: &str = "FERRITE_LINK_WITH_LLVM_TOOLS";
-/// Environment variable with the folder where a file named as the output, without its extension, receives the names of the
-/// symbols that rustc exports, one a line.
+/// Environment variable with the folder of the files that receive the names of the symbols that rustc exports, one per
+/// line; each file is named like the output, without its extension.
 pub const SYMBOLS: &str = "FERRITE_LINK_SYMBOLS";
 
-/// Whether rustc started us as a linker.
+/// Returns whether rustc started this program as a linker.
 pub fn wanted() -> bool {
     env::var_os(LLVM_TOOLS).is_some()
 }
@@ -29,8 +30,8 @@ pub fn link(args: &[String]) -> Result<()> {
     let tools = PathBuf::from(env::var_os(LLVM_TOOLS).unwrap_or_default());
     let line = Line::parse(args)?;
     let mut link = Command::new(tools.join("llvm-link"));
-    // rlibs also hold a metadata file, which is no bitcode. Of `core`, 2 MB, a family needs a few functions at most, and what is
-    // left out here no `opt` of its modules has to read.
+    // rlibs also contain a metadata file, which is not bitcode. A family needs a few functions of `core`, 2 MB, at
+    // most, and the `opt` runs of its modules need not read the rest, which is left out here.
     link.args(["--ignore-non-bitcode", "--only-needed"]).args(&line.inputs).arg("-o").arg(&line.output);
     process::capture(&mut link)?;
     let folder = PathBuf::from(env::var_os(SYMBOLS).ok_or_else(|| anyhow!("{SYMBOLS} is not set"))?);
@@ -38,7 +39,7 @@ pub fn link(args: &[String]) -> Result<()> {
     fs::write(&symbols, line.symbols.join("\n")).with_context(|| format!("{} cannot be written", symbols.display()))
 }
 
-/// What matters of the command line; target, CPU and optimisation level are chosen later, by `build_ptx`.
+/// Relevant parts of the command line; target, CPU and optimisation level are chosen later, by `build_ptx`.
 #[derive(Debug, PartialEq)]
 struct Line {
     inputs: Vec<PathBuf>,

@@ -1,7 +1,7 @@
 //! Project tasks, run as `cargo xtask <command>`: kernels to PTX, checks, tests, demonstration, benchmark.
 //!
-//! Each command lives in a module of its own; this file only picks one. The same program also serves as the linker of
-//! the kernel build (see [`linker`]).
+//! Each command has its own module; this file only selects one. The same program also serves as the linker of the
+//! kernel build (see [`linker`]).
 
 mod book;
 mod build_ptx;
@@ -78,7 +78,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         }
         other => bail!("there is no command '{other}'; `cargo xtask --help` lists them"),
     };
-    // What follows `--` belongs to the program that the command starts.
+    // Arguments after `--` belong to the program that the command starts.
     if rest.iter().take_while(|a| *a != "--").any(|a| a == "--help" || a == "-h") {
         print!("{help}");
         return Ok(());

@@ -1,4 +1,4 @@
-//! Packages of Python that some commands use, installed into folders of `target/tools`.
+//! Python packages that some commands use, installed into folders of `target/tools`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use crate::{process, setup};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(180);
 
-/// Installed packages.
+/// Installed Python packages.
 pub struct Packages {
     python: PathBuf,
     folder: PathBuf,
 }
 
 impl Packages {
-    /// Those that the file `requirements` lists, in `target/tools/NAME`, installed if they are not there as it has them. `what`
-    /// says what they are.
+    /// Returns the packages listed in the file `requirements`, installed in `target/tools/NAME` unless the listed
+    /// versions are there. `what` describes them in messages.
     pub fn get(root: &Path, name: &str, requirements: &str, what: &str) -> Result<Self> {
         let folder = root.join("target/tools").join(name);
         let python = setup::python()?;
         let list = root.join(requirements);
         let wanted = fs::read_to_string(&list).with_context(|| format!("{requirements} cannot be read"))?;
-        // Compiled packages are those of one Python.
+        // Compiled packages belong to one version of Python.
         let (version, _) = process::capture(Command::new(&python).arg("--version"))?;
         let wanted = format!("{}\n{wanted}", version.trim());
         let installed = folder.join("installed.txt");
@@ -34,7 +34,7 @@ impl Packages {
         }
         println!("installing {what}, into {}", folder.display());
         setup::pip(&python)?;
-        // Into a folder, and not a virtual environment: Debian has python3-venv apart.
+        // Installs into a folder and not a virtual environment: Debian packages python3-venv separately.
         let scratch = folder.with_extension("new");
         for old in [&scratch, &folder] {
             if old.exists() {
@@ -53,14 +53,14 @@ impl Packages {
             "--target",
         ]);
         pip.arg(&scratch).arg("--requirement").arg(&list);
-        // Quiet also where root is warned not to use pip: nothing of the system is touched.
+        // Suppresses the warning against running pip as root: nothing of the system is changed.
         pip.env("PIP_ROOT_USER_ACTION", "ignore");
         process::run_limited(&mut pip, INSTALL_LIMIT)?;
         fs::write(scratch.join("installed.txt"), wanted).context("the packages' folder cannot be written to")?;
         fs::rename(&scratch, &folder).with_context(|| format!("{} cannot be written", folder.display()))?;
         Ok(Self { python, folder })
     }
-    /// Python with these packages, and with those of other folders before them.
+    /// Returns a command for Python with these packages, and with those of other folders before them.
     pub fn python(&self, others: &[&Path]) -> Result<Command> {
         let folders = others.iter().copied().chain([&*self.folder]);
         let path = std::env::join_paths(folders).context("a folder's name cannot be on a path")?;
@@ -68,11 +68,11 @@ impl Packages {
         command.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1");
         Ok(command)
     }
-    /// Where they are.
+    /// Returns the folder of the packages.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-    /// Where programs of the packages are.
+    /// Returns the folder of the packages' programs.
     pub fn programs(&self) -> PathBuf {
         self.folder.join("bin")
     }

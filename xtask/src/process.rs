@@ -1,4 +1,4 @@
-//! Starting other programs, and where things are.
+//! Starting of other programs, and paths.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// Profile that everything is compiled with: in `target/release` stays what is there.
+/// Profile with which everything is compiled; the contents of `target/release` stay untouched.
 pub const PROFILE: &str = "quick";
 
-/// The repository's top folder, found from the current directory upwards.
+/// Finds the repository's top folder from the current directory upwards.
 pub fn root() -> Result<PathBuf> {
     let start = env::current_dir().context("the current directory cannot be read")?;
     let is_root = |dir: &Path| dir.join("gpu-kernels/Cargo.toml").is_file() && dir.join("xtask/Cargo.toml").is_file();
@@ -22,12 +22,12 @@ pub fn root() -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("start `cargo xtask` inside Ferrite's repository"))
 }
 
-/// Where cargo puts what it builds.
+/// Returns the folder into which cargo writes its output.
 pub fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
 
-/// `cargo` for the host crates: the one that started us, at the repository's top.
+/// Returns a command for the `cargo` that started this program, at the repository's top, for the host crates.
 pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -54,7 +54,7 @@ pub fn capture(command: &mut Command) -> Result<(String, String)> {
     Ok((stdout, stderr))
 }
 
-/// Like [`run`], but ends the program when it takes longer than `limit`.
+/// Runs a program like [`run`], but ends it if it takes longer than `limit`.
 pub fn run_limited(command: &mut Command, limit: Duration) -> Result<()> {
     let mut child = command.stdin(Stdio::null()).spawn().with_context(|| cannot_start(command))?;
     let start = Instant::now();
@@ -74,24 +74,24 @@ pub fn run_limited(command: &mut Command, limit: Duration) -> Result<()> {
     }
 }
 
-/// First executable of that name on PATH.
+/// Returns the first executable of that name on PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 
-/// Whether a file is there and may be executed.
+/// Returns whether a file exists and may be executed.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// A flag that continuous integration systems set: there, nothing may be left out silently.
+/// Returns whether the flag of continuous integration systems is set: there, nothing may be left out silently.
 pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }
 
-/// The value of `--name value` or `--name=value`, taken out of `args`.
+/// Returns the value of `--name value` or `--name=value`, and removes the option from `args`.
 pub fn take_option(args: &mut Vec<String>, name: &str) -> Result<Option<String>> {
     let with_equals = format!("{name}=");
     let Some(at) = args.iter().position(|a| a == name || a.starts_with(&with_equals)) else {
@@ -107,14 +107,14 @@ pub fn take_option(args: &mut Vec<String>, name: &str) -> Result<Option<String>>
     Ok(Some(args.remove(at)))
 }
 
-/// Whether `--name` was given; taken out of `args`.
+/// Returns whether `--name` was given, and removes it from `args`.
 pub fn take_flag(args: &mut Vec<String>, name: &str) -> bool {
     let before = args.len();
     args.retain(|a| a != name);
     args.len() != before
 }
 
-/// Fails on an argument that nobody took.
+/// Fails if arguments remain.
 pub fn expect_no_more(args: &[String]) -> Result<()> {
     match args.first() {
         None => Ok(()),
@@ -124,12 +124,12 @@ pub fn expect_no_more(args: &[String]) -> Result<()> {
     }
 }
 
-/// "1 kernel", "2 kernels".
+/// Returns a number with its noun: "1 kernel", "2 kernels".
 pub fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A command line as one would type it.
+/// Returns a command line as a user would type it.
 pub fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w: &OsStr| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

@@ -1,20 +1,20 @@
 //! Reading and editing PTX text: entry points, register caps, counts of instructions.
 
-/// State spaces that an instruction may name; a memory access without one is generic.
+/// State spaces that an instruction may name; a memory access without a state space is generic.
 const SPACES: [&str; 5] = ["global", "shared", "local", "const", "param"];
 
-/// One `.entry` of a PTX file.
+/// Single `.entry` of a PTX file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PtxEntry<'a> {
-    /// Its name.
+    /// Name of the entry point.
     pub name: &'a str,
-    /// Byte position of the `{` that opens its body.
+    /// Byte position of the `{` that opens the body.
     pub open: usize,
-    /// Everything between the braces.
+    /// Text between the braces.
     pub body: &'a str,
 }
 
-/// All entry points, in the order of the text.
+/// Returns all entry points, in the order of the text.
 pub fn entries(ptx: &str) -> Vec<PtxEntry<'_>> {
     const KEYWORD: &str = ".entry ";
     let mut found = Vec::new();
@@ -41,9 +41,9 @@ fn count_braces(depth: &mut i32, (_, c): (usize, char)) -> Option<i32> {
     Some(*depth)
 }
 
-/// Writes `.maxnreg` into each entry for which `cap` gives a number of registers.
+/// Writes `.maxnreg` into each entry for which `cap` returns a number of registers.
 ///
-/// It stands after the parameter list and before the body, where PTX expects performance directives.
+/// The directive follows the parameter list and precedes the body, where PTX expects performance directives.
 pub fn with_register_caps(ptx: &str, cap: impl Fn(&str) -> Option<u32>) -> String {
     let mut text = String::with_capacity(ptx.len() + 1024);
     let mut copied = 0;
@@ -58,18 +58,19 @@ pub fn with_register_caps(ptx: &str, cap: impl Fn(&str) -> Option<u32>) -> Strin
     text
 }
 
-/// What an entry's instructions tell about its speed.
+/// Counts of an entry's instructions that affect its speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Fused multiply-adds.
+    /// Number of fused multiply-adds.
     pub fma: u32,
-    /// `ld.local` and `st.local`.
+    /// Number of `ld.local` and `st.local` instructions.
     pub local: u32,
-    /// Loads, stores and atomics that name no state space, so the hardware must find it out at run time.
+    /// Number of loads, stores and atomics that name no state space, so that the hardware must determine it at run
+    /// time.
     pub generic: u32,
-    /// Calls of functions that were not inlined.
+    /// Number of calls of functions that were not inlined.
     pub calls: u32,
-    /// Barriers of the block; more than the source has means that a branch was duplicated around one.
+    /// Number of barriers of the block; more than in the source means that a branch was duplicated around one.
     pub barriers: u32,
 }
 

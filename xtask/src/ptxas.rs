@@ -1,4 +1,4 @@
-//! NVIDIA's assembler: finding it, running it, reading what it reports.
+//! NVIDIA's assembler: finding it, running it, and reading its reports.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -10,39 +10,40 @@ use gpu_kernels::OLDEST_ARCHITECTURE;
 
 use crate::process;
 
-/// The architectures that cubins are made for, unless others are asked for: those of them that the assembler knows.
+/// Architectures for which cubins are made by default, if the assembler supports them.
 pub const CUBINS: [&str; 2] = ["sm_80", "sm_90"];
-/// How the assembler is called, besides the architecture.
+/// Flags of the assembler, apart from the architecture.
 pub const FLAGS: &str = "-v";
 
-/// An assembler that was found.
+/// Assembler found on this machine.
 #[derive(Clone, Debug)]
 pub struct Ptxas {
-    /// The program.
+    /// Path of the program.
     pub path: PathBuf,
-    /// Its release, such as "13.0.88".
+    /// Release of the assembler, such as "13.0.88".
     pub version: String,
-    /// The architectures that it knows and kernels can run on, the oldest first.
+    /// Architectures that it supports and kernels can run on, the oldest first.
     architectures: Vec<String>,
 }
 
-/// What `ptxas -v` says of one kernel; sizes in bytes.
+/// Report of `ptxas -v` on one kernel; sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelReport {
     /// Registers per thread.
     pub registers: u32,
     /// Stack frame per thread.
     pub stack: u32,
-    /// Spilled on the way out and back, per thread.
+    /// Spill stores per thread.
     pub spill_stores: u32,
-    /// See `spill_stores`.
+    /// Spill loads per thread.
     pub spill_loads: u32,
     /// Static shared memory per block.
     pub shared: u32,
 }
 
 impl Ptxas {
-    /// On PATH, in `CUDA_HOME`, or where `cargo xtask setup` puts it; must know PTX 8.0 (CUDA 12).
+    /// Finds an assembler on PATH, in `CUDA_HOME`, or in the folder of `cargo xtask setup`; it must support PTX 8.0
+    /// (CUDA 12).
     pub fn find(root: &Path) -> Option<Self> {
         let cuda = env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("bin/ptxas"));
         let candidates = [process::on_path("ptxas"), cuda, Some(installed(root))];
@@ -57,8 +58,8 @@ impl Ptxas {
         Ok(parse(&format!("{stdout}\n{stderr}")))
     }
 
-    /// The architectures to make cubins for: those that are wanted, or [`CUBINS`] where none are. Fails on one that this
-    /// assembler or the kernels do not know.
+    /// Returns the architectures for which to make cubins: the requested ones, or [`CUBINS`] if none are requested.
+    /// Fails if the assembler or the kernels do not support one of them.
     pub fn choose(&self, wanted: &[String]) -> Result<Vec<String>> {
         if wanted.is_empty() {
             let known = CUBINS.into_iter().map(String::from).filter(|name| self.architectures.contains(name));
@@ -86,14 +87,14 @@ impl Ptxas {
     }
 }
 
-/// The number in the name of an architecture: 90 for `sm_90` and `sm_90a`, 120 for `sm_120`. It is ten times the major
-/// compute capability, plus the minor one.
+/// Returns the number in the name of an architecture: 90 for `sm_90` and `sm_90a`, 120 for `sm_120`. It is ten times
+/// the major compute capability, plus the minor one.
 pub fn number(architecture: &str) -> u32 {
     let digits = architecture.strip_prefix("sm_").unwrap_or("").trim_end_matches(|c: char| c.is_ascii_lowercase());
     digits.parse().unwrap_or(0)
 }
 
-/// What `ptxas --help` names as architectures that kernels can run on, the oldest first.
+/// Extracts from the output of `ptxas --help` the architectures that kernels can run on, the oldest first.
 fn architectures(help: &str) -> Vec<String> {
     let quoted = help.split('\'').filter(|word| number(word) >= number(OLDEST_ARCHITECTURE));
     let mut names: Vec<String> = quoted.map(String::from).collect();
@@ -102,12 +103,12 @@ fn architectures(help: &str) -> Vec<String> {
     names
 }
 
-/// Where `cargo xtask setup` puts the assembler.
+/// Returns the path to which `cargo xtask setup` installs the assembler.
 pub fn installed(root: &Path) -> PathBuf {
     root.join("target/tools/ptxas")
 }
 
-/// Reads `ptxas -v`.
+/// Parses the output of `ptxas -v`.
 fn parse(text: &str) -> BTreeMap<String, KernelReport> {
     let mut reports: BTreeMap<String, KernelReport> = BTreeMap::new();
     let mut current = String::new();
@@ -120,7 +121,7 @@ fn parse(text: &str) -> BTreeMap<String, KernelReport> {
             current = name.to_string();
             reports.entry(current.clone()).or_default();
         }
-        // Plain device functions have properties too, but are no kernels.
+        // Plain device functions have properties too, but are not kernels.
         let Some(report) = reports.get_mut(&current) else {
             continue;
         };

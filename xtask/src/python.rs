@@ -1,4 +1,4 @@
-//! `cargo xtask wheel`: the Python package; and its tests.
+//! `cargo xtask wheel`: builds the Python package; also its tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::packages::Packages;
 use crate::process::{self, cargo};
 use crate::{build_ptx, setup};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Make the Python package: target/wheels/ferrite_lqcd-VERSION-cp39-abi3-PLATFORM.whl, for Python 3.9 and newer, with its GPU
 kernels inside. It needs neither a CUDA toolkit nor MPI nor a compiler where it is installed; a GPU's driver is looked up when
@@ -22,10 +22,10 @@ Usage: cargo xtask wheel [--native] [--mpi]
   --mpi     with several processes, by a communicator of mpi4py: as --native, and the wheel needs this machine's MPI library, too
 ";
 
-/// A wheel of more than that is a failure.
+/// Largest size of a wheel in bytes.
 const MOST_BYTES: u64 = 60_000_000;
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let native = process::take_flag(&mut args, "--native");
@@ -36,7 +36,7 @@ pub fn run(args: &[String]) -> Result<()> {
     build_ptx::run(&[])?;
     let (packages, builder) = (packages(&root)?, builder(&root)?);
     let wheels = process::target(&root).join("wheels");
-    // What is there is of an earlier version.
+    // Existing wheels are of an earlier version.
     if wheels.exists() {
         fs::remove_dir_all(&wheels).with_context(|| format!("{} cannot be removed", wheels.display()))?;
     }
@@ -44,7 +44,7 @@ pub fn run(args: &[String]) -> Result<()> {
     maturin.args(["build", "--release", "--locked", "--manifest-path"]).arg(root.join("python/Cargo.toml"));
     maturin.arg("--out").arg(&wheels).arg("--target-dir").arg(process::target(&root).join("wheel"));
     match (mpi, native) {
-        // The library is that of the machine: it is not to be packed, and no other machine need have it.
+        // The library is that of the machine: it must not be packed, and other machines need not have it.
         (true, _) => maturin.args(["--features", "mpi", "--compatibility", "linux", "--auditwheel", "skip"]),
         (false, true) => &mut maturin,
         (false, false) => maturin.args(["--zig", "--compatibility", "manylinux_2_28"]),
@@ -75,7 +75,7 @@ fn wheel_in(folder: &Path) -> Result<PathBuf> {
     wheels.next().ok_or_else(|| anyhow!("maturin made no wheel"))
 }
 
-/// Installs a wheel into a folder of its own, and runs the examples of its documentation there.
+/// Installs a wheel into a separate folder, and runs the examples of its documentation there.
 fn installed(root: &Path, packages: &Packages, wheel: &Path) -> Result<()> {
     let folder = process::target(root).join("wheel-check");
     if folder.exists() {
@@ -89,8 +89,8 @@ fn installed(root: &Path, packages: &Packages, wheel: &Path) -> Result<()> {
     process::run(pytest.current_dir(&folder))
 }
 
-/// Builds the compiled part as the tests are built, and runs the tests and the examples of the package. Why it was left out,
-/// where its packages cannot be had.
+/// Builds the compiled part as for the tests, and runs the tests and the examples of the package. Returns the reason if
+/// they were left out because packages could not be installed.
 pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Option<String>> {
     let packages = match packages(root) {
         Ok(packages) => packages,
@@ -98,7 +98,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
         Err(error) => return Ok(Some(format!("NumPy and pytest could not be installed: {error:#}"))),
     };
     process::run(cargo(root).args(["build", "--lib"]).args(workspace).args(features))?;
-    // Beside each other, as the wheel has them.
+    // Beside each other, as in the wheel.
     let folder = process::target(root).join("python");
     let package = folder.join("ferrite_lqcd");
     if package.exists() {
@@ -115,7 +115,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     }
     let mut pytest = packages.python(&[&folder])?;
     pytest.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--durations=5", "--doctest-modules"]);
-    // Not where the sources are, which have no compiled part.
+    // Not in the folder of the sources, which has no compiled part.
     pytest.arg(&package).arg(root.join("python/tests")).current_dir(&folder);
     process::run(&mut pytest)?;
     Ok(None)

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// For each kernel, the beginnings of what may follow its name in an entry point, with a cap.
+/// Register caps for each kernel, by the beginning of the text that follows the kernel's name in an entry point.
 pub struct Caps(BTreeMap<String, BTreeMap<String, u32>>);
 
-/// Marks of the blockings of right-hand sides, which have caps of their own.
+/// Marks of the blockings of right-hand sides, which have separate caps.
 const BLOCKINGS: [&str; 2] = ["_rhs_", "_looped_"];
-/// More registers no thread can have.
+/// Largest number of registers of a thread.
 const MOST: u32 = 255;
 
 impl Caps {
@@ -30,11 +30,11 @@ impl Caps {
         }
         Ok(Caps(caps))
     }
-    /// The cap of an entry point, if it has one.
+    /// Returns the cap of an entry point, if it has one.
     pub fn of(&self, entry: &str) -> Option<u32> {
         self.found(entry).map(|(.., cap)| cap)
     }
-    /// Kernel, key and cap.
+    /// Returns the kernel, the key and the cap of an entry point.
     fn found(&self, entry: &str) -> Option<(&str, &str, u32)> {
         let rest = |kernel: &str| entry.strip_prefix(kernel)?.strip_prefix('_').map(str::to_string);
         let kernels = self.0.iter().filter_map(|(kernel, caps)| Some((kernel, rest(kernel)?, caps)));
@@ -47,7 +47,7 @@ impl Caps {
         let best = caps.iter().filter(|(key, _)| fits(key)).max_by_key(|(key, _)| key.len());
         best.map(|(key, cap)| (kernel.as_str(), key.as_str(), *cap))
     }
-    /// Keys that no entry point has a use for.
+    /// Returns the keys that no entry point uses.
     #[cfg(test)]
     pub fn unused<'a>(&'a self, entries: impl Iterator<Item = &'a str>) -> Vec<String> {
         let mut all: Vec<(&str, &str)> = self

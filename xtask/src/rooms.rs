@@ -1,17 +1,18 @@
-//! Which module of the library uses which: `docs/architecture.md` lists its rooms from below to above, and this compares
-//! every path of the sources with the list, so that modules do not come to use each other in circles.
+//! Check of the dependencies between modules of the library: `docs/architecture.md` lists its rooms from bottom to top,
+//! and every path in the sources is compared with the list, so that modules do not come to depend on each other in
+//! cycles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// The list, and the heading above it.
+/// Document with the list; the next constant is the heading above it.
 const DOCUMENT: &str = "docs/architecture.md";
 const HEADING: &str = "## Rooms of the library";
-/// Where the rooms are: a folder or a file each.
+/// Folder of the rooms, each of which is a folder or a file.
 const SOURCES: &str = "host/src";
-/// Files that are in no room: they name all of them.
+/// Files that belong to no room: they name all of them.
 const ROOTS: [&str; 1] = ["lib"];
 
 /// Fails if a room uses one that is not below it, or if the list and the sources do not have the same rooms.
@@ -46,14 +47,14 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Rooms from below to above; those of a row are beside each other.
+/// Rooms from bottom to top; those of a row are on the same level.
 #[derive(Debug, PartialEq)]
 struct List {
     rows: Vec<Vec<String>>,
 }
 
 impl List {
-    /// The names in the first column of the table below the heading.
+    /// Returns the names in the first column of the table below the heading.
     fn of(document: &str) -> Self {
         let below =
             document.lines().skip_while(|line| *line != HEADING).skip(1).take_while(|line| !line.starts_with("## "));
@@ -67,7 +68,7 @@ impl List {
     fn rank(&self, room: &str) -> Option<usize> {
         self.rows.iter().position(|row| row.iter().any(|name| name == room))
     }
-    /// A sentence for each use that the list forbids. Names that are no rooms are those of the crate itself.
+    /// Returns a sentence for each use that the list forbids. Names that are not rooms belong to the crate itself.
     fn offences(&self, file: &str, room: &str, uses: &[Use]) -> Vec<String> {
         let own = self.rank(room);
         let sentence = |used: &&Use| {
@@ -90,15 +91,15 @@ impl List {
     }
 }
 
-/// The first name of a path from the root of the crate.
+/// First name of a path from the root of the crate.
 #[derive(Debug, PartialEq)]
 struct Use {
     name: String,
-    /// From 1.
+    /// Line number, from 1.
     line: usize,
 }
 
-/// The room of a file, by its path in the sources, and how many modules deep it is: 1 for that of the room itself.
+/// Returns the room of a file, by its path in the sources, and its module depth: 1 for the file of the room itself.
 fn place(file: &Path) -> (String, usize) {
     let mut parts: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let last = parts.last_mut().expect("a file has a name");
@@ -121,12 +122,13 @@ fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What a source, a module so deep, names from the root of its crate: by `crate::`, or by as many `super::` as lead there.
+/// Returns the names that a source at the given module depth uses from the root of its crate: by `crate::`, or by as
+/// many `super::` as lead there.
 fn uses(source: &str, depth: usize) -> Vec<Use> {
     let tokens = tokens(source);
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text == text);
     let mut found = Vec::new();
-    // Braces that are open, and whether each is that of a module.
+    // Open braces, and whether each is that of a module.
     let mut open: Vec<bool> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -154,7 +156,7 @@ fn uses(source: &str, depth: usize) -> Vec<Use> {
     found
 }
 
-/// The names at the beginning of a path or of a tree of paths.
+/// Adds the names at the beginning of a path or of a tree of paths.
 fn names(tokens: &[Token], at: usize, found: &mut Vec<Use>) {
     let name = |token: &Token| Use { name: token.text.clone(), line: token.line };
     let Some(first) = tokens.get(at) else { return };
@@ -180,14 +182,14 @@ fn names(tokens: &[Token], at: usize, found: &mut Vec<Use>) {
     }
 }
 
-/// A word, `::`, or any other sign, and its line.
+/// Token of a source, a word, `::` or any other sign, with its line.
 #[derive(Debug, PartialEq)]
 struct Token {
     text: String,
     line: usize,
 }
 
-/// What a source has besides comments, texts and spaces.
+/// Returns the tokens of a source without comments, string literals and spaces.
 fn tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
@@ -215,11 +217,11 @@ fn tokens(source: &str) -> Vec<Token> {
                 }
             }
             '"' => i = after_text(&chars, i),
-            // r"…" and r#"…"#, also behind a b; r#name is a word.
+            // r"…" and r#"…"#, also after a b; r#name is a word.
             'r' if raw_text(&chars, i).is_some() && (i == 0 || !is_word(chars[i - 1]) || chars[i - 1] == 'b') => {
                 i = raw_text(&chars, i).expect("just seen");
             }
-            // A character, or a lifetime, which has no second mark.
+            // A character, or a lifetime, which has no second quotation mark.
             '\'' if at(i + 1) == '\\' => {
                 i += 3;
                 while i < chars.len() && chars[i] != '\'' {
@@ -253,7 +255,7 @@ fn tokens(source: &str) -> Vec<Token> {
     found
 }
 
-/// Where a text ends that begins here with a quotation mark.
+/// Returns the end of a string literal that begins here with a quotation mark.
 fn after_text(chars: &[char], start: usize) -> usize {
     let mut i = start + 1;
     while i < chars.len() {
@@ -266,7 +268,7 @@ fn after_text(chars: &[char], start: usize) -> usize {
     i
 }
 
-/// Where a raw text ends that begins here with its r, if one does.
+/// Returns the end of a raw string literal that begins here with its r, if there is one.
 fn raw_text(chars: &[char], start: usize) -> Option<usize> {
     let marks = chars[start + 1..].iter().take_while(|c| **c == '#').count();
     let first = start + 1 + marks;
@@ -292,7 +294,7 @@ mod tests {
         List::of(&format!("| `no` | x |\n{HEADING}\nFrom below to above.\n\n{table}## Next\n| `no` | x |\n"))
     }
 
-    /// `room` and the line of each use.
+    /// Returns room and line of each use.
     fn found(source: &str, depth: usize) -> Vec<(String, usize)> {
         uses(source, depth).into_iter().map(|used| (used.name, used.line)).collect()
     }
@@ -312,9 +314,9 @@ mod tests {
         assert!(above[0].starts_with("a.rs:3: `low` uses `high`, which is above it: a room uses only"), "{}", above[0]);
         let beside = said("left", "fn f() { crate::right::g() }");
         assert!(beside[0].starts_with("a.rs:1: `left` uses `right`, which is beside it"), "{}", beside[0]);
-        // What the root has itself is no room.
+        // Items of the root itself are not rooms.
         assert_eq!(said("low", "use crate::Precision;").len(), 0);
-        // Tests are in the room, too.
+        // Tests belong to the room too.
         assert_eq!(said("low", "#[cfg(test)]\nmod tests {\n    use crate::high::B;\n}\n").len(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs what building and checking the kernels needs, and nothing that is there already.
+//! `cargo xtask setup`: installs the tools that building and checking the kernels needs, unless they are present.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::process;
 use crate::ptxas::{self, Ptxas};
 use crate::toolchain::{DEBIAN_PACKAGES, NIGHTLY, Toolchain, ToolchainKind};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Install what is missing: a compiler for the GPU kernels, NVIDIA's assembler and MPI. What is there is left alone, so
 this needs no network the second time.
@@ -28,16 +28,16 @@ target/tools. It is optional for build-ptx and needed by check-ptx. MPI is optio
 libclang the packages libopenmpi-dev, openmpi-bin and libclang-dev are installed (root, or sudo without a password).
 ";
 
-/// rustup reaches its server within seconds or not at all.
+/// Time limit for rustup, which reaches its server within seconds or not at all.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(180);
 const PACKAGES_LIMIT: Duration = Duration::from_secs(900);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
-/// What pip is asked for: CUDA 13.0's compiler package, the release that the supported drivers understand.
+/// Package requested from pip: CUDA 13.0's compiler, the release that the supported drivers understand.
 const PTXAS_PACKAGE: &str = "nvidia-cuda-nvcc==13.0.*";
-/// MPI, and the library that reads its header for the crate `mpi`.
+/// Packages of MPI, and of the library that reads its header for the crate `mpi`.
 const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"];
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let choice = ToolchainKind::choice(&mut args)?;
@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> Result<()> {
     setup(&process::root()?, choice)
 }
 
-/// Installs what is missing. Fails without a kernel compiler; ptxas and MPI may be absent.
+/// Installs missing tools. Fails without a kernel compiler; ptxas and MPI may be absent.
 pub fn setup(root: &Path, choice: Option<ToolchainKind>) -> Result<()> {
     let toolchain = kernel_toolchain(choice)?;
     println!("kernel compiler: {toolchain}");
@@ -61,7 +61,7 @@ pub fn setup(root: &Path, choice: Option<ToolchainKind>) -> Result<()> {
     Ok(())
 }
 
-/// The compiler for kernels, installed if need be.
+/// Returns the compiler for kernels, installed if necessary.
 fn kernel_toolchain(choice: Option<ToolchainKind>) -> Result<Toolchain> {
     if let Ok(found) = Toolchain::find(choice) {
         return Ok(found);
@@ -91,12 +91,12 @@ fn install_nightly() -> Result<()> {
     );
     let mut command = Command::new(rustup);
     command.args(["toolchain", "install", NIGHTLY, "--profile", "minimal", "--no-self-update"]);
-    // llvm-tools holds llvm-link, opt and llc.
+    // llvm-tools contains llvm-link, opt and llc.
     command.args(["-c", "rust-src", "-c", "llvm-tools"]);
     process::run_limited(&mut command, RUSTUP_LIMIT)
 }
 
-/// Installs Debian packages, as root or through sudo if that asks for no password.
+/// Installs Debian packages, as root or through sudo if that needs no password.
 fn install_packages(packages: &[&str]) -> Result<()> {
     let list = packages.join(" ");
     if process::on_path("apt-get").is_none() {
@@ -131,7 +131,7 @@ fn can_sudo() -> bool {
     process::on_path("sudo").is_some() && process::capture(Command::new("sudo").args(["-n", "true"])).is_ok()
 }
 
-/// `ptxas`, downloaded if need be.
+/// Returns `ptxas`, downloaded if necessary.
 fn assembler(root: &Path) -> Result<Ptxas> {
     if let Some(found) = Ptxas::find(root) {
         return Ok(found);
@@ -147,12 +147,12 @@ fn assembler(root: &Path) -> Result<Ptxas> {
     Ptxas::find(root).ok_or_else(|| anyhow!("the downloaded ptxas does not run on this machine"))
 }
 
-/// `python3`.
+/// Returns the path of `python3`.
 pub fn python() -> Result<PathBuf> {
     process::on_path("python3").ok_or_else(|| anyhow!("python3 is not on PATH"))
 }
 
-/// Sees to it that this Python has pip.
+/// Ensures that this Python has pip.
 pub fn pip(python: &Path) -> Result<()> {
     match process::capture(Command::new(python).args(["-m", "pip", "--version"])) {
         Ok(_) => Ok(()),
@@ -160,7 +160,7 @@ pub fn pip(python: &Path) -> Result<()> {
     }
 }
 
-/// Gets the wheel, which is a zip archive, and takes out the one program.
+/// Downloads the wheel, which is a zip archive, and extracts the one program.
 fn download(python: &Path, scratch: &Path, destination: &Path) -> Result<()> {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"]);
@@ -169,7 +169,7 @@ fn download(python: &Path, scratch: &Path, destination: &Path) -> Result<()> {
     let unpacked = scratch.join("unpacked");
     process::run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
     let program = find_file(&unpacked, |name| name == "ptxas").ok_or_else(|| anyhow!("the wheel holds no ptxas"))?;
-    // zipfile drops the permission bits. Moved only when complete, since its presence means "installed".
+    // zipfile drops the permission bits. The file is moved only when complete, since its presence means "installed".
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
     fs::rename(&program, destination).with_context(|| format!("{} cannot be written", destination.display()))
@@ -182,7 +182,7 @@ fn find_file(folder: &Path, wanted: fn(&str) -> bool) -> Option<PathBuf> {
     here.cloned().or_else(|| paths.iter().filter(|path| path.is_dir()).find_map(|path| find_file(path, wanted)))
 }
 
-/// Reports whether MPI is there, and installs it if not.
+/// Reports whether MPI is installed, and installs it if not.
 fn mpi() {
     if let Err(missing) = find_mpi() {
         println!("MPI: {missing}");
@@ -196,7 +196,7 @@ fn mpi() {
     }
 }
 
-/// `mpirun`, if all is there that building with MPI needs; else a sentence.
+/// Returns `mpirun`, if everything needed to build with MPI is present; else a sentence.
 pub fn find_mpi() -> Result<PathBuf, String> {
     process::on_path("mpicc").ok_or("there is no mpicc on PATH")?;
     let mpirun = process::on_path("mpirun").ok_or("there is no mpirun on PATH")?;
@@ -206,14 +206,14 @@ pub fn find_mpi() -> Result<PathBuf, String> {
     Ok(mpirun)
 }
 
-/// Whether there is an HDF5 library to build with.
+/// Returns whether there is an HDF5 library to build with.
 pub fn has_hdf5() -> bool {
     let mut ask = std::process::Command::new("pkg-config");
     let named = ask.args(["--exists", "hdf5"]).status().is_ok_and(|status| status.success());
     named || std::env::var_os("HDF5_DIR").is_some()
 }
 
-/// Whether libclang is where the crate `mpi` looks for it.
+/// Returns whether libclang is where the crate `mpi` looks for it.
 fn has_libclang() -> bool {
     let folders = |parent: &str, below: &str| -> Vec<PathBuf> {
         let entries = Path::new(parent).read_dir().into_iter().flatten().flatten();

@@ -15,7 +15,7 @@ use self::suite::Suite;
 use crate::process::{self, PROFILE, cargo};
 use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms};
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
 build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a program of somebody else that uses the crates, with and without
@@ -37,27 +37,27 @@ tests with MPI where there is none, the book's pages where there is no mkdocs, a
 cannot be fetched. With CI=true in the environment that is a failure.
 ";
 
-/// How a step ended.
+/// Outcome of a step.
 enum StepOutcome {
     Passed,
-    /// With the reason.
+    /// The step was left out, for this reason.
     LeftOut(String),
     Failed,
 }
 
-/// The steps so far.
+/// Steps run so far.
 #[derive(Default)]
 struct Steps {
     done: Vec<(&'static str, Duration, StepOutcome)>,
-    /// The name of the only step that is wanted, if not all are.
+    /// Name of the only step to run, if not all are.
     only: Option<String>,
-    /// What only `--full` does: tests by their names, and more.
+    /// Names of the tests that only `--full` runs; the next field names other work of `--full`.
     exhaustive: Vec<String>,
     more: Option<&'static str>,
 }
 
 impl Steps {
-    /// Does one step, with its name and seconds printed.
+    /// Runs one step, and prints its name and its time in seconds.
     fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.only.as_deref().is_some_and(|only| only != name) {
             return Ok(());
@@ -96,7 +96,7 @@ impl Steps {
     }
 }
 
-/// What only `--full` does, with how many tests there are and their names.
+/// Describes the work that only `--full` does, with the number of tests and their names.
 fn only_full(tests: &[String], more: Option<&str>) -> Option<String> {
     let count = (!tests.is_empty()).then(|| process::plural(tests.len(), "test"));
     let what: Vec<&str> = count.as_deref().into_iter().chain(more).collect();
@@ -104,7 +104,7 @@ fn only_full(tests: &[String], more: Option<&str>) -> Option<String> {
     (!what.is_empty()).then(|| format!("only with --full: {}{names}", what.join(" and ")))
 }
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let no_ptx = process::take_flag(&mut args, "--no-ptx");
@@ -122,7 +122,7 @@ pub fn run(args: &[String]) -> Result<()> {
     result
 }
 
-/// The names of the steps that `--only` can choose.
+/// Names of the steps that `--only` can select.
 const STEPS: [&str; 19] = [
     "formatting",
     "dependencies",
@@ -145,10 +145,10 @@ const STEPS: [&str; 19] = [
     "documentation",
 ];
 
-/// Those that need a compiler for kernels.
+/// Names of the steps that need a compiler for kernels.
 const KERNEL_STEPS: [&str; 3] = ["setup", "build-ptx", "check-ptx"];
 
-/// Builds the program and runs the tests with `filter` in their names; no such test is a failure.
+/// Builds the program and runs the tests with `filter` in their names; fails if there are none.
 fn tests_named(root: &Path, filter: &str) -> Result<()> {
     let start = Instant::now();
     let mut steps = Steps::default();
@@ -161,7 +161,7 @@ fn tests_named(root: &Path, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// The tests of the workspace with these features.
+/// Returns the tests of the workspace with these features.
 fn suite<'a>(root: &'a Path, features: &[String]) -> Suite<'a> {
     let options = ["--profile", PROFILE, "--workspace"].map(String::from).into_iter().chain(features.iter().cloned());
     Suite { root, options: options.collect(), program: process::target(root).join(PROFILE).join("ferrite") }
@@ -221,13 +221,13 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     steps.step("archive", || dist::check(root, &program))?;
     steps.step("examples", || embed::examples(root))?;
     steps.step("embedding", || embed::foreign(root))?;
-    // The library without CUDA was built just now; of the program it is enough that it compiles.
+    // The library without CUDA was just built; for the program it suffices that it compiles.
     steps.step("program without CUDA", || {
         let options = ["--no-default-features", "--package", "ferrite-cli", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
     if setup::has_hdf5() {
-        // What depends on the feature compiles; its tests take another build of everything.
+        // Code that depends on the feature compiles; its tests would need another build of everything.
         steps.step("HDF5", || {
             let options = ["--package", "ferrite-cli", "--package", "ferrite-tests", "--profile", PROFILE];
             let features = ["--features", "ferrite-cli/hdf5,ferrite-tests/hdf5"];
@@ -250,7 +250,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     })
 }
 
-/// Options for cargo that build with MPI, where it is.
+/// Returns the options for cargo that build with MPI, if it is installed.
 fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     match setup::find_mpi() {
         Ok(_) => Ok(vec![
@@ -265,7 +265,7 @@ fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     }
 }
 
-/// Installs rustfmt and clippy where the toolchain came without them, as with rustup's profile `minimal`.
+/// Installs rustfmt and clippy if the toolchain came without them, as with rustup's profile `minimal`.
 fn components(root: &Path) -> Result<()> {
     let missing = |tool: &str| process::capture(cargo(root).args([tool, "--version"])).is_err();
     let tools = [("fmt", "rustfmt"), ("clippy", "clippy")].into_iter();
@@ -278,7 +278,7 @@ fn components(root: &Path) -> Result<()> {
     process::run(Command::new(rustup).current_dir(root).args(["component", "add"]).args(&names)).context(advice)
 }
 
-/// The steps that need the kernel compiler, where it can be had.
+/// Runs the steps that need the kernel compiler, if it is available.
 fn kernels(root: &Path, steps: &mut Steps) -> Result<()> {
     if let Err(error) = steps.step("setup", || setup::run(&[])) {
         if process::in_ci() {
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(only_full(&[], None), None);
     }
 
-    /// A file of `tests/all` that its `main.rs` does not name would not be compiled, and nobody would notice.
+    /// Checks that `main.rs` of `tests/all` names every file: otherwise a file would silently not be compiled.
     #[test]
     fn every_file_of_tests_is_compiled() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -328,7 +328,7 @@ mod tests {
             let main = fs::read_to_string(folder.join("main.rs")).unwrap();
             for entry in folder.read_dir().unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
-                // Not folders, such as that of snapshots.
+                // Skips folders, such as that of snapshots.
                 let Some(module) = name.strip_suffix(".rs") else { continue };
                 let named = module == "main" || main.lines().any(|line| line == format!("mod {module};"));
                 assert!(

@@ -1,4 +1,4 @@
-//! The two compilers that can turn the kernels into PTX, and how to find them.
+//! Two compilers that can compile the kernels to PTX, and the search for them.
 //!
 //! Both are rustc with its `nvptx64-nvidia-cuda` target, the library source for `-Zbuild-std=core` and LLVM's tools:
 //! a pinned nightly from rustup, or Debian's `rustc-web` packages. The host crates use neither.
@@ -12,30 +12,31 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::process;
 
-/// The pinned nightly.
+/// Pinned nightly toolchain.
 pub const NIGHTLY: &str = "nightly-2026-10-30";
-/// Forces one toolchain, like the option `--toolchain`.
+/// Environment variable that forces one toolchain, like the option `--toolchain`.
 pub const TOOLCHAIN_VARIABLE: &str = "FERRITE_KERNEL_TOOLCHAIN";
-/// Debian's packages for the second choice.
+/// Debian packages for the second choice.
 pub const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "llvm-22"];
 
-/// The oldest LLVM whose PTX has been measured.
+/// Oldest version of LLVM whose PTX has been measured.
 const OLDEST_LLVM: u32 = 22;
 
-/// Which compiler.
+/// Kind of kernel compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolchainKind {
-    /// rustup's pinned nightly.
+    /// Pinned nightly from rustup.
     Nightly,
-    /// Debian's packages.
+    /// Packages of Debian.
     Debian,
 }
 
 impl ToolchainKind {
-    /// In the order in which they are tried.
+    /// All kinds, in the order in which they are tried.
     pub const ALL: [ToolchainKind; 2] = [ToolchainKind::Nightly, ToolchainKind::Debian];
 
-    /// The choice made by `--toolchain` (taken out of `args`) or by the environment; `None`: the first that is there.
+    /// Returns the choice made by `--toolchain` (removed from `args`) or by the environment; `None` stands for the
+    /// first that is installed.
     pub fn choice(args: &mut Vec<String>) -> Result<Option<Self>> {
         let option = process::take_option(args, "--toolchain")?;
         match option.or_else(|| env::var(TOOLCHAIN_VARIABLE).ok().filter(|name| !name.is_empty())).as_deref() {
@@ -56,14 +57,14 @@ impl fmt::Display for ToolchainKind {
     }
 }
 
-/// A compiler for kernels, ready to use.
+/// Compiler for kernels, ready to use.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
-    /// Which one.
+    /// Kind of the compiler.
     pub kind: ToolchainKind,
     /// First line of `rustc -V`.
     pub version: String,
-    /// LLVM's version in that rustc.
+    /// Version of LLVM in that rustc.
     pub llvm: String,
     /// Folder of `llvm-link`, `opt` and `llc` of the same LLVM.
     pub llvm_tools: PathBuf,
@@ -71,7 +72,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The toolchain of that kind, or the first that is installed.
+    /// Finds the toolchain of that kind, or the first that is installed.
     pub fn find(choice: Option<ToolchainKind>) -> Result<Self> {
         let kinds: &[ToolchainKind] = match &choice {
             Some(kind) => std::slice::from_ref(kind),
@@ -87,10 +88,11 @@ impl Toolchain {
         Err(anyhow!("no compiler for the kernels is installed ({}); run `cargo xtask setup`", reasons.join("; ")))
     }
 
-    /// `cargo` of this toolchain, free of the environment that the host's cargo left us.
+    /// Returns a command for the `cargo` of this toolchain, without the environment that the host's cargo set.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new(self.bin.join("cargo"));
-        // Started by `cargo run`, we inherit settings for the host's compiler; the library path even names its folder.
+        // A program started by `cargo run` inherits settings for the host's compiler; the library path even names its
+        // folder.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             let keep = ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTR", "CARGO_SOURCE_", "RUSTUP_HOME"];
@@ -106,7 +108,7 @@ impl Toolchain {
         }
         cargo.env("RUSTC", self.bin.join("rustc"));
         if self.kind == ToolchainKind::Debian {
-            // A stable compiler that is to accept unstable features.
+            // A stable compiler that has to accept unstable features.
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }
         cargo
@@ -154,7 +156,7 @@ impl fmt::Display for Toolchain {
     }
 }
 
-/// Asked of the file system, since rustup might install what it is asked about.
+/// Finds the folder of the nightly in the file system, since rustup might install a toolchain when queried for it.
 fn nightly_folder() -> Option<PathBuf> {
     let home = match env::var_os("RUSTUP_HOME") {
         Some(home) => PathBuf::from(home),

@@ -1,5 +1,5 @@
-//! Where `unsafe` is allowed: the workspace denies it, and this compares where that is lifted with the list in
-//! `docs/architecture.md`, so that a new place is a decision that a reader of the document sees.
+//! Check of the modules that allow `unsafe`: the workspace denies it, and the places that lift this lint are compared
+//! with the list in `docs/architecture.md`, so that a new place is a decision that readers of the document see.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// The list, and the heading above it.
+/// Document with the list; the next constant is the heading above it.
 const DOCUMENT: &str = "docs/architecture.md";
 const HEADING: &str = "## Where `unsafe` is allowed";
-/// The lint, in two parts, so that this file does not find itself.
+/// Name of the lint, in two parts, so that this file is not found by its own search.
 const LINT: &str = concat!("unsafe", "_code");
 
 /// Fails unless the places where `unsafe` is allowed are those of the document.
@@ -44,17 +44,17 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders of the workspace's crates.
+/// Returns the folders of the workspace's crates.
 fn members(workspace: &str) -> Vec<String> {
     let line = workspace.lines().find_map(|line| line.strip_prefix("members = [")).unwrap_or_default();
     line.split('"').skip(1).step_by(2).map(String::from).collect()
 }
 
-/// What a crate's manifest says of lints.
+/// Lints in a crate's manifest.
 #[derive(Debug, PartialEq)]
 enum Lints {
     OfWorkspace,
-    /// Its own, with `unsafe` allowed.
+    /// Separate lints that allow `unsafe`.
     Allowing,
     Others,
 }
@@ -69,13 +69,13 @@ fn lints(manifest: &str) -> Lints {
     }
 }
 
-/// Whether a source lifts the lint: any attribute that names it and does not make it stricter.
+/// Returns whether a source lifts the lint: any attribute that names it and does not make it stricter.
 fn lifts(source: &str) -> bool {
     let code = source.lines().filter_map(|line| line.split("//").next());
     code.filter(|line| line.contains(LINT)).any(|line| !line.contains("deny(") && !line.contains("forbid("))
 }
 
-/// Paths, from the top of the repository on, of the sources below a folder that lift the lint.
+/// Adds the sources below a folder that lift the lint, as paths relative to the top of the repository.
 fn search(
     root: &Path,
     folder: &Path,
@@ -93,7 +93,7 @@ fn search(
     Ok(())
 }
 
-/// The first column of the table below the heading.
+/// Returns the first column of the table below the heading.
 fn listed(document: &str) -> BTreeSet<String> {
     let below =
         document.lines().skip_while(|line| *line != HEADING).skip(1).take_while(|line| !line.starts_with("## "));

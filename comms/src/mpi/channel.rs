@@ -1,4 +1,4 @@
-//! Either end of a message, on memory that somebody else keeps.
+//! Either end of a message, on memory that is owned elsewhere.
 
 use super::MpiJob;
 use super::reception::{Expectations, MpiReception};
@@ -6,7 +6,7 @@ use super::request::{MpiRequest, Side};
 use crate::communicator::{CommError, Tag};
 use std::sync::Arc;
 
-/// A message to or from another rank that can be started again and again.
+/// Message to or from another rank that can be started repeatedly.
 #[derive(Debug)]
 pub(super) enum Channel {
     Sends(MpiRequest, Arc<Expectations>),
@@ -14,8 +14,10 @@ pub(super) enum Channel {
 }
 
 impl Channel {
+    /// Creates a channel for a message of `length` bytes at `address`.
+    ///
     /// # Safety
-    /// The memory may be used by MPI, for reading if this side sends and for writing if it receives, from each
+    /// MPI may use the memory, for reading if this side sends and for writing if it receives, from each
     /// [`start`](Self::start) to the end of that message. `side` names a rank of the job.
     pub(super) unsafe fn new(
         job: &MpiJob,
@@ -42,7 +44,7 @@ impl Channel {
         }
     }
 
-    /// An error while under way.
+    /// Returns an error while the message is under way.
     pub(super) fn idle(&self) -> Result<(), CommError> {
         let under_way = match self {
             Self::Sends(request, _) => request.is_active(),
@@ -51,7 +53,7 @@ impl Channel {
         if under_way { Err(CommError::UnderWay { tag: self.tag() }) } else { Ok(()) }
     }
 
-    /// Whether it was made for this memory.
+    /// Returns whether the channel was made for this memory.
     pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
         match self {
             Self::Sends(request, _) => request.is_for(address, length),
@@ -85,7 +87,7 @@ impl Channel {
         }
     }
 
-    /// Frees an idle channel; forgets one that MPI still uses.
+    /// Frees an idle channel; leaves one that MPI still uses alone.
     pub(super) fn free(&mut self) {
         match self {
             Self::Sends(request, _) => request.free(),

@@ -1,4 +1,4 @@
-//! Communicators of the library, and their collective calls as safe functions.
+//! Communicators of the library, with their collective calls as safe functions.
 
 use super::library::{Bytes, LARGEST_COUNT, address_of, check, usable};
 use super::reception::Expectations;
@@ -9,13 +9,13 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
-/// The tag of messages inside collective calls.
+/// Tag of messages inside collective calls.
 const TAG: c_int = 0;
 
-/// Numbers that are plain bytes.
+/// Number types that consist of plain bytes.
 ///
 /// # Safety
-/// Every pattern of bits is a value, and there are no bytes between or inside values that are not part of one.
+/// Every bit pattern is a valid value, and values have no padding.
 pub(super) unsafe trait Number: Copy + Default + 'static {}
 // SAFETY: true of these three.
 unsafe impl Number for f64 {}
@@ -25,17 +25,18 @@ unsafe impl Number for u64 {}
 unsafe impl Number for u8 {}
 
 fn bytes_of<T: Number>(numbers: &[T]) -> &[u8] {
-    // SAFETY: `Number` says so.
+    // SAFETY: guaranteed by `Number`.
     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
 }
 
 fn bytes_of_mut<T: Number>(numbers: &mut [T]) -> &mut [u8] {
-    // SAFETY: `Number` says so.
+    // SAFETY: guaranteed by `Number`.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), size_of_val(numbers)) }
 }
 
-/// A communicator. While it waits it keeps an eye on the job's receptions: the library's own collective calls could not,
-/// and those that could (`MPI_Ibarrier` and its kin) are not made for speed, Open MPI's gather by P − 1 messages per rank.
+/// Communicator that also advances the job's receptions while it waits: the library's own collective calls cannot, and
+/// those that could (`MPI_Ibarrier` and similar) are not optimised for speed; Open MPI's gather takes P − 1 messages
+/// per rank.
 #[derive(Debug)]
 pub(super) struct Comm {
     pub(super) handle: ffi::MPI_Comm,
@@ -44,19 +45,19 @@ pub(super) struct Comm {
     expectations: Arc<Expectations>,
 }
 
-// SAFETY: the handle is a pointer of the library or a number; it is used only where `usable` says yes, on one thread.
+// SAFETY: the handle is a pointer of the library or a number; it is used only where `usable` succeeds, on one thread.
 unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
 
 impl Comm {
-    /// All ranks of the job.
+    /// Returns a communicator of all ranks of the job.
     pub(super) fn duplicate_world() -> Result<Self, CommError> {
         // SAFETY: a constant, which is a live communicator while MPI is usable.
         unsafe { Self::duplicate_foreign(ffi::RSMPI_COMM_WORLD) }
     }
 
-    /// The ranks of a communicator that is not ours.
+    /// Duplicates a communicator that was created by other code.
     ///
     /// # Safety
     /// `comm` is a live communicator of this library.
@@ -77,7 +78,7 @@ impl Comm {
         Self::duplicate_of(comm, Arc::default())
     }
 
-    /// The same ranks; messages of the two do not meet.
+    /// Duplicates this communicator: the ranks are the same, but messages of the two never match.
     pub(super) fn duplicate(&self) -> Result<Self, CommError> {
         Self::duplicate_of(self.handle, Arc::clone(&self.expectations))
     }
@@ -90,7 +91,7 @@ impl Comm {
         Self::from_handle(handle, expectations)
     }
 
-    /// The ranks that share memory with this one.
+    /// Returns a communicator of the ranks that share memory with this one.
     pub(super) fn on_this_host(&self) -> Result<Self, CommError> {
         usable(self.rank)?;
         let mut handle = self.handle;
@@ -104,7 +105,7 @@ impl Comm {
 
     fn from_handle(handle: ffi::MPI_Comm, expectations: Arc<Expectations>) -> Result<Self, CommError> {
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: usable, as callers asked; a live communicator; out-pointers to C ints.
+        // SAFETY: usable, checked by the callers; a live communicator; out-pointers to C ints.
         unsafe {
             check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN))?;
             check("MPI_Comm_rank", ffi::MPI_Comm_rank(handle, &mut rank))?;
@@ -125,16 +126,16 @@ impl Comm {
         &self.expectations
     }
 
-    /// Collective. Called once, just before the end.
+    /// Frees the communicator. Collective; called once, just before the end.
     pub(super) fn free(&self) -> Result<(), CommError> {
         usable(self.rank)?;
         let mut handle = self.handle;
-        // SAFETY: usable; nobody uses the handle any more: `finalise` follows, and makes MPI unusable.
+        // SAFETY: usable; the handle is not used any more: `finalise` follows, and makes MPI unusable.
         check("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&mut handle) })
     }
 
-    /// Sends to one rank and receives from another, or does one of the two, and waits. Lengths are those that the other
-    /// ranks expect.
+    /// Sends to one rank and receives from another, or does one of the two, and waits. The lengths must be those that
+    /// the other ranks expect.
     fn exchange(
         &self,
         send: Option<(usize, &[u8])>,
@@ -190,24 +191,25 @@ impl Comm {
         self.exchange(None, Some((from, bytes)), largest)
     }
 
-    /// The rank `steps` after this one, around the end.
+    /// Returns the rank `steps` after this one, cyclically.
     fn after(&self, steps: usize) -> usize {
         (self.rank + steps) % self.size
     }
 
-    /// The rank `steps` before this one, around the end; at most `size` steps.
+    /// Returns the rank `steps` before this one, cyclically; at most `size` steps.
     fn before(&self, steps: usize) -> usize {
         (self.rank + self.size - steps) % self.size
     }
 
-    /// Nobody leaves before all have come: each rank hears from ever more others, in ⌈log₂ size⌉ steps.
+    /// Waits until all ranks have called it, by gathering nothing from all ranks in ⌈log₂ size⌉ steps.
     pub(super) fn barrier(&self) -> Result<(), CommError> {
         self.all_gather::<u8>(&[], &mut [])
     }
 
-    /// Down a binomial tree. The same length everywhere.
+    /// Broadcasts down a binomial tree. The length is the same on all ranks.
     pub(super) fn broadcast(&self, root: usize, bytes: &mut [u8], largest: usize) -> Result<(), CommError> {
-        // Places in the tree count from the root. The parent of a place is the place without its lowest bit.
+        // Positions in the tree count from the root. The parent of a position is the position without its lowest set
+        // bit.
         let place = (self.rank + self.size - root) % self.size;
         let rank_at = |place: usize| (place + root) % self.size;
         let lowest = if place == 0 { self.size.next_power_of_two() } else { place & place.wrapping_neg() };
@@ -224,12 +226,12 @@ impl Comm {
         Ok(())
     }
 
-    /// `all` has room for `mine` of each rank. Bruck's algorithm: in ⌈log₂ size⌉ steps each rank gets from 1, 2, 4 …
-    /// ranks further on all that they have.
+    /// Gathers `mine` of every rank into `all` with Bruck's algorithm: in ⌈log₂ size⌉ steps each rank gets all that the
+    /// ranks 1, 2, 4 … places further on have so far.
     pub(super) fn all_gather<T: Number>(&self, mine: &[T], all: &mut [T]) -> Result<(), CommError> {
         let count = mine.len();
         self.fits("all_gather", count, all.len())?;
-        // Beginning with this rank's own.
+        // Starts with the contribution of this rank.
         let mut turned = vec![T::default(); all.len()];
         turned[..count].copy_from_slice(mine);
         let mut have = 1;
@@ -246,7 +248,7 @@ impl Comm {
         Ok(())
     }
 
-    /// Part r of `parts` goes to rank r, which puts it at the place of this rank in its `received`.
+    /// Sends part r of `parts` to rank r, which stores it in its `received` at the position of this rank.
     pub(super) fn all_to_all<T: Number>(&self, parts: &[T], received: &mut [T]) -> Result<(), CommError> {
         let count = parts.len() / self.size;
         self.fits("all_to_all", count, parts.len())?;
@@ -261,7 +263,7 @@ impl Comm {
         Ok(())
     }
 
-    /// Whether there is room for `count` numbers of each rank.
+    /// Checks that the buffer holds exactly `count` numbers of each rank.
     fn fits(&self, operation: &'static str, count: usize, room: usize) -> Result<(), CommError> {
         if count.checked_mul(self.size) == Some(room) {
             return Ok(());
@@ -271,7 +273,7 @@ impl Comm {
     }
 }
 
-/// A message inside a collective call. Has to be waited for: MPI uses memory that is only borrowed.
+/// Message inside a collective call. It has to be waited for, because MPI uses memory that is only borrowed.
 struct Pending {
     handle: ffi::MPI_Request,
     layout: Bytes,
@@ -284,7 +286,8 @@ impl Pending {
         // SAFETY: a constant.
         let mut pending = Self { handle: unsafe { ffi::RSMPI_REQUEST_NULL }, layout };
         let Bytes { count, datatype, .. } = pending.layout;
-        // SAFETY: usable, as `exchange` asked; the type covers `bytes`, which stay, as `exchange` waits for the end.
+        // SAFETY: usable, checked by `exchange`; the type covers `bytes`, which stay alive, as `exchange` waits for the
+        // end.
         let code = unsafe { ffi::MPI_Isend(from, count, datatype, to as c_int, TAG, comm.handle, &mut pending.handle) };
         pending.begun("MPI_Isend", code)
     }
@@ -310,15 +313,15 @@ impl Pending {
         }
     }
 
-    /// Waits for the end; for a reception, how many bytes came.
+    /// Waits for the end; returns the number of bytes received if this is a reception.
     fn wait(&mut self, expectations: &Expectations) -> Result<usize, CommError> {
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
         let mut done = 0;
         let mut code = ffi::MPI_SUCCESS as c_int;
-        // With an error the request has ended, too.
+        // A request that fails has also ended.
         while done == 0 && code == ffi::MPI_SUCCESS as c_int && !expectations.is_empty() {
             expectations.advance_all();
-            // SAFETY: usable, as `exchange` asked; a live request, and room for what MPI tells.
+            // SAFETY: usable, checked by `exchange`; a live request, and room for the status that MPI writes.
             code = unsafe { ffi::MPI_Test(&mut self.handle, &mut done, status.as_mut_ptr()) };
         }
         if done == 0 && code == ffi::MPI_SUCCESS as c_int {
@@ -333,7 +336,7 @@ impl Pending {
 
     /// Lets the wait for a reception end without its message.
     fn cancel(&mut self) {
-        // SAFETY: usable, as `exchange` asked; a live request, which is waited for next.
+        // SAFETY: usable, checked by `exchange`; a live request, which is waited for next.
         unsafe { ffi::MPI_Cancel(&mut self.handle) };
     }
 }

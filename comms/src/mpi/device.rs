@@ -1,44 +1,47 @@
-//! Messages from and to memory that belongs to somebody else, such as a GPU's.
+//! Messages from and to memory that is owned elsewhere, such as that of a GPU.
 
 use super::Mpi;
 use super::channel::Channel;
 use super::request::Side;
 use crate::communicator::{CommError, Communicator, Tag};
 
-/// A message on foreign memory. As [`Transfer`](crate::Transfer), without the buffer.
+/// Message on foreign memory: the interface of [`Transfer`](crate::Transfer) without the buffer.
 pub trait DeviceTransfer {
-    /// Starts the message; does not wait. Work of the device on the memory has to be finished: MPI knows no streams.
+    /// Starts the message without waiting. Work of the device on the memory has to be finished: MPI does not support
+    /// streams.
     fn start(&mut self) -> Result<(), CommError>;
-    /// Whether the message has come to its end. True when idle.
+    /// Returns whether the message has completed; true when idle.
     fn test(&mut self) -> Result<bool, CommError>;
-    /// Waits for the end.
+    /// Waits until the message completes.
     fn wait(&mut self) -> Result<(), CommError>;
 }
 
 /// Communicators that send from addresses, which may be those of a device.
 pub trait DeviceChannels: Communicator {
-    /// A message in either direction.
+    /// Message in either direction.
     type Device: DeviceTransfer;
 
-    /// Whether addresses of CUDA devices are understood. If not, only memory that the host can address may be given.
+    /// Returns whether addresses of CUDA devices are supported. If not, only memory that the host can address may be
+    /// passed.
     fn reaches_devices(&self) -> bool;
 
     /// Prepares a message to rank `to` from `length` bytes at `address`.
     ///
     /// # Safety
-    /// The memory exists, and nobody writes to it, from each start of the message to its end. A transfer that is dropped
-    /// under way does not wait, and its message has ended only with the run: until then the memory stays.
+    /// The memory must stay valid, and no code may write to it, from each start of the message to its end. A transfer
+    /// that is dropped under way does not wait, and its message ends only with the run: the memory must stay valid
+    /// until then.
     unsafe fn send_from(&self, to: usize, tag: Tag, address: u64, length: usize) -> Result<Self::Device, CommError>;
 
     /// Prepares the reception of exactly `length` bytes from rank `from` at `address`.
     ///
     /// # Safety
-    /// The memory exists, and nobody else reads or writes it, from each start of the message to its end, or until the
-    /// transfer is dropped on the thread of its communicator, which gives the message up.
+    /// The memory must stay valid, and no other code may read or write it, from each start of the message to its end,
+    /// or until the transfer is dropped on the thread of its communicator, which abandons the message.
     unsafe fn receive_at(&self, from: usize, tag: Tag, address: u64, length: usize) -> Result<Self::Device, CommError>;
 }
 
-/// A message of [`Mpi`] on foreign memory.
+/// Message of [`Mpi`] on foreign memory.
 #[derive(Debug)]
 pub struct MpiDeviceTransfer(Channel);
 
@@ -56,7 +59,7 @@ impl DeviceTransfer for MpiDeviceTransfer {
 
 impl Drop for MpiDeviceTransfer {
     fn drop(&mut self) {
-        // A send under way is left to itself; its request is never freed.
+        // A send under way continues on its own; its request is never freed.
         let may_be_freed = match &self.0 {
             Channel::Receives(reception) => reception.cancel().is_ok(),
             Channel::Sends(..) => true,
@@ -68,13 +71,15 @@ impl Drop for MpiDeviceTransfer {
 }
 
 impl Mpi {
+    /// Prepares a message in either direction on foreign memory.
+    ///
     /// # Safety
-    /// As [`DeviceChannels`] says for either side.
+    /// The contract of [`send_from`](DeviceChannels::send_from) or [`receive_at`](DeviceChannels::receive_at) holds.
     unsafe fn device(&self, side: Side, tag: Tag, address: u64, length: usize) -> Result<MpiDeviceTransfer, CommError> {
         let (Side::Sends { to: rank } | Side::Receives { from: rank }) = side;
         self.known(rank)?;
         let address = std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: as the caller promises; the rank is known.
+        // SAFETY: guaranteed by the caller; the rank exists.
         unsafe { Channel::new(&self.job, side, tag, address, length, self.largest) }.map(MpiDeviceTransfer)
     }
 }
@@ -87,12 +92,12 @@ impl DeviceChannels for Mpi {
     }
 
     unsafe fn send_from(&self, to: usize, tag: Tag, address: u64, length: usize) -> Result<Self::Device, CommError> {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.device(Side::Sends { to }, tag, address, length) }
     }
 
     unsafe fn receive_at(&self, from: usize, tag: Tag, address: u64, length: usize) -> Result<Self::Device, CommError> {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.device(Side::Receives { from }, tag, address, length) }
     }
 }

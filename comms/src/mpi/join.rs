@@ -1,4 +1,4 @@
-//! The processes of a communicator that another library of this process has made, such as mpi4py.
+//! Processes of a communicator that was created by another library of this process, such as mpi4py.
 
 use super::comm::Comm;
 use super::{Mpi, MpiJob, library, loneliness};
@@ -8,19 +8,19 @@ use mpi::ffi;
 use std::sync::Arc;
 
 impl Mpi {
-    /// *Collective over the communicator.* Joins the processes of a communicator that somebody else has made, for calls from this
-    /// thread. Whoever initialised MPI finalises it; before that, [`leave`](Mpi::leave) is to be called on this thread. Our
-    /// duplicates of the communicator are not freed.
+    /// *Collective over the communicator.* Joins the processes of a communicator created elsewhere, for calls from this
+    /// thread. The code that initialised MPI finalises it; before that, [`leave`](Mpi::leave) must be called on this
+    /// thread. The duplicates made of the communicator are not freed.
     ///
     /// # Errors
-    /// MPI that is not initialised, or finalised, or has less than `MPI_THREAD_SERIALIZED`, since this thread need not be the
-    /// one that initialised it; a thread that has MPI already; processes that were started together and do not find each other;
-    /// those of the library.
+    /// Fails if MPI is not initialised, is finalised, or has less than `MPI_THREAD_SERIALIZED`, since this thread need
+    /// not be the one that initialised it; if this thread uses MPI already; if processes that were started together
+    /// cannot find each other; or if the library fails.
     ///
     /// # Safety
-    /// `communicator` points to an `MPI_Comm` that is alive, of the MPI library with which this program is linked. While this
-    /// thread works with it, no other thread of the process calls MPI, unless the library gives `MPI_THREAD_MULTIPLE`; nor does
-    /// one finalise it then.
+    /// `communicator` points to a live `MPI_Comm` of the MPI library with which this program is linked. While this
+    /// thread works with it, no other thread of the process calls MPI, unless the library provides
+    /// `MPI_THREAD_MULTIPLE`; nor does another thread finalise MPI during that time.
     pub unsafe fn join(communicator: *const std::ffi::c_void) -> Result<Self, CommError> {
         let thread_level = library::join()?;
         if let Some(error) = loneliness(library::world_size()?, launch()) {
@@ -32,8 +32,8 @@ impl Mpi {
         Ok(Mpi { job: Arc::new(MpiJob::new(comm, thread_level)?), largest: library::LARGEST_COUNT })
     }
 
-    /// The end of what [`join`](Mpi::join) began: from here on calls of this thread, and messages that are dropped, only give
-    /// errors. It does nothing on the thread of [`run`](Mpi::run), which ends MPI itself.
+    /// Ends the use of MPI that [`join`](Mpi::join) began: later calls of this thread, and transfers that are dropped
+    /// later, only return errors. This does nothing on the thread of [`run`](Mpi::run), which ends MPI itself.
     pub fn leave(self) {
         library::leave();
     }

@@ -9,18 +9,18 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-/// Counts of MPI are C's `int`.
+/// Largest count of items in a call of MPI, whose counts are C's `int`.
 pub(super) const LARGEST_COUNT: usize = c_int::MAX as usize;
-/// How long `mpirun` gets to pass on the last sentence. MPICH's drops what it has not read when a job is aborted.
+/// Time for `mpirun` to forward the last message. MPICH's discards unread output when a job is aborted.
 const FORWARDING: Duration = Duration::from_millis(200);
 
-/// What a thread has to do with MPI.
+/// Relation of a thread to MPI.
 #[derive(Clone, Copy, PartialEq)]
 enum Usable {
     No,
-    /// It initialised MPI and has not finalised it.
+    /// The thread initialised MPI and has not finalised it.
     Ours,
-    /// It joined a communicator and has not left. Somebody else finalises MPI, whenever they like.
+    /// The thread joined a communicator and has not left it. Other code finalises MPI, at any time.
     Joined,
 }
 
@@ -41,13 +41,13 @@ fn is_usable() -> bool {
     }
 }
 
-/// Whether MPI may be called: on the thread that initialised it or joined, and before its end. Every function here that calls MPI
-/// asks first; that is what makes them safe to call.
+/// Checks that MPI may be called: on the thread that initialised it or joined, and before its end. Every function of
+/// this file that calls MPI checks this first, which makes it safe to call.
 pub(super) fn usable(rank: usize) -> Result<(), CommError> {
     if is_usable() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
 }
 
-/// Turns a code of MPI into a result.
+/// Converts an error code of MPI into a result.
 pub(super) fn check(operation: &'static str, code: c_int) -> Result<(), CommError> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -55,7 +55,7 @@ pub(super) fn check(operation: &'static str, code: c_int) -> Result<(), CommErro
     Err(CommError::Transport { operation, message: error_string(code) })
 }
 
-/// The library's words for a code.
+/// Returns the library's message for an error code.
 fn error_string(code: c_int) -> String {
     let mut text = [0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize + 1];
     let mut length = 0;
@@ -68,7 +68,7 @@ fn error_string(code: c_int) -> String {
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
 }
 
-/// Initialises MPI on this thread; gives the level of thread support.
+/// Initialises MPI on this thread; returns the level of thread support.
 pub(super) fn initialise() -> Result<&'static str, CommError> {
     const OPERATION: &str = "MPI_Init_thread";
     let mut done = 0;
@@ -85,7 +85,7 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
         ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), ffi::RSMPI_THREAD_FUNNELED, &mut level)
     })?;
     USABLE.set(Usable::Ours);
-    // SAFETY: MPI is initialised. From here on errors come back as codes; before, MPI ends the process itself.
+    // SAFETY: MPI is initialised. From here on errors are returned as codes; before, MPI itself ends the process.
     check("MPI_Comm_set_errhandler", unsafe {
         ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN)
     })?;
@@ -98,7 +98,7 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     Err(CommError::Transport { operation: OPERATION, message })
 }
 
-/// The lowest level of thread support.
+/// Name of the lowest level of thread support.
 const SINGLE: &str = "MPI_THREAD_SINGLE";
 
 fn level_name(level: c_int) -> &'static str {
@@ -113,8 +113,8 @@ fn level_name(level: c_int) -> &'static str {
     levels.into_iter().find(|(l, _)| *l == level).map_or(SINGLE, |(_, name)| name)
 }
 
-/// Makes MPI, which somebody else has initialised in this process, usable on this thread, until [`leave`]; gives the level
-/// of thread support.
+/// Makes MPI, initialised by other code of this process, usable on this thread until [`leave`]; returns the level of
+/// thread support.
 pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
@@ -147,14 +147,14 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     }
 }
 
-/// From now on this thread, which joined a communicator, calls MPI no more.
+/// Ends all calls of MPI from this thread, which joined a communicator.
 pub(super) fn leave() {
     if USABLE.get() == Usable::Joined {
         USABLE.set(Usable::No);
     }
 }
 
-/// Number of all processes of the job.
+/// Returns the number of all processes of the job.
 pub(super) fn world_size() -> Result<usize, CommError> {
     usable(0)?;
     let mut size = 0;
@@ -163,15 +163,15 @@ pub(super) fn world_size() -> Result<usize, CommError> {
     Ok(size as usize)
 }
 
-/// Ends MPI. Waits for all ranks.
+/// Finalises MPI. Waits for all ranks.
 pub(super) fn finalise() -> Result<(), CommError> {
     usable(0)?;
     USABLE.set(Usable::No);
-    // SAFETY: initialised, on this thread, and from now on nobody calls MPI any more.
+    // SAFETY: initialised, on this thread, and MPI is not called any more from now on.
     check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
 }
 
-/// Prints a sentence and ends all ranks.
+/// Prints a message and ends all ranks.
 pub(super) fn abort(code: i32, sentence: &str) -> ! {
     let code = if code == 0 { 1 } else { code };
     say(sentence);
@@ -184,24 +184,24 @@ pub(super) fn abort(code: i32, sentence: &str) -> ! {
         fn _exit(code: c_int) -> !;
     }
     // Not `std::process::exit`: MPI's thread may be inside the library, which must not be unloaded below it.
-    // SAFETY: `_exit` is of POSIX and asks for nothing.
+    // SAFETY: `_exit` belongs to POSIX and has no preconditions.
     unsafe { _exit(code) }
 }
 
-/// Name and version of the library.
+/// Returns the name and version of the library.
 pub(super) fn version() -> String {
     let text = mpi::environment::library_version().unwrap_or_default();
-    // Open MPI goes on with the machine that built it, MPICH with its options.
+    // Open MPI appends the machine that built it, MPICH its options.
     let name = text.split([',', '\n', '\0']).next().unwrap_or_default();
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the library claims to know memory of CUDA devices.
+/// Returns whether the library claims to support memory of CUDA devices.
 pub(super) fn cuda_support() -> bool {
     unsafe extern "C" {
         fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
     }
-    // The binding does not read the header that declares the function, which not all libraries have.
+    // The binding does not read the header that declares this function, which some libraries lack.
     // SAFETY: a null handle is RTLD_DEFAULT on Linux: all libraries that are loaded.
     let found = unsafe { dlsym(ptr::null_mut(), c"MPIX_Query_cuda_support".as_ptr()) };
     if found.is_null() || !is_usable() {
@@ -212,7 +212,7 @@ pub(super) fn cuda_support() -> bool {
     query() == 1
 }
 
-/// How MPI counts a number of bytes: as many bytes, or, above its range, one item of a type made for the purpose.
+/// Layout of a message as MPI counts it: a number of bytes or, above the range of a count, one item of a derived type.
 #[derive(Debug)]
 pub(super) struct Bytes {
     pub(super) count: c_int,
@@ -221,7 +221,7 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// The type has to be freed, or MPI's memory is lost.
+    /// Creates the layout of `length` bytes. The type has to be freed, or MPI leaks memory.
     pub(super) fn new(length: usize, largest: usize) -> Result<Self, CommError> {
         // SAFETY: a constant.
         let byte = unsafe { ffi::RSMPI_UINT8_T };
@@ -255,7 +255,7 @@ impl Bytes {
         Ok(Self { count: 1, datatype: new()?, made: true })
     }
 
-    /// Number of bytes of a message that a probe found.
+    /// Returns the number of bytes of a message that a probe found.
     pub(super) fn of(status: &ffi::MPI_Status) -> Result<usize, CommError> {
         let mut count: ffi::MPI_Count = 0;
         // SAFETY: `status` was written by a probe; the type is a constant.
@@ -267,7 +267,7 @@ impl Bytes {
         })
     }
 
-    /// Once.
+    /// Frees the derived type. Further calls do nothing.
     pub(super) fn free(&mut self) {
         if std::mem::take(&mut self.made) {
             // SAFETY: made by `new`, freed once. MPI keeps it for requests that still need it.
@@ -276,7 +276,8 @@ impl Bytes {
     }
 }
 
-/// An address that MPI takes for no bytes. Rust's address of an empty vector can be 1, which is Open MPI's `MPI_IN_PLACE`.
+/// Returns an address that MPI accepts for no bytes. Rust's address of an empty vector can be 1, which is Open MPI's
+/// `MPI_IN_PLACE`.
 pub(super) fn address_of(address: *const u8, length: usize) -> *mut c_void {
     static NOTHING: u8 = 0;
     if length == 0 { (&raw const NOTHING).cast_mut().cast() } else { address.cast_mut().cast() }

@@ -3,19 +3,20 @@
 //! | file | what it does |
 //! |---|---|
 //! | `mod.rs` | [`Mpi`]: start and end, collective calls |
-//! | `join.rs` | communicators that somebody else made, such as mpi4py |
+//! | `join.rs` | communicators created by other code, such as mpi4py |
 //! | `library.rs` | start, end and local calls of the library |
 //! | `comm.rs` | the library's communicators and collective calls |
 //! | `request.rs` | persistent requests on raw memory |
-//! | `reception.rs` | receptions, which look at a message's length first |
+//! | `reception.rs` | receptions, which check a message's length first |
 //! | `channel.rs` | either end of a message on raw memory |
 //! | `transfer.rs` | messages that own their memory |
 //! | `device.rs` | messages from and to memory that only a device can address |
-//! | `speaker.rs` | one of several failing ranks speaks |
+//! | `speaker.rs` | choice of the failing rank that prints |
 //!
-//! This file and `reception.rs` do without `unsafe`. What the others rely on: **calls of MPI come from the thread that
-//! initialised it**, or that joined a communicator, between start and end. A flag of that thread says so (`library::usable`), and every call asks it
-//! first. So handles may travel to other threads, where they only give errors.
+//! This file and `reception.rs` do without `unsafe`. The others rely on one rule: **calls of MPI come from the thread
+//! that initialised it**, or that joined a communicator, between start and end. A flag of that thread records this
+//! (`library::usable`), and every call checks it first. Handles may therefore move to other threads, where they only
+//! return errors.
 
 #[allow(unsafe_code)]
 mod channel;
@@ -52,39 +53,39 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Up to this many doubles from all ranks together, a sum takes one call; more go through the bandwidth-saving way.
-/// 64 KiB keep a network of 10 GB/s busy for 7 µs, about as long as the latencies of one call.
+/// Largest number of doubles, of all ranks together, that a sum gathers in one call; more use the algorithm that saves
+/// bandwidth. 64 KiB keep a network of 10 GB/s busy for 7 µs, about as long as the latencies of one call.
 const FEW: usize = 8192;
-/// The first message of a broadcast: its length, and as many bytes as fit. Fixed, so that ranks that disagree about the
-/// length still understand each other; short broadcasts need no second one.
+/// Size in bytes of the first message of a broadcast: its length, and as many bytes as fit. The size is fixed, so that
+/// ranks that disagree about the length can still communicate; short broadcasts need no second message.
 const HEAD: usize = 512;
-/// Longer sums are cut, which bounds the memory they take.
+/// Number of doubles per piece of a long sum; cutting the sum bounds its memory.
 const PIECE: usize = 1 << 20;
-/// An abort that lost the right to speak gives the winner so long to end all.
+/// Time that an abort which lost the right to print leaves the winner to end all ranks.
 const GRACE: Duration = Duration::from_secs(5);
-/// Ranks of later hosts wait this much longer for each host before theirs, but not longer than [`LONGEST_DELAY`].
+/// Extra delay of ranks per preceding host, up to [`LONGEST_DELAY`].
 const DELAY_PER_HOST: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// The processes of an MPI job. Cloning gives another handle on the same job.
+/// Processes of an MPI job. Cloning gives another handle on the same job.
 ///
-/// See [`run`](Mpi::run) for its start and end. It belongs to the thread that started it: calls from other threads are
-/// [`CommError::WrongThread`]. Messages are persistent requests of MPI.
+/// See [`run`](Mpi::run) for the start and end of MPI. A handle belongs to the thread that started MPI: calls from
+/// other threads fail with [`CommError::WrongThread`]. Messages are persistent requests of MPI.
 #[derive(Clone, Debug)]
 pub struct Mpi {
     job: Arc<MpiJob>,
-    /// Messages with more bytes become one item of a derived datatype, because counts of MPI are C's `int`.
+    /// Size in bytes above which a message is one item of a derived datatype, because counts of MPI are C's `int`.
     largest: usize,
 }
 
-/// What is found out once.
+/// Properties of the job, determined once at its start.
 #[derive(Debug)]
 struct MpiJob {
-    /// A duplicate of the world, or of the communicator that was joined, so that nobody else's messages meet ours.
+    /// Duplicate of the world, or of the communicator that was joined, so that messages of other code cannot interfere.
     comm: Comm,
-    /// For collective calls.
+    /// Communicator for collective calls.
     inner: Comm,
-    /// The ranks of this host.
+    /// Communicator of the ranks on this host.
     node: Comm,
     /// Number of this host, in order of the hosts' lowest ranks.
     node_index: usize,
@@ -93,21 +94,22 @@ struct MpiJob {
 }
 
 impl Mpi {
-    /// Initialises MPI, runs `body`, and finalises MPI. Once per process; collective over all processes of the job.
+    /// Initialises MPI, runs `body`, and finalises MPI. Can be called once per process; collective over all processes
+    /// of the job.
     ///
-    /// An error of `body` is one that the other ranks do not know of, so it ends the job: the sentence goes to standard
-    /// error, and all ranks exit with code 1. A panic does the same with code 101. Errors that all ranks agree on
+    /// An error of `body` is treated as local to its rank and ends the job: the message goes to standard error, and all
+    /// ranks exit with code 1. A panic does the same with code 101. Errors on which all ranks agree
     /// ([`agree`](crate::agree)) are values: return them inside `T`, and let every rank leave with its code. Handles
-    /// and transfers that outlive `body` only give errors.
+    /// and transfers that outlive `body` only return errors.
     ///
-    /// Asks for `MPI_THREAD_FUNNELED` and fails with less. Fails, too, where several processes were started that do not
-    /// find each other; other failures end the job.
+    /// Requests `MPI_THREAD_FUNNELED` and fails with less. Also fails if several processes were started but cannot find
+    /// each other; other failures end the job.
     pub fn run<T, E: Display>(body: impl FnOnce(&Mpi) -> Result<T, E>) -> Result<T, CommError> {
         let launch = launch();
         let thread_level = library::initialise()?;
         let mpi = match Comm::duplicate_world().and_then(|comm| MpiJob::new(comm, thread_level)) {
             Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
-            // The other ranks may be well and wait for this one.
+            // The other ranks may be unaffected and wait for this one.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
         };
         if let Some(error) = loneliness(mpi.size(), launch) {
@@ -124,9 +126,9 @@ impl Mpi {
         }
     }
 
-    /// Waits for all ranks.
+    /// Waits for all ranks and finalises MPI.
     fn finalise(&self) -> Result<(), CommError> {
-        // Until all are here a dropped send may still find its receiver.
+        // Until all ranks arrive, a dropped send may still find its receiver.
         self.job.inner.barrier()?;
         transfer::finish_dropped_sends()?;
         let MpiJob { comm, inner, node, speaker, .. } = &*self.job;
@@ -139,23 +141,24 @@ impl Mpi {
         library::finalise()
     }
 
-    /// Name and version of the library.
+    /// Returns the name and version of the library.
     pub fn library_version() -> String {
         library::version()
     }
 
-    /// The level of thread support that the library gives.
+    /// Returns the level of thread support that the library provides.
     pub fn thread_level(&self) -> &'static str {
         self.job.thread_level
     }
 
-    /// Whether the library says that it sends from and receives into memory of CUDA devices. (Open MPI, and others that
-    /// have the function `MPIX_Query_cuda_support`; false for a library that does not say.)
+    /// Returns whether the library reports that it sends from and receives into memory of CUDA devices. (Open MPI and
+    /// other libraries have the function `MPIX_Query_cuda_support` for this; false for a library without it.)
     pub fn is_cuda_aware(&self) -> bool {
         library::cuda_support()
     }
 
-    /// A handle that takes counts above `largest` as too large for MPI, so that tests need no messages of 2 GiB.
+    /// Returns a handle that treats counts above `largest` as too large for MPI, so that tests need no messages of 2
+    /// GiB.
     #[doc(hidden)]
     pub fn with_largest_count(&self, largest: usize) -> Self {
         Self { largest: largest.clamp(1, LARGEST_COUNT), ..self.clone() }
@@ -166,7 +169,7 @@ impl Mpi {
         if rank < size { Ok(()) } else { Err(CommError::NoSuchRank { rank, size }) }
     }
 
-    /// The values of all ranks, in order of rank, combined on every rank.
+    /// Combines the values of all ranks, in order of rank, on every rank.
     fn reduce(&self, values: &mut [f64], combine: fn(&mut [f64], Vec<&[f64]>)) -> Result<(), CommError> {
         let size = self.size();
         library::usable(self.rank())?;
@@ -182,8 +185,8 @@ impl Mpi {
                 self.job.inner.all_gather(piece, &mut all)?;
                 combine(piece, all.chunks_exact(piece.len()).collect());
             } else {
-                // Each rank combines one part of the values, and all get all parts. Every number is still made of the
-                // ranks' contributions in order of rank: the same bits as above.
+                // Each rank combines one part of the values, and all get all parts. Every number is still combined from
+                // the ranks' contributions in order of rank: the same bits as above.
                 let part = piece.len().div_ceil(size);
                 let mut padded = vec![0.0; part * size];
                 padded[..piece.len()].copy_from_slice(piece);
@@ -198,7 +201,7 @@ impl Mpi {
         Ok(())
     }
 
-    /// Fails on all ranks if they disagree.
+    /// Fails on all ranks if their lengths differ.
     fn equal_lengths(&self, length: usize) -> Result<(), CommError> {
         let mut lengths = vec![0u64; self.size()];
         self.job.inner.all_gather(&[length as u64], &mut lengths)?;
@@ -211,7 +214,7 @@ impl Mpi {
         }
     }
 
-    /// The head of a broadcast, and the length that it tells.
+    /// Broadcasts the head of a message; returns it with the length that it contains.
     fn broadcast_head(&self, root: usize, bytes: &[u8]) -> Result<([u8; HEAD], usize), CommError> {
         self.known(root)?;
         let mut head = [0; HEAD];
@@ -225,14 +228,14 @@ impl Mpi {
         Ok((head, length as usize))
     }
 
-    /// The rest of a broadcast, to a slice of the length that its head tells.
+    /// Broadcasts the rest of a message into a slice of the length given in its head.
     fn broadcast_rest(&self, root: usize, head: &[u8; HEAD], bytes: &mut [u8]) -> Result<(), CommError> {
         let (start, rest) = bytes.split_at_mut(bytes.len().min(HEAD - 8));
         start.copy_from_slice(&head[8..8 + start.len()]);
         if rest.is_empty() { Ok(()) } else { self.job.inner.broadcast(root, rest, self.largest) }
     }
 
-    /// All ranks' bytes one after the other on `root`, nothing elsewhere, and their lengths everywhere.
+    /// Returns the bytes of all ranks, concatenated, on `root` (empty elsewhere), and their lengths on every rank.
     fn gather_flat(&self, root: usize, bytes: &[u8]) -> Result<(Vec<u8>, Vec<usize>), CommError> {
         let inner = &self.job.inner;
         let mut lengths = vec![0u64; self.size()];
@@ -259,8 +262,8 @@ impl Mpi {
     }
 }
 
-/// Several processes were started together, but do not find each other: another library's `mpirun`, or `srun`
-/// without PMI. Each would do the whole work.
+/// Returns an error if several processes were started together but cannot find each other, as with another library's
+/// `mpirun` or `srun` without PMI. Each would do the whole work.
 fn loneliness(world: usize, launch: Option<Launch>) -> Option<CommError> {
     let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
     let message = format!(
@@ -271,7 +274,7 @@ fn loneliness(world: usize, launch: Option<Launch>) -> Option<CommError> {
     (world == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })
 }
 
-/// Cuts what was gathered.
+/// Splits gathered bytes into the parts of the ranks.
 fn cut(all: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
     let mut rest = all;
     let part = |length: &usize| {
@@ -286,14 +289,14 @@ impl MpiJob {
     fn new(comm: Comm, thread_level: &'static str) -> Result<Self, CommError> {
         let inner = comm.duplicate()?;
         let node = comm.on_this_host()?;
-        // The lowest rank of each host, by rank: a host's number is that of lower ones before it.
+        // The lowest rank of each host, by rank: a host's index counts the hosts with a smaller lowest rank.
         let mut lowest = (comm.rank() as u64).to_le_bytes();
         node.broadcast(0, &mut lowest, LARGEST_COUNT)?;
         let lowest = u64::from_le_bytes(lowest);
         let mut all = vec![0u64; comm.size()];
         inner.all_gather(&[lowest], &mut all)?;
         let node_index = all.iter().enumerate().filter(|(rank, l)| **l == *rank as u64 && **l < lowest).count();
-        // Only a nicety depends on it.
+        // Only the choice of which rank prints depends on it.
         let speaker = Speaker::new(&node).ok();
         Ok(Self { comm, inner, node, node_index, speaker, thread_level })
     }
@@ -320,10 +323,11 @@ impl Communicator for Mpi {
         self.job.inner.barrier()
     }
 
-    /// Few numbers: all ranks get all of them, by Bruck's algorithm, and every rank adds in order of rank. That takes
-    /// ⌈log₂ size⌉ latencies, as an all-reduce does; gathering and broadcasting would take twice as many. And it leaves
-    /// the order to nobody else. For 3 numbers and 256 ranks every rank receives 6 KB and adds 768 numbers, which takes
-    /// below a microsecond. Many numbers: each rank adds a part of them.
+    /// Adds in order of rank. If there are few numbers, all ranks get all of them, by Bruck's algorithm, and every rank
+    /// adds them. This takes ⌈log₂ size⌉ latencies, like an all-reduce; gathering and broadcasting would take twice as
+    /// many, and an all-reduce of the library does not guarantee the order. For 3 numbers and 256 ranks every rank
+    /// receives 6 KB and adds 768 numbers, which takes less than a microsecond. If there are many numbers, each rank
+    /// adds a part of them.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
         self.reduce(values, |values, all| ordered::sum(values, all))
     }
@@ -337,7 +341,7 @@ impl Communicator for Mpi {
         if sent == bytes.len() {
             return self.broadcast_rest(root, &head, bytes);
         }
-        // The others need this rank's part all the same.
+        // The other ranks still need this rank's part.
         self.broadcast_rest(root, &head, &mut vec![0; sent])?;
         let message = format!("rank {root} gives {sent} bytes, but rank {} expects {}", self.rank(), bytes.len());
         Err(CommError::Transport { operation: "broadcast", message })
@@ -372,11 +376,10 @@ impl Communicator for Mpi {
         MpiTransfer::new(&self.job, Side::Receives { from }, tag, buffer, self.largest)
     }
 
-    /// Prints the sentence and calls `MPI_Abort`. Of ranks of one host that abort together only the first speaks; the
-    /// others wait for their end. Ranks of later hosts give earlier ones a head start of 0.1 s per host, 2 s at most.
+    /// Prints the message and calls `MPI_Abort`. If ranks of one host abort together, only the first prints; the others
+    /// wait to be ended. Ranks of later hosts give earlier ones a head start of 0.1 s per host, 2 s at most.
     ///
-    /// From another thread than MPI's own the process exits with `code` instead, which `mpirun` takes as a reason to
-    /// end the job.
+    /// On a thread other than MPI's own the process exits with `code` instead, which makes `mpirun` end the job.
     fn abort(&self, code: i32, message: &str) -> ! {
         let first = self.job.speaker.as_ref().is_none_or(Speaker::claim);
         let hosts = u32::try_from(self.job.node_index).unwrap_or(u32::MAX);
@@ -389,6 +392,6 @@ impl Communicator for Mpi {
 fn say(sentence: &str) {
     let line = format!("{sentence}\n");
     let mut stderr = std::io::stderr().lock();
-    // Nobody is left to tell if this fails.
+    // Errors are ignored: there is nowhere to report them.
     let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -1,29 +1,29 @@
-//! Receptions, which look at the length of a message before they let MPI write it.
+//! Receptions, which check the length of a message before MPI writes it.
 //!
-//! Open MPI 4.1 writes a message that is longer than its reception past the end of the buffer, if it is long enough to be
-//! copied straight from the sender's memory, and takes one that is too long by a byte for a right one if it comes from
-//! the same process. So a reception's request starts only when its message is announced, with the right length. That
+//! Open MPI 4.1 writes a message that is longer than its reception past the end of the buffer if it is long enough to
+//! be copied straight from the sender's memory, and accepts one that is a byte too long if it comes from the same
+//! process. The request of a reception therefore starts only when its message is announced with the right length. This
 //! costs little: the data of long messages moves only inside calls of MPI, whether a request waits for them or not, and
 //! short ones are copied once more.
 //!
-//! A sender may count on receptions that have started. So everything here that blocks, collective calls too, keeps an eye
-//! on all of them ([`Expectations::advance_all`]).
+//! A sender may count on receptions that have started. All blocking code of this module, including collective calls,
+//! therefore advances all of them ([`Expectations::advance_all`]).
 
 use super::request::{MpiRequest, Side};
 use crate::communicator::{CommError, Tag};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Receptions that expect a message, in the order of their starts. Of those with the same sender and tag only the first
-/// may take one.
+/// Receptions that expect a message, in the order in which they were started. Among those with the same sender and tag
+/// only the first may take one.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
     list: Mutex<Vec<(MpiLane, Arc<Mutex<Expected>>)>>,
 }
 
-/// A sender and a tag.
+/// Sender and tag of a message.
 type MpiLane = (usize, Tag);
 
-/// A request, and how far its reception has come.
+/// Request, and the stage that its reception has reached.
 #[derive(Debug)]
 struct Expected {
     request: MpiRequest,
@@ -34,25 +34,25 @@ struct Expected {
 #[derive(Debug)]
 enum ReceptionStage {
     Idle,
-    /// In the list.
+    /// The reception is in the list of expectations.
     Expecting,
     /// The request is active.
     Arriving,
-    /// With the length that was sent.
+    /// The message does not fit; the value is the length that was sent.
     WrongLength(usize),
 }
 
-/// What holds these locks does not panic half-way.
+/// Locks a mutex, ignoring poisoning: code that holds these locks does not panic half-way.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Expected {
-    /// Starts the request if its message is announced; true if so.
+    /// Starts the request if its message is announced; returns true if so.
     fn advance(&mut self, from: usize) -> Result<bool, CommError> {
         let Some(sent) = self.request.announced(from)? else { return Ok(false) };
         if sent == self.request.length() {
-            // It meets the message that was announced: the oldest of its lane, and nobody else receives here.
+            // It matches the announced message: the oldest of its lane, and no other code receives here.
             self.request.start()?;
             self.stage = ReceptionStage::Arriving;
         } else {
@@ -64,7 +64,7 @@ impl Expected {
 }
 
 impl Expectations {
-    /// Looks for the message of the first reception of a lane; true if it was there.
+    /// Looks for the message of the first reception of a lane; returns true if it was found.
     fn advance(&self, lane: MpiLane) -> Result<bool, CommError> {
         let mut list = lock(&self.list);
         let Some(first) = list.iter().position(|(l, _)| *l == lane) else { return Ok(false) };
@@ -75,7 +75,7 @@ impl Expectations {
         Ok(advanced)
     }
 
-    /// Looks for the messages of all receptions. Errors come again when the reception itself is asked.
+    /// Looks for the messages of all receptions. Errors are reported again when the reception itself is tested.
     pub(super) fn advance_all(&self) {
         let mut list = lock(&self.list);
         let mut i = 0;
@@ -95,7 +95,7 @@ impl Expectations {
     }
 }
 
-/// The receiving end of a channel.
+/// Receiving end of a channel.
 #[derive(Debug)]
 pub(super) struct MpiReception {
     all: Arc<Expectations>,
@@ -104,7 +104,7 @@ pub(super) struct MpiReception {
 }
 
 impl MpiReception {
-    /// `request` receives.
+    /// Creates the reception of `request`, which must be a receiving request.
     pub(super) fn new(request: MpiRequest, all: Arc<Expectations>, largest: usize) -> Self {
         let (Side::Receives { from } | Side::Sends { to: from }) = request.side();
         let lane = (from, request.tag());
@@ -133,7 +133,7 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Whether the message is there; `None` if it is still expected.
+    /// Returns whether the message is complete; `None` if it is still expected.
     fn look(&self) -> Result<Option<bool>, CommError> {
         let mut expected = lock(&self.expected);
         match expected.stage {
@@ -171,8 +171,8 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Gives a message under way up. Waits only if it has begun to arrive. Afterwards MPI does not write to the memory
-    /// any more, unless this fails.
+    /// Abandons a message under way. Waits only if it has begun to arrive. Afterwards MPI does not write to the memory
+    /// any more, unless this call fails.
     pub(super) fn cancel(&self) -> Result<(), CommError> {
         lock(&self.all.list).retain(|(_, expected)| !Arc::ptr_eq(expected, &self.expected));
         let mut expected = lock(&self.expected);
@@ -184,7 +184,7 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Frees an idle request; forgets one that is active.
+    /// Frees an idle request; leaves an active one alone.
     pub(super) fn free(&self) {
         lock(&self.expected).request.free();
     }

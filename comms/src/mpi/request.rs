@@ -1,4 +1,4 @@
-//! Persistent requests: a message that is started again and again, on memory that somebody else keeps.
+//! Persistent requests: messages that are started repeatedly, on memory that is owned elsewhere.
 
 use super::library::{Bytes, address_of, check, usable};
 use crate::communicator::{CommError, Tag};
@@ -6,16 +6,16 @@ use mpi::ffi;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-/// Which end of a message.
+/// End of a message: sender or receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
-    /// To a rank.
+    /// Sends to rank `to`.
     Sends { to: usize },
-    /// From a rank.
+    /// Receives from rank `from`.
     Receives { from: usize },
 }
 
-/// A request of `MPI_Send_init` or `MPI_Recv_init`. Nothing happens when it is dropped: see [`free`](Self::free).
+/// Request of `MPI_Send_init` or `MPI_Recv_init`. Dropping it does nothing: see [`free`](Self::free).
 #[derive(Debug)]
 pub(super) struct MpiRequest {
     handle: ffi::MPI_Request,
@@ -23,25 +23,25 @@ pub(super) struct MpiRequest {
     address: *mut u8,
     length: usize,
     comm: ffi::MPI_Comm,
-    /// This rank, for errors.
+    /// Rank of this process, for errors.
     rank: usize,
     side: Side,
     tag: Tag,
     active: bool,
 }
 
-// SAFETY: handles are used only where `usable` says yes, on one thread, and the memory behind `address` only by MPI.
+// SAFETY: handles are used only where `usable` succeeds, on one thread, and the memory behind `address` only by MPI.
 unsafe impl Send for MpiRequest {}
 // SAFETY: as above; shared references only read plain numbers.
 unsafe impl Sync for MpiRequest {}
 
 impl MpiRequest {
-    /// Prepares a message of `length` bytes at `address`. MPI touches them only between start and end.
+    /// Prepares a message of `length` bytes at `address`. MPI accesses them only between start and end.
     ///
     /// # Safety
-    /// The memory may be used by MPI, for reading if this side sends and for writing if it receives, from each
-    /// [`start`](Self::start) to the end of that message. `comm` lives as long, `rank` is this process in it, and `side` names a
-    /// rank of it.
+    /// MPI may use the memory, for reading if this side sends and for writing if it receives, from each
+    /// [`start`](Self::start) to the end of that message. `comm` lives as long, `rank` is this process in it, and
+    /// `side` names a rank of it.
     pub(super) unsafe fn new(
         (comm, rank): (ffi::MPI_Comm, usize),
         side: Side,
@@ -64,12 +64,12 @@ impl MpiRequest {
         }
     }
 
-    /// Makes the request of the library.
+    /// Creates the request in the library.
     fn initialise(&mut self) -> Result<(), CommError> {
         let Bytes { count, datatype, .. } = self.layout;
         let (bytes, tag) = (address_of(self.address, self.length), c_int::from(self.tag));
-        // SAFETY: usable, as callers asked; a live communicator with this rank. Memory as `new` demands; it is not touched
-        // yet.
+        // SAFETY: usable, checked by the callers; a live communicator with this rank. Memory as `new` requires; it is
+        // not accessed yet.
         unsafe {
             match self.side {
                 Side::Sends { to } => {
@@ -102,7 +102,7 @@ impl MpiRequest {
         self.length
     }
 
-    /// Whether the request is made for this memory.
+    /// Returns whether the request is made for this memory.
     pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
         (self.address, self.length) == (address, length)
     }
@@ -117,13 +117,13 @@ impl MpiRequest {
         if self.handle == unsafe { ffi::RSMPI_REQUEST_NULL } {
             self.initialise()?;
         }
-        // SAFETY: usable; an inactive request; memory as `new` demands.
+        // SAFETY: usable; an inactive request; memory as `new` requires.
         check("MPI_Start", unsafe { ffi::MPI_Start(&mut self.handle) })?;
         self.active = true;
         Ok(())
     }
 
-    /// One call of MPI, and none when idle.
+    /// Returns whether the message has completed, with one call of MPI, or none when idle.
     pub(super) fn test(&mut self) -> Result<bool, CommError> {
         if !self.active {
             return Ok(true);
@@ -154,7 +154,7 @@ impl MpiRequest {
         usable(self.rank)
     }
 
-    /// The length of the next message for this request, if it is there.
+    /// Returns the length of the next message for this request, if one is announced.
     pub(super) fn announced(&self, from: usize) -> Result<Option<usize>, CommError> {
         usable(self.rank)?;
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
@@ -170,7 +170,7 @@ impl MpiRequest {
         Bytes::of(unsafe { status.assume_init_ref() }).map(Some)
     }
 
-    /// Receives the next message, of `length` bytes, and throws it away.
+    /// Receives the next message, of `length` bytes, and discards it.
     pub(super) fn discard(&self, from: usize, length: usize, largest: usize) -> Result<(), CommError> {
         usable(self.rank)?;
         let mut layout = Bytes::new(length, largest)?;
@@ -185,7 +185,7 @@ impl MpiRequest {
         check("MPI_Recv", code)
     }
 
-    /// Frees an idle request; forgets one that is active, and one whose time has passed.
+    /// Frees an idle request; leaves alone one that is active, and any once MPI is no longer usable.
     pub(super) fn free(&mut self) {
         if self.active || usable(self.rank).is_err() {
             return;

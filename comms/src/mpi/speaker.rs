@@ -1,4 +1,4 @@
-//! Of several ranks of one host that abort at the same time, one speaks.
+//! Choice of the rank that prints when several ranks of one host abort at the same time.
 
 use super::comm::Comm;
 use super::library::{check, usable};
@@ -11,27 +11,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SILENT: u32 = 0;
 const SPOKEN: u32 = 1;
 
-/// A number in memory that the ranks of a host share. (A message would not do: nobody may be there to answer it.)
+/// Number in memory that the ranks of a host share. (A message would not do: there may be no rank left to answer it.)
 #[derive(Debug)]
 pub(super) struct Speaker {
     window: ffi::MPI_Win,
     word: *const AtomicU32,
 }
 
-// SAFETY: the window is used where `usable` says yes; the word is atomic, and mapped until `free`.
+// SAFETY: the window is used where `usable` succeeds; the word is atomic, and mapped until `free`.
 unsafe impl Send for Speaker {}
 // SAFETY: as above.
 unsafe impl Sync for Speaker {}
 
 impl Speaker {
-    /// Collective over the ranks of a host.
+    /// Creates the shared number. Collective over the ranks of a host.
     pub(super) fn new(node: &Comm) -> Result<Self, CommError> {
         usable(node.rank())?;
         let own = if node.rank() == 0 { size_of::<AtomicU32>() } else { 0 };
         let mut base: *mut c_void = ptr::null_mut();
         let (mut size, mut unit): (ffi::MPI_Aint, c_int) = (0, 0);
-        // SAFETY: usable; a live communicator of ranks that share memory; out-pointers to what MPI writes. The
-        // segment of rank 0 is larger than nothing, and MPI aligns it for any type.
+        // SAFETY: usable; a live communicator of ranks that share memory; out-pointers to what MPI writes. The segment
+        // of rank 0 is not empty, and MPI aligns it for any type.
         unsafe {
             let (mut window, no_hints) = (ffi::RSMPI_WIN_NULL, ffi::RSMPI_INFO_NULL);
             let base: *mut *mut c_void = &mut base;
@@ -49,7 +49,7 @@ impl Speaker {
         }
     }
 
-    /// True for the first rank of the host that asks.
+    /// Returns true for the first rank of the host that calls it.
     pub(super) fn claim(&self) -> bool {
         if usable(0).is_err() {
             // Another thread, or after the end, when the memory is gone.
@@ -60,7 +60,7 @@ impl Speaker {
         word.compare_exchange(SILENT, SPOKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Collective. Once, just before the end.
+    /// Frees the shared memory. Collective; called once, just before the end.
     pub(super) fn free(&self) -> Result<(), CommError> {
         usable(0)?;
         let mut window = self.window;

@@ -11,36 +11,38 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What messages under way may take after all ranks have come to the end of their run.
+/// Time limit for messages under way after all ranks have come to the end of their run.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A message of [`Mpi`](crate::Mpi): a persistent request and the buffer it works on.
+/// Message of [`Mpi`](crate::Mpi): a persistent request and its buffer.
 ///
-/// Starting it fails if the buffer's address or length is not what it was when the channel was made.
+/// Starting it fails if the address or length of the buffer has changed since the channel was made.
 #[derive(Debug)]
 pub struct MpiTransfer<B: Buffer> {
     message: ManuallyDrop<MpiMessage<B>>,
 }
 
-/// The buffer lives on the heap and is reached through a raw pointer, so that moving the transfer neither moves a buffer
-/// that holds its bytes inline nor claims it for itself while MPI uses it.
+/// Buffer and channel of a transfer. The buffer lives on the heap and is reached through a raw pointer, so that moving
+/// the transfer neither moves a buffer that holds its bytes inline nor asserts unique access to it while MPI uses it.
 ///
-/// Why MPI may use the memory while the channel is under way: the address comes from `B::bytes_mut` (or `bytes`), whose
-/// borrow of the buffer can be as long as nobody else touches the buffer; and nobody does, as `buffer` and `buffer_mut`
-/// refuse while under way, and dropping leaves the buffer alone until MPI is done. The address is asked for again at each
-/// start. Nothing is dropped with this struct; [`finish`](Self::finish) takes it apart.
+/// MPI may use the memory while the channel is under way for this reason: the address comes from `B::bytes_mut` (or
+/// `bytes`), whose borrow of the buffer can last as long as no other code accesses the buffer; and none does, as
+/// `buffer` and `buffer_mut` return errors while under way, and dropping leaves the buffer alone until MPI is done. The
+/// address is requested again at each start. Nothing is dropped with this struct; [`finish`](Self::finish) takes it
+/// apart.
 #[derive(Debug)]
 struct MpiMessage<B: Buffer> {
     channel: Channel,
     buffer: NonNull<B>,
 }
 
-// SAFETY: it owns the buffer, as a Box would; the channel gives errors on other threads.
+// SAFETY: it owns the buffer, like a Box; the channel returns errors on other threads.
 unsafe impl<B: Buffer + Send> Send for MpiMessage<B> {}
 // SAFETY: shared references give out only shared references to the buffer.
 unsafe impl<B: Buffer + Sync> Sync for MpiMessage<B> {}
 
-/// Where a buffer's bytes are. The address is exposed: MPI, which was told it earlier, may use it from now on.
+/// Returns the address and length of a buffer's bytes. The address is exposed: MPI, which received it earlier, may use
+/// it from now on.
 fn memory<B: Buffer>(buffer: &mut B, sends: bool) -> (*mut u8, usize) {
     let (address, length) = if sends {
         let bytes = buffer.bytes();
@@ -57,7 +59,7 @@ impl<B: Buffer> MpiMessage<B> {
     fn start(&mut self) -> Result<(), CommError> {
         self.channel.idle()?;
         let sends = matches!(self.channel, Channel::Sends(..));
-        // SAFETY: idle, so nobody else uses the buffer.
+        // SAFETY: idle, so no other code uses the buffer.
         let (address, length) = memory(unsafe { self.buffer.as_mut() }, sends);
         if !self.channel.is_for(address, length) {
             let tag = self.channel.tag();
@@ -67,20 +69,20 @@ impl<B: Buffer> MpiMessage<B> {
         self.channel.start()
     }
 
-    /// The buffer, of a message that is idle.
+    /// Returns the buffer of an idle message.
     fn finish(mut self) -> B {
         self.channel.free();
-        // SAFETY: from Box::into_raw, and idle, so nobody else uses it; taken once, since `self` goes.
+        // SAFETY: from Box::into_raw, and idle, so no other code uses it; taken once, since `self` goes.
         *unsafe { Box::from_raw(self.buffer.as_ptr()) }
     }
 }
 
 impl<B: Buffer> MpiTransfer<B> {
-    /// `side` names a rank of the job.
+    /// Creates a message. `side` names a rank of the job.
     pub(super) fn new(job: &MpiJob, side: Side, tag: Tag, buffer: B, largest: usize) -> Result<Self, CommError> {
         let mut buffer = Box::new(buffer);
         let (address, length) = memory(&mut *buffer, matches!(side, Side::Sends { .. }));
-        // SAFETY: `MpiMessage` keeps the memory while the channel is under way, see there.
+        // SAFETY: `MpiMessage` keeps the memory while the channel is under way, see its documentation.
         let channel = unsafe { Channel::new(job, side, tag, address, length, largest) }?;
         // SAFETY: a Box is not null.
         let buffer = unsafe { NonNull::new_unchecked(Box::into_raw(buffer)) };
@@ -129,7 +131,7 @@ impl<B: Buffer> Drop for MpiTransfer<B> {
         let may_be_freed = match &message.channel {
             Channel::Receives(reception) => reception.cancel().is_ok(),
             Channel::Sends(request, _) if request.is_active() => {
-                // On another thread MPI cannot be asked when it is done: the buffer is never freed.
+                // On another thread MPI cannot be called to find out when it is done: the buffer is never freed.
                 if usable(0).is_ok() {
                     keep(message);
                 }
@@ -143,7 +145,7 @@ impl<B: Buffer> Drop for MpiTransfer<B> {
     }
 }
 
-/// A dropped send, whatever its buffer.
+/// Dropped send with a buffer of any type.
 trait Dropped {
     fn channel(&mut self) -> &mut Channel;
     fn finish(self: Box<Self>);
@@ -159,11 +161,11 @@ impl<B: Buffer> Dropped for MpiMessage<B> {
 }
 
 thread_local! {
-    /// Sends that were dropped under way, until their ends.
+    /// Sends that were dropped under way, until they complete.
     static DROPPED: RefCell<Vec<Box<dyn Dropped>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a dropped send, and frees those that have come to their ends.
+/// Keeps a dropped send, and frees those that have completed.
 fn keep<B: Buffer>(message: MpiMessage<B>) {
     let mut dropped = DROPPED.take();
     dropped.push(Box::new(message));
@@ -171,9 +173,10 @@ fn keep<B: Buffer>(message: MpiMessage<B>) {
     DROPPED.with_borrow_mut(|all| all.append(&mut dropped));
 }
 
-/// Frees sends that have come to their ends. Not inside a borrow of `DROPPED`: a buffer's own drop may drop transfers.
+/// Frees sends that have completed. Must not be called inside a borrow of `DROPPED`: dropping a buffer may drop
+/// transfers.
 fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
-    // A failed send has ended, too; no caller is left to report it to.
+    // A failed send has also ended; no caller is left to return the error to.
     for mut message in dropped.extract_if(.., |message| message.channel().test().unwrap_or(true)) {
         if message.channel().idle().is_ok() {
             message.finish();
@@ -181,7 +184,7 @@ fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
     }
 }
 
-/// Waits for all dropped sends, when nobody starts a reception any more; fails if one is never received.
+/// Waits for all dropped sends once no rank starts a reception any more; fails if one is never received.
 pub(super) fn finish_dropped_sends() -> Result<(), CommError> {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Ranks that are threads of one process: for tests, and for programs that want to try many ranks without MPI.
+//! Ranks that are threads of one process, for tests and for programs that try many ranks without MPI.
 
 mod transfer;
 mod world;
@@ -13,16 +13,18 @@ use std::sync::Arc;
 use std::thread;
 use world::{CollectiveCall, ThreadWorld};
 
-/// As much as the first thread of a process usually has, so that a program's `main` also runs as a rank.
+/// Stack size of a rank's thread in bytes: that usual for the main thread of a process, so that a program's `main` also
+/// runs as a rank.
 const STACK: usize = 8 << 20;
 
-/// One of the ranks that [`Threads::run`] starts. Cloning gives another handle on the same rank.
+/// Rank started by [`Threads::run`]. Cloning gives another handle on the same rank.
 ///
-/// It is as strict as MPI, or stricter, so that what works here works there: a rank belongs to its thread
-/// ([`CommError::WrongThread`] elsewhere), a send comes to its end only when its receiver has started (MPI promises no
-/// more, and keeps to it for long messages), and collective calls have to match. What MPI answers by hanging is an
-/// error here: waiting for what can no longer come ([`CommError::NeverSent`], [`CommError::Deadlock`]), or for a rank
-/// that has failed ([`CommError::RankFailed`]). Only a loop over [`test`](crate::Transfer::test) can still run forever.
+/// The implementation is at least as strict as MPI, so that code which works here works there: a rank belongs to its
+/// thread ([`CommError::WrongThread`] elsewhere), a send completes only when its receiver has started (MPI guarantees
+/// no more, and does so for long messages), and collective calls have to match. Where MPI hangs, there is an error
+/// here: waiting for a message that can no longer come ([`CommError::NeverSent`], [`CommError::Deadlock`]), or for a
+/// rank that has failed ([`CommError::RankFailed`]). Only a loop over [`test`](crate::Transfer::test) can still run
+/// forever.
 ///
 /// ```
 /// use comms::{CommError, Communicator, Threads, Transfer};
@@ -46,27 +48,27 @@ pub struct Threads {
     rank: usize,
 }
 
-/// How a run of [`Threads`] came to its early end: what the first rank that failed did.
+/// Failure of a run of [`Threads`]: the first rank that failed, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankFailure {
-    /// The rank.
+    /// The rank that failed.
     pub rank: usize,
-    /// What it did.
+    /// Cause of the failure.
     pub cause: Cause,
 }
 
-/// How a rank failed.
+/// Cause of a rank's failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It returned an error.
+    /// The rank returned an error.
     Error(String),
-    /// It panicked.
+    /// The rank panicked.
     Panic(String),
-    /// It called [`Communicator::abort`].
+    /// The rank called [`Communicator::abort`].
     Abort {
-        /// The code that a process would have exited with.
+        /// Exit code that a process would have returned.
         code: i32,
-        /// The sentence that a process would have printed.
+        /// Message that a process would have printed.
         message: String,
     },
 }
@@ -89,16 +91,16 @@ impl Display for RankFailure {
 
 impl std::error::Error for RankFailure {}
 
-/// What a rank that aborts unwinds with.
+/// Payload of the panic that unwinds a rank that aborts.
 struct Aborted;
 
 impl Threads {
-    /// Runs `body` on `size` threads, one per rank, and returns what they return, in order of rank.
+    /// Runs `body` on `size` threads, one per rank, and returns their results in order of rank.
     ///
-    /// The first error, panic or [`abort`](Communicator::abort) of a rank ends all: ranks that wait for others, or will
-    /// later, get [`CommError::RankFailed`]. `abort` does not end the process: it unwinds the rank's thread, without the
-    /// message of a panic, and the run returns [`Cause::Abort`]. (So destructors run, and a `catch_unwind` in `body`
-    /// keeps the rank alive, but cannot save the run.)
+    /// The first error, panic or [`abort`](Communicator::abort) of a rank ends all: ranks that wait for others, now or
+    /// later, get [`CommError::RankFailed`]. `abort` does not end the process: it unwinds the rank's thread, without
+    /// the message of a panic, and the run returns [`Cause::Abort`]. (Destructors therefore run, and a `catch_unwind`
+    /// in `body` keeps the rank alive, but cannot save the run.)
     pub fn run<T, E, F>(size: usize, body: F) -> Result<Vec<T>, RankFailure>
     where
         T: Send,
@@ -122,7 +124,7 @@ impl Threads {
         }
     }
 
-    /// What the thread of a rank does; `None` after a failure, which the world then knows.
+    /// Runs the body of a rank on its thread; returns `None` after a failure, which is then recorded in the world.
     fn rank_thread<T, E: Display>(
         world: &Arc<ThreadWorld>,
         rank: usize,
@@ -136,14 +138,14 @@ impl Threads {
                 return Some(value);
             }
             Ok(Err(error)) => world.fail(rank, Cause::Error(error.to_string())),
-            // The cause of an abort is known already.
+            // The cause of an abort is already recorded.
             Err(panic) if panic.is::<Aborted>() => {}
             Err(panic) => world.fail(rank, Cause::Panic(crate::panic_message(&*panic))),
         }
         None
     }
 
-    /// A collective call of `values`, combined in order of rank.
+    /// Combines `values` of all ranks in order of rank, in one collective call.
     fn reduce(
         &self,
         operation: &'static str,
@@ -225,11 +227,11 @@ impl Communicator for Threads {
         Ok(ThreadTransfer::receive(&self.world, self.rank, from, tag, buffer))
     }
 
-    /// Ends the run and not the process: see [`Threads::run`].
+    /// Ends the run, but not the process: see [`Threads::run`].
     fn abort(&self, code: i32, message: &str) -> ! {
         let code = if code == 0 { 1 } else { code };
         self.world.fail(self.rank, Cause::Abort { code, message: message.to_string() });
-        // Not `panic!`: the sentence is told by whoever called `run`.
+        // Not `panic!`: the caller of `run` reports the message.
         resume_unwind(Box::new(Aborted))
     }
 }

@@ -6,22 +6,22 @@ use crate::mailbox::{Lane, Ticket};
 use std::sync::Arc;
 use std::thread;
 
-/// A message between ranks of [`Threads`](crate::Threads): a copy made when it is started, and another when the
-/// receiver waits for it.
+/// Message between ranks of [`Threads`](crate::Threads): copied once when it is started, and again when the receiver
+/// waits for it.
 #[derive(Debug)]
 pub struct ThreadTransfer<B: Buffer> {
     buffer: B,
     state: State,
 }
 
-/// All but the buffer, so that the buffer can leave.
+/// State of a transfer without its buffer, so that the buffer can be moved out.
 #[derive(Debug)]
 struct State {
     world: Arc<ThreadWorld>,
     rank: usize,
     lane: Lane,
     sends: bool,
-    /// While under way.
+    /// Ticket of the message while it is under way.
     ticket: Option<Ticket>,
 }
 
@@ -40,7 +40,7 @@ impl State {
         if self.ticket.is_some() { Err(CommError::UnderWay { tag: self.lane.tag }) } else { Ok(()) }
     }
 
-    /// What a transfer under way waits for.
+    /// Returns the condition on which a transfer under way waits.
     fn wait_of(&self, ticket: Ticket) -> Wait {
         let lane = self.lane;
         if self.sends { Wait::Receiver { lane, ticket } } else { Wait::Message { lane, ticket } }
@@ -109,7 +109,7 @@ impl<B: Buffer> Transfer<B> for ThreadTransfer<B> {
         }
         state.can_end(&self.state.wait_of(ticket), false)?;
         drop(state);
-        // Whoever loops over this waits for another thread, which may need this core.
+        // A loop over this call waits for another thread, which may need this core.
         thread::yield_now();
         Ok(false)
     }

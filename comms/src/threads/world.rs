@@ -1,4 +1,4 @@
-//! What the ranks of a process share: messages, collective calls under way, who waits for what, and who failed.
+//! State shared by the ranks of a process: messages, collective calls under way, waiting ranks, and failures.
 
 use super::{Cause, RankFailure};
 use crate::communicator::CommError;
@@ -7,27 +7,27 @@ use std::fmt::{self, Display};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// All ranks. One lock is enough: it is held for moments, never while bytes are copied.
+/// World of all ranks. One lock suffices: it is held briefly, never while bytes are copied.
 #[derive(Debug)]
 pub(super) struct ThreadWorld {
     owners: Vec<OnceLock<ThreadId>>,
     state: Mutex<ThreadsState>,
-    /// Wakes one rank each.
+    /// Condition variables, each of which wakes one rank.
     wake: Vec<Condvar>,
 }
 
-/// What is behind the lock.
+/// State protected by the lock.
 #[derive(Debug)]
 pub(super) struct ThreadsState {
     pub(super) mailbox: Mailbox,
     round: Round,
     ranks: Vec<Doing>,
     failure: Option<RankFailure>,
-    /// The failure is that no rank could go on.
+    /// List of the ranks' waits if the failure is a deadlock.
     deadlock: Option<String>,
 }
 
-/// What a rank does.
+/// Activity of a rank.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Works,
@@ -35,14 +35,14 @@ enum Doing {
     Ended,
 }
 
-/// What a rank waits for.
+/// Condition on which a rank waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wait {
-    /// The message of a reception.
+    /// Waits for the message of a reception.
     Message { lane: Lane, ticket: Ticket },
-    /// The receiver of a message.
+    /// Waits for the receiver of a message.
     Receiver { lane: Lane, ticket: Ticket },
-    /// The others' part in a collective call.
+    /// Waits for the contributions of the other ranks to a collective call.
     Others { operation: &'static str, round: u64 },
 }
 
@@ -60,19 +60,19 @@ impl Display for Wait {
     }
 }
 
-/// The collective call under way.
+/// Collective call under way.
 #[derive(Debug, Default)]
 struct Round {
     number: u64,
-    /// The first that came, and its call.
+    /// Number and call of the first rank that arrived.
     first: Option<(usize, CollectiveCall)>,
     arrived: usize,
     contributions: Vec<Vec<u8>>,
-    /// Of the round before. It stays until all have come to this one, and so have read it.
+    /// Result of the previous round. It stays until all ranks have arrived at this one, and so have read it.
     done: Arc<Vec<Vec<u8>>>,
 }
 
-/// A collective call: what has to be equal on all ranks.
+/// Properties of a collective call that have to be equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CollectiveCall {
     pub(super) operation: &'static str,
@@ -99,7 +99,7 @@ impl ThreadsState {
         }
     }
 
-    /// What ends all waiting: some rank's failure.
+    /// Returns an error if some rank has failed, which ends all waiting.
     fn whole(&self) -> Result<(), CommError> {
         match (&self.deadlock, &self.failure) {
             (Some(waits), _) => Err(CommError::Deadlock { waits: waits.clone() }),
@@ -108,8 +108,8 @@ impl ThreadsState {
         }
     }
 
-    /// Whether a wait can still end: not after a failure, nor if it depends on a rank that has ended, or on the waiting
-    /// rank itself while that is `blocked`.
+    /// Checks that a wait can still end: it cannot after a failure, nor if it depends on a rank that has ended, or on
+    /// the waiting rank itself while that is `blocked`.
     pub(super) fn can_end(&self, wait: &Wait, blocked: bool) -> Result<(), CommError> {
         self.whole()?;
         let ended = |rank: usize| matches!(self.ranks[rank], Doing::Ended);
@@ -124,8 +124,8 @@ impl ThreadsState {
         }
     }
 
-    /// When no rank works, and no wait is over, what they wait for. (A rank that was woken counts as waiting until its
-    /// thread runs again, so each wait is looked at.)
+    /// Returns a list of what the ranks wait for if no rank works and no wait is over. (A rank that was woken counts as
+    /// waiting until its thread runs again, so each wait is checked.)
     fn stuck(&self) -> Option<String> {
         let idle = |doing: &Doing| match doing {
             Doing::Works => false,
@@ -161,7 +161,7 @@ impl ThreadWorld {
         self.wake.len()
     }
 
-    /// Makes this thread the rank's own.
+    /// Binds the rank to this thread.
     pub(super) fn begin(&self, rank: usize) {
         self.owners[rank].get_or_init(|| thread::current().id());
     }
@@ -170,12 +170,12 @@ impl ThreadWorld {
         self.owners[rank].get() == Some(&thread::current().id())
     }
 
-    /// The state, for a call of a rank from its own thread.
+    /// Locks the state for a call of a rank from its own thread.
     pub(super) fn enter(&self, rank: usize) -> Result<MutexGuard<'_, ThreadsState>, CommError> {
         if self.on_its_thread(rank) { Ok(self.lock()) } else { Err(CommError::WrongThread { rank }) }
     }
 
-    /// The state. What holds it does not panic half-way, so a poisoned lock is no reason to stop.
+    /// Locks the state. Code that holds it does not panic half-way, so a poisoned lock is ignored.
     pub(super) fn lock(&self) -> MutexGuard<'_, ThreadsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,7 +192,7 @@ impl ThreadWorld {
         self.lock().failure.clone()
     }
 
-    /// Notes how a rank failed, if it is the first, and wakes all.
+    /// Records how a rank failed, if it is the first, and wakes all.
     pub(super) fn fail(&self, rank: usize, cause: Cause) {
         let mut state = self.lock();
         state.ranks[rank] = Doing::Ended;
@@ -200,14 +200,14 @@ impl ThreadWorld {
         self.wake_all();
     }
 
-    /// Notes that a rank has returned.
+    /// Records that a rank has returned.
     pub(super) fn end(&self, rank: usize) {
         let mut state = self.lock();
         state.ranks[rank] = Doing::Ended;
         self.wake_all();
     }
 
-    /// Blocks until a wait is over, or cannot end.
+    /// Blocks until a wait is over or cannot end.
     pub(super) fn block<'a>(
         &'a self,
         rank: usize,
@@ -232,7 +232,7 @@ impl ThreadWorld {
         }
     }
 
-    /// Brings what every rank gives to all ranks, in order of rank.
+    /// Collects the contributions of all ranks on every rank, in order of rank.
     pub(super) fn collective(
         &self,
         rank: usize,

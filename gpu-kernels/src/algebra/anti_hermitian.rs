@@ -22,7 +22,7 @@ impl<T: Real> AntiHermitian<T> {
         let element = |odd: T, even: T| complex(half * even, half * odd);
         AntiHermitian { diagonal: [b + a, b - a], upper: [element(r1, r2), element(r4, r5), element(r6, r7)] }
     }
-    /// The traceless anti-Hermitian part of a matrix: (X − X†)/2 less a third of its trace.
+    /// Returns the traceless anti-Hermitian part of a matrix: (X − X†)/2 less a third of its trace.
     #[inline(always)]
     pub fn part_of(x: Su3<T>) -> Self {
         let x = x.0;
@@ -38,7 +38,7 @@ impl<T: Real> AntiHermitian<T> {
             upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
-    /// The matrix itself.
+    /// Returns the matrix.
     #[inline(always)]
     pub fn matrix(self) -> Su3<T> {
         let ([d, e], [a, b, c]) = (self.diagonal, self.upper);
@@ -89,7 +89,7 @@ impl<T: Real> AntiHermitian<T> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         AntiHermitian { diagonal: [d.cast(), e.cast()], upper: [p.cast(), q.cast(), r.cast()] }
     }
-    /// A part of every element ([`Real::part`]).
+    /// Applies [`Real::part`] to every element.
     #[inline(always)]
     pub fn part<U: Real>(self, part: usize) -> AntiHermitian<U> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
@@ -97,7 +97,7 @@ impl<T: Real> AntiHermitian<T> {
     }
     /// exp (self), by 24 terms of its series: to rounding for matrices of norm up to 3, as steps of an integrator have.
     ///
-    /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that powers of X beyond the second need numbers only.
+    /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that powers of X above the second need only two numbers.
     #[inline(always)]
     pub fn exp(self) -> Su3<T> {
         let x = self.matrix();
@@ -265,7 +265,7 @@ mod tests {
             let off = distance(lambda.cast::<f64>().matrix(), expected.matrix());
             assert!(off < 6e-6, "{k}: {off:e}");
         }
-        // What it is for: the change of Re tr (B exp X) with X.
+        // The purpose of the derivative: the change of Re tr (B exp X) with X.
         let (p, q, h) = (sample(1, 0.7), sample(2, 1.0), 1e-4);
         let b = sample(3, 1.0).exp().map(|z| z * complex(0.3, -1.1));
         let value = |by: f64| (b * p.add_scaled(by, q).exp()).re_trace();

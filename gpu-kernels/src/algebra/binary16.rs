@@ -1,7 +1,7 @@
 //! Complex numbers of two 16-bit floats (IEEE 754 binary16) in one word.
 //!
 //! Such a float has 11 bits of mantissa: numbers from 2⁻¹⁴ to 65504 are rounded by 2⁻¹¹ at most, relative to themselves,
-//! smaller ones to multiples of 2⁻²⁴. What is larger becomes infinite, and a NaN stays one.
+//! smaller ones to multiples of 2⁻²⁴. Larger numbers become infinite, and NaN is preserved.
 use super::{Complex, Phase, complex};
 
 /// A complex number of two 16-bit floats, the real part in the low half of the word.
@@ -15,7 +15,7 @@ impl Complex16 {
     pub fn round(z: Complex<f32>) -> Self {
         Complex16(machine::round(z))
     }
-    /// Exact.
+    /// Converts to single precision, exactly.
     #[inline(always)]
     pub fn widen(self) -> Complex<f32> {
         machine::widen(self.0)
@@ -72,10 +72,10 @@ mod machine {
     }
 }
 
-/// The same bits by 32-bit arithmetic. Without branches, and with masks in place of choices, the compiler makes vector
-/// instructions of it, which it does not of the crate `half`: that converts one number at a time, after a look at what the
-/// machine can, and makes the hopping term slower by a fifth to two fifths (docs/measurements/dslash.md). So `half` is
-/// what the tests compare with.
+/// Conversions and sums by 32-bit arithmetic, with the same bits as the instructions of a GPU. There are no branches, and masks
+/// replace selections, so that the compiler vectorises the code. It does not vectorise the crate `half`, which converts one
+/// number at a time after a check of the processor's features, and slows the hopping term by 20 to 40 %
+/// (docs/measurements/dslash.md). The tests compare with `half`.
 #[cfg(not(target_arch = "nvptx64"))]
 mod machine {
     use super::*;
@@ -134,7 +134,7 @@ mod machine {
     pub fn widen(w: u32) -> Complex<f32> {
         complex(wide(w & 0xFFFF), wide(w >> 16))
     }
-    /// A sum in 24 bits and then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
+    /// Computes a + phase · b. A sum in 24 bits that is then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let sum = phase.combine(widen(a), widen(exchanged.rotate_left(16)));
@@ -147,11 +147,11 @@ mod tests {
     use super::*;
     use half::f16;
 
-    /// The value of a finite code.
+    /// Returns the value of a finite code.
     fn value(code: u32) -> f64 {
         f16::from_bits(code as u16).to_f64()
     }
-    /// The code of a number, which has to be that of the crate `half`, but for NaN, of which there is one here.
+    /// Returns the code of a number, after a check against the crate `half`; NaN has a single code here.
     fn code(x: f32) -> u32 {
         let code = Complex16::round(complex(x, 0.0)).0;
         let expected = if x.is_nan() { 0x7FFF } else { f16::from_f32(x).to_bits() };

@@ -4,7 +4,7 @@
 //! different configuration.
 use super::Real;
 
-/// The exactly rounded square root.
+/// Returns the exactly rounded square root.
 #[inline(always)]
 pub fn sqrt(x: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]

@@ -15,17 +15,18 @@ pub struct Hermitian<T> {
 struct Rotation<T> {
     cos: T,
     sin: Complex<T>,
-    /// By how much the eigenvalue of q grows, and that of p falls.
+    /// Increase of the eigenvalue of q, equal to the decrease of that of p.
     gain: T,
 }
 
-/// The rotation that makes z = H_pq vanish, by the smaller of two angles (Jacobi 1846): with d = (H_qq − H_pp)/2 its tangent is
-/// sign(d) |z| / (|d| + √(d² + |z|²)). That of z = 0 is none.
+/// Returns the rotation that makes z = H_pq vanish, by the smaller of two angles (Jacobi 1846): with d = (H_qq − H_pp)/2 its
+/// tangent is sign(d) |z| / (|d| + √(d² + |z|²)). For z = 0 it is the identity.
 #[inline(always)]
 fn rotation<T: Real>(p: T, q: T, z: Complex<T>) -> Rotation<T> {
     let d = (q - p) * T::from_f64(0.5);
     let (sign, size) = (d.where_positive(T::ONE, -T::ONE), d.where_positive(d, -d));
-    // What is added is far below rounding; it makes 0/0 a 0. The matrix is unitary whatever it does to the angle.
+    // The added floor is far below rounding; it turns 0/0 into 0. The matrix stays unitary whatever the floor does to the
+    // angle.
     let floor = T::from_f64(1e-18) * (p.where_positive(p, -p) + q.where_positive(q, -q)) + T::from_f64(1e-37);
     let factor = sign * (size + d.mul_add(d, z.norm_sqr()).sqrt_or_zero() + floor).reciprocal();
     let tangent = z.scale(factor);
@@ -72,9 +73,9 @@ impl<T: Real> Hermitian<T> {
             upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
-    /// Eigenvalues h_k, in no order, and the unitary matrix whose columns are the eigenvectors, so that H = E diag(h) E†. By
-    /// Jacobi's rotations, which keep E unitary to rounding, and small eigenvalues as exact as large ones are, in absolute terms,
-    /// however close they are to each other.
+    /// Returns the eigenvalues h_k, in no order, and the unitary matrix whose columns are the eigenvectors, so that H = E
+    /// diag(h) E†. Jacobi's rotations keep E unitary to rounding, and give small eigenvalues the same absolute accuracy as
+    /// large ones, however close they are to each other.
     #[inline(always)]
     pub fn eigen(self) -> ([T; 3], Su3<T>) {
         // Off-diagonal elements fall quadratically, and cubically in the end: five rounds are enough in double precision.
@@ -112,7 +113,7 @@ impl<T: Real> Hermitian<T> {
         }
         ([h0, h1, h2], Su3(e))
     }
-    /// The matrix itself.
+    /// Returns the matrix.
     #[inline(always)]
     pub fn matrix(self) -> Su3<T> {
         let ([d, e, f], [a, b, c]) = (self.diagonal, self.upper);
@@ -129,7 +130,7 @@ mod tests {
         x.0.iter().flatten().map(|z| z.norm_sqr().sqrt()).fold(0.0, f64::max)
     }
 
-    /// Eigenvalues of all sizes, distinct and equal ones, diagonal matrices and zero.
+    /// Checks eigenvalues of all sizes, distinct and equal ones, diagonal matrices and zero.
     #[test]
     fn eigenvectors_are_unitary_and_make_up_the_matrix() {
         let off = |scale: f64| [complex(0.3 * scale, -0.2 * scale), complex(-0.7 * scale, 0.1), complex(0.05, scale)];

@@ -61,7 +61,7 @@ pub struct Projector {
     pub sign: Sign,
 }
 
-/// How the second operand enters a sum of two components.
+/// Factor of the second operand in a sum of two components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// a + b
@@ -75,7 +75,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The complex conjugate.
+    /// Returns the complex conjugate.
     #[inline(always)]
     pub const fn conj(self) -> Self {
         match self {
@@ -94,7 +94,7 @@ impl Phase {
             Phase::MinusI => complex(a.re + b.im, a.im - b.re),
         }
     }
-    /// The same of colours.
+    /// Returns a + phase · b for each colour component.
     #[inline(always)]
     fn combine_colours<T: Real>(self, Colour([a, b, c]): Colour<T>, Colour([d, e, f]): Colour<T>) -> Colour<T> {
         Colour([self.combine(a, d), self.combine(b, e), self.combine(c, f)])
@@ -136,7 +136,7 @@ impl Projector {
     pub const fn minus(axis: Axis) -> Self {
         Projector { axis, sign: Sign::Minus }
     }
-    /// P^{∓μ}: what γ_5 P^{±μ} γ_5 is.
+    /// Returns P^{∓μ} = γ_5 P^{±μ} γ_5.
     #[inline(always)]
     pub const fn opposite(self) -> Self {
         match self.sign {
@@ -144,7 +144,7 @@ impl Projector {
             Sign::Minus => Self::plus(self.axis),
         }
     }
-    /// For x, y, z: which lower spins join the upper spins 0 and 1, and with which phase: h_0 = ψ_0 + φ_0 ψ_{j0},
+    /// Returns, for x, y and z, the lower spins that join the upper spins 0 and 1, and their phases: h_0 = ψ_0 + φ_0 ψ_{j0},
     /// h_1 = ψ_1 + φ_1 ψ_{j1}. The lower spins of P ψ are then φ_0* h_0 at j0 and φ_1* h_1 at j1.
     #[inline(always)]
     pub const fn partners(self) -> [(usize, Phase); 2] {
@@ -160,7 +160,7 @@ impl Projector {
             (Axis::T, _) => [(2, One), (3, One)],
         }
     }
-    /// For t: the first of the two spins that are kept, each doubled.
+    /// Returns, for t, the first of the two spins that the projector keeps, each doubled.
     #[inline(always)]
     pub const fn kept(self) -> usize {
         match self.sign {
@@ -178,7 +178,7 @@ impl<T: Real> HalfSpinor<T> {
 impl<T: Real> DiracSpinor<T> {
     /// 0
     pub const ZERO: Self = DiracSpinor([Colour::ZERO; 4]);
-    /// The two independent components of P ψ.
+    /// Returns the two independent components of P ψ.
     #[inline(always)]
     pub fn project(&self, p: Projector) -> Scaled<T> {
         let s = self.0;
@@ -194,7 +194,7 @@ impl<T: Real> DiracSpinor<T> {
             }
         }
     }
-    /// Adds the four-spin vector that `p` makes of its two independent components.
+    /// Adds the four-spin vector that `p` reconstructs from its two independent components.
     #[inline(always)]
     pub fn add_projected(&mut self, h: Scaled<T>, p: Projector) {
         let (HalfSpinor([a, b]), scale) = (h.value, h.scale);
@@ -247,7 +247,7 @@ impl<T: Real> Mul<Scaled<T>> for Su3<T> {
 impl<T: Real> Scaled<T> {
     /// 0
     pub const ZERO: Self = Scaled { value: HalfSpinor::ZERO, scale: T::ONE };
-    /// One more factor.
+    /// Multiplies the scale by another factor.
     #[inline(always)]
     pub fn times(self, factor: T) -> Self {
         Scaled { value: self.value, scale: self.scale * factor }
@@ -263,7 +263,7 @@ pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let scaled = |v: Colour<T>| v.map(|x| x.scale(r));
     DiracSpinor([scaled(a + c), scaled(b + d), scaled(c - a), scaled(d - b)])
 }
-/// The inverse of [`to_device_basis`].
+/// Returns the inverse of [`to_device_basis`].
 #[inline(always)]
 pub fn to_degrand_rossi<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;

@@ -51,7 +51,7 @@ pub fn rotate<T: Real, const I: usize, const J: usize>(m: &mut Su3<T>, a: Quater
     }
 }
 
-/// The a in SU(2) for which Re tr a w is largest, ŵ†; 1 where all are alike.
+/// Returns the a in SU(2) for which Re tr a w is largest, ŵ†; 1 where all are alike.
 #[inline(always)]
 pub fn largest_trace(w: Quaternion) -> Quaternion {
     let square = dot(w, w);
@@ -63,8 +63,8 @@ pub fn largest_trace(w: Quaternion) -> Quaternion {
     }
 }
 
-/// For one subgroup after the other: multiplies both matrices from the left with what `$change` makes of `$w`, the block of
-/// `$m` as it is then.
+/// Multiplies both matrices from the left by `$change`, for one subgroup after the other; `$change` may use `$w`, the current
+/// block of `$m` in that subgroup.
 ///
 /// A macro and not a function of a closure: a closure that is called three times need not be unrolled into a kernel.
 macro_rules! each_subgroup {

@@ -34,7 +34,7 @@ impl<T: Real> Colour<T> {
         let sum = b.re.mul_add(b.re, b.im.mul_add(b.im, a.norm_sqr()));
         c.re.mul_add(c.re, c.im.mul_add(c.im, sum))
     }
-    /// The vector divided by its norm.
+    /// Returns the vector divided by its norm.
     #[inline(always)]
     fn normalised(self) -> Self {
         let inverse = T::ONE.over(self.norm2().root());
@@ -67,11 +67,11 @@ impl<T: Real> Sub for Colour<T> {
 pub struct ScaledColour<T> {
     /// The vector in units of `scale`.
     pub vector: Colour<T>,
-    /// Its unit.
+    /// Unit of `vector`.
     pub scale: T,
 }
 impl<T: Real> ScaledColour<T> {
-    /// The vector itself.
+    /// Returns the vector with its scale multiplied in.
     #[inline(always)]
     pub fn value(self) -> Colour<T> {
         self.vector.map(|z| z.scale(self.scale))
@@ -98,13 +98,13 @@ macro_rules! rows {
 pub struct Su3<T>(pub [[Complex<T>; 3]; 3]);
 
 impl<T: Real> Su3<T> {
-    /// The unit matrix.
+    /// Returns the unit matrix.
     #[inline(always)]
     pub fn unit() -> Self {
         let (o, z) = (Complex::ONE, Complex::ZERO);
         Su3([[o, z, z], [z, o, z], [z, z, o]])
     }
-    /// Third row from unitarity, c = (a × b)* (Clark et al. 2009, appendix A.1).
+    /// Returns the matrix with two given rows, and the third row from unitarity, c = (a × b)* (Clark et al. 2009, appendix A.1).
     #[inline(always)]
     pub fn from_two_rows(a: [Complex<T>; 3], b: [Complex<T>; 3]) -> Self {
         Su3([a, b, [minor(a[1], b[2], a[2], b[1]), minor(a[2], b[0], a[0], b[2]), minor(a[0], b[1], a[1], b[0])]])
@@ -115,7 +115,7 @@ impl<T: Real> Su3<T> {
         let [a, b, c] = self.0;
         Colour(Su3::from_two_rows(a, b).0[2]).dot(Colour(c))
     }
-    /// Hermitian conjugate.
+    /// Returns the Hermitian conjugate.
     #[inline(always)]
     pub fn adjoint(self) -> Self {
         let u = self.0;
@@ -155,7 +155,7 @@ impl<T: Real> Su3<T> {
         let (a, b) = (self.0, other.0);
         Su3(rows!(j => [f(a[j][0], b[j][0]), f(a[j][1], b[j][1]), f(a[j][2], b[j][2])]))
     }
-    /// The same, [settled](Real::settle).
+    /// Returns the matrix, [settled](Real::settle).
     #[inline(always)]
     #[must_use]
     pub fn settled(mut self) -> Self {
@@ -180,7 +180,7 @@ impl<T: Real> Su3<T> {
     }
 }
 impl<T: Real> Su3<T> {
-    /// A nearly unitary matrix made unitary: Gram and Schmidt on the first two rows, the third from them.
+    /// Makes a nearly unitary matrix unitary: Gram and Schmidt on the first two rows, the third from them.
     #[inline(always)]
     pub fn unitarised(self) -> Self {
         let (a, b) = (Colour(self.0[0]).normalised(), Colour(self.0[1]));

@@ -1,40 +1,40 @@
-//! Lane order: sites in groups of 16 or 8 that vector registers of a CPU compute together.
+//! Lane order: sites in groups of 16 or 8, each of which a CPU computes together in vector registers (virtual nodes).
 //!
-//! The sites of a group are those that come from one by translations by half of the lattice in any directions (Boyle et al. 2015, arXiv
-//! 1512.03487). If extents are multiples of four, these are 16, and bit μ of a lane's number says whether it is in the second half of
-//! direction μ. Where a half has an odd extent, a translation by it changes the parity: of all translations those are left in which
-//! an even number of odd halves occurs, which are 8. The last of these directions, or x if it is one, then has no bit: in which half of
-//! it a lane is follows from the others.
+//! The sites of a group follow from one site by translations by half of the lattice in any directions (Boyle et al. 2015, arXiv
+//! 1512.03487). If extents are multiples of four, there are 16 such sites, and bit μ of a lane's number is set if it is in the
+//! second half of direction μ. Translation by a half with an odd extent changes the parity: only the translations with an even
+//! number of odd halves remain, which are 8. The last direction with an odd half, or x if it has one, then has no bit: the half
+//! of a lane in that direction follows from the other bits.
 //!
-//! So the lattice is a number of sub-lattices of equal shape, of which a group has a site each at the same place, in lanes that follow each
-//! other in memory. The neighbours of a group's sites are those of the next group, lane by lane; beyond the end of the sub-lattices they are
-//! those of the first group again, where lanes that differ in bit μ have changed places, and, if that half is odd, half of the lattice
-//! further in the direction without a bit. In that direction sub-lattices have no end.
+//! The lattice thus consists of sub-lattices of equal shape. A group has one site of each, at the same place, in lanes that are
+//! consecutive in memory. The neighbours of a group's sites are those of the next group, lane by lane. Across the end of the
+//! sub-lattices they are those of the first group again, with lanes that differ in bit μ exchanged, and, if that half is odd,
+//! half of the lattice further in the direction without a bit. In that direction sub-lattices have no end.
 //!
-//! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above it: lane j of
-//! a vector is lane j ⊕ m of the group. So m says which part of a group a vector that is shorter has, and which lanes change places. Groups are
-//! counted in eights of sites.
+//! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above
+//! it: lane j of a vector is lane j ⊕ m of the group. The number m thus encodes the part of a group that a shorter vector
+//! holds, and the exchange of lanes. Groups are counted in eights of sites.
 use super::{Extents, Geometry, MOST_LANES, ODD_HALVES, Site, Where};
 
 /// Fewest sites of a group.
 pub const LEAST_LANES: u32 = 8;
-/// Marks the number of a group.
+/// Flag that marks an index as the number of a group.
 pub(super) const GROUP: u32 = 1 << 31;
-/// Where m is.
+/// Position of m in an index.
 pub(super) const TURN: u32 = 27;
 
-/// What a kernel gets for sites from number `first` on, where groups have `sites`.
+/// Returns the index that kernels get for the sites from number `first` on, where groups have `sites` sites.
 #[inline(always)]
 pub const fn group(first: u32, sites: u32) -> u32 {
     let lane = first & (sites - 1);
     GROUP | lane << TURN | ((first - lane) / LEAST_LANES)
 }
-/// The number of a group.
+/// Returns the number of a group.
 #[inline(always)]
 pub(super) const fn number(group: u32) -> u32 {
     group & ((1 << TURN) - 1)
 }
-/// The first site of a group, and m.
+/// Returns the first site of a group, and m.
 #[inline(always)]
 pub const fn first_and_turn(group: u32) -> (u32, u32) {
     (LEAST_LANES * number(group), group >> TURN & (MOST_LANES - 1))
@@ -46,12 +46,12 @@ const fn parity(bits: u32) -> u32 {
     0x6996 >> bits & 1
 }
 
-/// Which halves of the lattice lanes are in.
+/// Assignment of lanes to the halves of the lattice.
 #[derive(Clone, Copy)]
 pub(super) struct Halves {
     /// The directions in which half of the lattice is an odd number of sites, one bit each.
     odd: u32,
-    /// Of these the one that lanes have no bit for; four if there is none.
+    /// The odd direction for which lanes have no bit; four if there is none.
     rest: u32,
 }
 
@@ -67,50 +67,51 @@ impl Halves {
         };
         Halves { odd, rest }
     }
-    /// How many bits lanes have.
+    /// Returns the number of bits of a lane.
     #[inline(always)]
     pub(super) const fn bits(self) -> u32 {
         if self.odd == 0 { 4 } else { 3 }
     }
-    /// Sites of a group.
+    /// Returns the number of sites of a group.
     #[inline(always)]
     pub(super) const fn sites(self) -> u32 {
         1 << self.bits()
     }
-    /// Groups are counted in eights of sites: how many bits of their numbers are not used.
+    /// Returns the number of unused bits in the number of a group; groups are counted in eights of sites.
     #[inline(always)]
     pub(super) const fn units(self) -> u32 {
         self.bits() - LEAST_LANES.ilog2()
     }
-    /// The directions in which sub-lattices have half of the lattice's extent.
+    /// Returns the directions in which sub-lattices have half of the lattice's extent.
     #[inline(always)]
     pub(super) const fn halved(self) -> u32 {
         0b1111 & !(1 << self.rest)
     }
-    /// The directions in whose second half a lane is, from those that have a bit.
+    /// Returns the directions in whose second half a lane is, from those that have a bit.
     #[inline(always)]
     const fn with_rest(self, directions: u32) -> u32 {
         directions | (parity(directions & self.odd) << self.rest) & 0b1111
     }
-    /// The directions in whose second half a lane is.
+    /// Returns the directions in whose second half a lane is.
     #[inline(always)]
     const fn of_lane(self, lane: u32) -> u32 {
         let below = lane & ((1 << self.rest) - 1);
         self.with_rest(below | (lane & !below) << 1)
     }
-    /// The lane that is in the second halves of these directions, or the bits that stand for them.
+    /// Returns the lane that is in the second halves of these directions, or the bits that represent them.
     #[inline(always)]
     const fn lane(self, directions: u32) -> u32 {
         let below = directions & ((1 << self.rest) - 1);
         below | (directions & !((2 << self.rest) - 1)) >> 1
     }
-    /// The lanes of a vector that are in the second half of an odd number of these directions; of a group with this m.
+    /// Returns the lanes of a vector that are in the second half of an odd number of these directions, for a group with this m.
     #[inline(always)]
     fn in_second(self, directions: u32, turn: u32) -> Where {
-        // Of the bits of lanes: what is in the one without a bit is so in an odd number of the others.
+        // In terms of lane bits: a lane is in the second half of the direction without a bit if it is in an odd number of the
+        // other odd ones.
         let others = if directions >> self.rest & 1 == 0 { 0 } else { self.odd };
         let bits = self.lane(directions ^ others);
-        // Lane by lane, whether an odd number of bits is set that are set in the number of the place.
+        // For each lane, whether its number has an odd number of bits in common with the index.
         const LANES: [u16; 16] = {
             let mut lanes = [0; 16];
             let mut k = 0;
@@ -130,7 +131,7 @@ impl Geometry {
     pub(super) const fn halves(&self) -> Halves {
         Halves::new(self.ends >> ODD_HALVES)
     }
-    /// The lanes of a group whose steps in t cross the end of the whole lattice, an odd number of times.
+    /// Returns the lanes of a group whose steps in t cross the end of the whole lattice an odd number of times.
     #[inline(always)]
     pub(super) fn lanes_crossing_end(&self, s: &Site, forward: bool, steps: u32) -> Where {
         if !self.has_end(forward) {
@@ -151,8 +152,8 @@ impl Geometry {
         let Where(lanes) = self.halves().in_second(1 << 3, first_and_turn(s.index).1);
         Where(if first { lanes ^ 0xffff } else { 0 } | if second { lanes } else { 0 })
     }
-    /// The lanes of a group where the sum of the coordinates in these directions, one bit each, has another parity than at the group's
-    /// own place; nowhere for a site.
+    /// Returns the lanes of a group where the sum of the coordinates in these directions, one bit each, differs in parity from
+    /// that at the group's own place; none for a site.
     #[inline(always)]
     pub(crate) fn lanes_of_other_parity(&self, s: &Site, directions: u32) -> Where {
         let halves = self.halves();
@@ -161,7 +162,7 @@ impl Geometry {
         }
         halves.in_second(directions & halves.odd, first_and_turn(s.index).1)
     }
-    /// A site half of the lattice further in these directions, one bit each.
+    /// Returns the site half of the lattice further in these directions, one bit each.
     #[inline(always)]
     fn translated(&self, s: &Site, directions: u32) -> Site {
         let [x, y, z, t] = self.size();
@@ -173,7 +174,8 @@ impl Geometry {
         let (y, z, t) = (moved(s.y, y, 1), moved(s.z, z, 2), moved(s.t, t, 3));
         Site { half_x: to >> 1, odd_x: to & 1, y, z, t, ..*s }
     }
-    /// A site from that at the same place of the first sub-lattice, which has its index already. A group stays there.
+    /// Returns a site from the one at the same place of the first sub-lattice, which already has the site's index. A group
+    /// stays there.
     #[inline(always)]
     pub(super) fn at_own_place(&self, s: Site) -> Site {
         let halves = self.halves();
@@ -188,7 +190,7 @@ impl Geometry {
         let (half_x, y) = (s.half_x + start(0, half_x.get()), s.y + start(1, y.get()));
         Site { half_x, y, z: s.z + start(2, z.get()), t: s.t + start(3, t), ..s }
     }
-    /// The site at the same place of the first sub-lattice, with the index of the site itself.
+    /// Returns the site at the same place of the first sub-lattice, with the index of the site itself.
     #[inline(always)]
     pub(super) fn at_first_place(&self, s: &Site) -> Site {
         if s.group || !self.is_in_lane_order() {
@@ -202,8 +204,8 @@ impl Geometry {
         let (half_x, y) = (place(s.half_x, half_x.get()), place(s.y, y.get()));
         Site { half_x, y, z: place(s.z, z.get()), t: place(s.t, t), ..*s }
     }
-    /// A site from that of the first sub-lattice, or the other way round, where halves are odd. Not among the arithmetic of kernels, for all
-    /// of which it would be compiled.
+    /// Converts a site of the first sub-lattice to the actual one, or back, where halves are odd. A function of its own,
+    /// because inlined it would be compiled into every kernel.
     #[inline(never)]
     fn with_odd_halves(&self, s: &Site) -> Site {
         let (halves, order) = (self.halves(), self.order_of(s));
@@ -220,15 +222,15 @@ impl Geometry {
         };
         Site { shift: to.wrapping_sub(from).wrapping_mul(stride) << order.unit, ..s }
     }
-    /// From sub-lattice to sub-lattice in direction `mu`: the bits of an index that change, and what it grows by besides for a site of the
-    /// first one.
+    /// Returns the change of an index from sub-lattice to sub-lattice in direction `mu`: the bits that flip, and an additional
+    /// increment for a site of the first one.
     #[inline(always)]
     pub(super) fn across_halves(&self, s: &Site, mu: usize) -> (u32, u32) {
         let halves = self.halves();
         let is_odd = halves.odd >> mu & 1 == 1 && mu as u32 != halves.rest;
         (halves.lane(1 << mu) * self.order_of(s).lanes, if is_odd { s.shift } else { 0 })
     }
-    /// The index of a site in lane order from its coordinates.
+    /// Returns the index of a site in lane order from its coordinates.
     #[inline(always)]
     pub(super) fn of_place(&self, s: &Site) -> u32 {
         let (halves, order) = (self.halves(), self.order(false));
@@ -251,7 +253,7 @@ mod tests {
     use crate::lattice::Region;
     use std::vec::Vec;
 
-    /// With no half that is an odd number of sites, and with one, two, three and four, x among them or not.
+    /// Lattices with no half that is an odd number of sites, and with one, two, three and four, with and without x among them.
     const EXTENTS: [[u32; 4]; 11] = [
         [4, 4, 4, 4],
         [8, 4, 12, 16],
@@ -270,7 +272,8 @@ mod tests {
         [2 * s.half_x + s.odd_x, s.y, s.z, s.t]
     }
 
-    /// Each site has an index of its own, its neighbours are one and three steps away, and lexicographic order is that of the lattice.
+    /// Checks that each site has a unique index, that its neighbours are one and three steps away, and that lexicographic order
+    /// is that of the lattice.
     #[test]
     fn sites_are_where_they_are_without_lanes() {
         for extents in EXTENTS {
@@ -312,8 +315,8 @@ mod tests {
         }
     }
 
-    /// The neighbours of a group, or of a part of it, are those of its sites, and so is where they cross the end and where coordinates are
-    /// odd.
+    /// Checks that the neighbours of a group, or of a part of it, are those of its sites, including crossings of the end and
+    /// odd coordinates.
     #[test]
     fn groups_have_the_neighbours_of_their_sites() {
         for extents in EXTENTS {
@@ -359,7 +362,7 @@ mod tests {
         }
     }
 
-    /// So are those of a group whose lanes have changed places: two steps lead where they lead from a site.
+    /// Checks the neighbours of a group whose lanes are exchanged: two steps lead to the same place as from a site.
     #[test]
     fn groups_with_changed_places_have_the_neighbours_of_their_sites() {
         for extents in EXTENTS {

@@ -1,19 +1,19 @@
-//! Links, momenta and their likes: complex numbers as they are, in the format of registers.
+//! Links, momenta and similar matrices: complex numbers in the format of registers.
 use super::{NUMBER_STRIDE, PADDING, TILE, double_words, one_double, record};
 use crate::Precision;
 use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 use crate::per_rhs::Rounded;
 
-/// A real number type as matrices and momenta are kept in, complex number by complex number, in rows of a tile.
+/// A real number type in which matrices and momenta are stored, complex number by complex number, in rows of a tile.
 pub trait Element: Rounded {
-    /// As a value.
+    /// The precision as a value.
     const PRECISION: Precision;
     /// Bytes of a complex number.
     const BYTES: usize;
     /// Sites per tile: those of one warp; on a CPU as many as have a number in two cache lines.
     const TILE: usize = if cfg!(target_arch = "nvptx64") { PADDING } else { NUMBER_STRIDE / Self::BYTES };
-    /// The site of a lane, from the index that a kernel is given.
+    /// Returns the site of a lane, from the index that a kernel gets.
     #[inline(always)]
     fn site(i: u32, _lane: usize) -> u32 {
         i
@@ -26,28 +26,28 @@ pub trait Element: Rounded {
     /// Writes complex number `k` of a site.
     ///
     /// # Safety
-    /// The tile is valid and the number written by nobody else; `lane` < [`TILE`](Self::TILE).
+    /// The tile is valid, and no other thread writes the number; `lane` < [`TILE`](Self::TILE).
     unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<Self>);
-    /// Reads complex number `k` of a site; of a group of sites, those at their own places.
+    /// Reads complex number `k` of a site; for a group of sites, in the group's own lane order.
     ///
     /// # Safety
-    /// As [`load`](Self::load).
+    /// The contract of [`load`](Self::load) holds.
     #[inline(always)]
     unsafe fn straight(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self> {
         unsafe { Self::load(tile, lane, k, access) }
     }
-    /// Whether a place in a tile (`place_in_tiles`) is that of a group whose lanes have changed places.
+    /// Whether a place in a tile (`place_in_tiles`) is that of a group with exchanged lanes.
     #[inline(always)]
     fn is_turned(_lane: usize) -> bool {
         false
     }
-    /// The numbers of a group in the lanes that the place says.
+    /// Returns the numbers of a group with the lanes exchanged as the place prescribes.
     #[must_use]
     #[inline(always)]
     fn turned(self, _lane: usize) -> Self {
         self
     }
-    /// Complex number `k` of an array of complex numbers.
+    /// Returns complex number `k` of an array of complex numbers.
     ///
     /// # Safety
     /// The array is valid and has that number; nothing writes it while the kernel runs.
@@ -92,10 +92,10 @@ impl Element for f32 {
     }
 }
 
-/// A matrix of a tile of matrices: nine complex numbers.
+/// Reads a matrix of a tile of matrices: nine complex numbers.
 ///
 /// # Safety
-/// As [`Element::load`].
+/// The contract of [`Element::load`] holds.
 #[inline(always)]
 pub(crate) unsafe fn load_su3<T: Element>((tile, lane): (Global, usize), access: Access) -> Su3<T> {
     macro_rules! element {
@@ -109,10 +109,10 @@ pub(crate) unsafe fn load_su3<T: Element>((tile, lane): (Global, usize), access:
         [element!(6), element!(7), element!(8)],
     ])
 }
-/// Writes a matrix where [`load_su3`] finds it.
+/// Writes a matrix in the layout of [`load_su3`].
 ///
 /// # Safety
-/// As [`Element::store`].
+/// The contract of [`Element::store`] holds.
 #[inline(always)]
 pub(crate) unsafe fn store_su3<T: Element>((tile, lane): (Global, usize), u: &Su3<T>) {
     macro_rules! put {
@@ -123,10 +123,10 @@ pub(crate) unsafe fn store_su3<T: Element>((tile, lane): (Global, usize), u: &Su
     put!(0 1 2 3 4 5 6 7 8);
 }
 
-/// A momentum: four complex numbers in the same way.
+/// Reads a momentum: four complex numbers, in the layout of [`load_su3`].
 ///
 /// # Safety
-/// As [`load_su3`].
+/// The contract of [`load_su3`] holds.
 #[inline(always)]
 pub(crate) unsafe fn load_momentum<T: Element>((tile, lane): (Global, usize), access: Access) -> AntiHermitian<T> {
     macro_rules! element {
@@ -137,10 +137,10 @@ pub(crate) unsafe fn load_momentum<T: Element>((tile, lane): (Global, usize), ac
     let diagonal = element!(0);
     AntiHermitian { diagonal: [diagonal.re, diagonal.im], upper: [element!(1), element!(2), element!(3)] }
 }
-/// Writes a momentum where [`load_momentum`] finds it.
+/// Writes a momentum in the layout of [`load_momentum`].
 ///
 /// # Safety
-/// As [`store_su3`].
+/// The contract of [`store_su3`] holds.
 #[inline(always)]
 pub(crate) unsafe fn store_momentum<T: Element>((tile, lane): (Global, usize), p: &AntiHermitian<T>) {
     let ([d, e], [a, b, c]) = (p.diagonal, p.upper);

@@ -4,9 +4,9 @@
 //! f32; links are 16-bit floats too. The two lower spins are kept with real and imaginary part exchanged, as four of the
 //! six projections in space, those with ±i, take them.
 //!
-//! There is no norm per site, hence a range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
-//! components of a site must stay below 65504 as well. Fields are to be kept near 1; what is too large becomes infinite,
-//! which every norm shows.
+//! There is no norm per site, hence a limited range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
+//! components of a site must stay below 65504 as well. Fields are to be kept near 1; larger numbers become infinite, which
+//! every norm shows.
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
@@ -18,13 +18,13 @@ use crate::memory::{Access, Global};
 #[derive(Clone, Copy, Debug)]
 pub struct Fp16;
 
-/// A number of spin `spin` as it is kept, or back.
+/// Converts a number of spin `spin` to its stored form, or back.
 #[inline(always)]
 fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
     if spin < 2 { z } else { complex(z.im, z.re) }
 }
 
-/// Upper spin `s` + phase · lower spin `t`. Written out: a closure would not be compiled for vector instructions.
+/// Returns upper spin `s` + phase · lower spin `t`. Written out: a closure would not be compiled for vector instructions.
 #[inline(always)]
 fn join(w: &[u32; 12], s: usize, t: usize, phase: Phase) -> Colour<f32> {
     let (upper, lower) = (3 * s, 3 * t);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::memory::Chunk;
 
-    /// A spinor of numbers of several sizes and both signs, made of a seed.
+    /// Returns a spinor of numbers of several sizes and both signs, made of a seed.
     fn spinor(seed: u32) -> DiracSpinor<f32> {
         let mut state = seed;
         let mut next = || {

@@ -3,9 +3,9 @@
 //! Spinor components are kept as u with value (u − 32767.5) · norm, norm = largest |component| / 32767, rounded to
 //! nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u; in a difference of two such floats
 //! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
-//! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
-//! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
-//! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision find.
+//! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their codes
+//! have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵,
+//! clipped at 1 − 2⁻¹⁵. They have no code for NaN; true residuals in higher precision detect it.
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
@@ -25,7 +25,7 @@ const LINK_BIAS: u32 = 0x4380_0000;
 const NORMS: usize = TILE * words::BYTES;
 /// Offset of the norms in a tile of half spinors.
 const HALF_NORMS: usize = TILE * words::HALF_BYTES;
-/// The smallest norm that components are divided by: keeps the quotient finite.
+/// Smallest norm by which components are divided: keeps the quotient finite.
 const SMALLEST: f32 = 1e-35;
 
 /// 2²³ + u for the real and the imaginary part.
@@ -52,20 +52,20 @@ fn twice(a: u32) -> Complex<f32> {
     biased(a) - biased(!a)
 }
 
-/// The largest |component|, NaN if one is.
+/// Returns the largest |component|, NaN if one is.
 #[inline(always)]
 fn largest(c: &Colour<f32>) -> f32 {
     let one = |z: Complex<f32>| max_or_nan(z.re.abs(), z.im.abs());
     max_or_nan(max_or_nan(one(c.0[0]), one(c.0[1])), one(c.0[2]))
 }
-/// The norm for components up to `largest`, and its inverse. A zero site has norm zero, and comes back as zero whatever
+/// Returns the norm for components up to `largest`, and its inverse. A zero site has norm zero, and is read as zero whatever
 /// its codes.
 #[inline(always)]
 fn norm(largest: f32) -> (f32, f32) {
     let norm = largest * (1.0 / 32767.0);
     (norm, reciprocal(max_or_nan(norm, SMALLEST)))
 }
-/// The codes of a complex number. Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
+/// Returns the codes of a complex number. Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
 #[inline(always)]
 fn code(z: Complex<f32>, inverse: f32) -> u32 {
     let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
@@ -73,13 +73,13 @@ fn code(z: Complex<f32>, inverse: f32) -> u32 {
 }
 /// 2²³ + 32768: zero of a colour vector's codes.
 const COLOUR_ZERO: f32 = 8_421_376.0;
-/// A number of a colour vector, in units of the norm.
+/// Returns a number of a colour vector, in units of the norm.
 #[inline(always)]
 fn colour_number(w: u32) -> Complex<f32> {
     let w = biased(w);
     complex(w.re - COLOUR_ZERO, w.im - COLOUR_ZERO)
 }
-/// The codes of a number of a colour vector.
+/// Returns the codes of a number of a colour vector.
 #[inline(always)]
 fn colour_code(z: Complex<f32>, inverse: f32) -> u32 {
     let code = |x: f32| Real::mul_add(x, inverse, COLOUR_ZERO).to_bits();
@@ -169,7 +169,7 @@ impl NumberFormat for Half {
     }
     #[inline(always)]
     unsafe fn copy_colour((from, lane): (Global, usize), (to, place): (Global, usize)) {
-        // Decoded and encoded again it would have another norm.
+        // Decoding and encoding would change the norm.
         unsafe { to.store16(16 * place, from.load16(16 * lane, Access::Shared)) };
     }
 

@@ -1,5 +1,5 @@
-//! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)): what is kept number by number, read and written for several
-//! sites at once.
+//! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)): fields stored number by number, read and written for
+//! several sites at once.
 use super::links::LinkFormat;
 use super::{Block, CloverFormat, Double, Element, NumberFormat, Recon12, Recon18, Reconstruct, Single};
 use crate::Precision;
@@ -8,13 +8,13 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
-/// Vector registers: how many numbers of each precision they take.
+/// Vector registers: the vector types of each precision.
 pub trait VectorSet: Copy + Send + Sync + 'static {
     /// Numbers in single precision.
     type Single: Element;
     /// Numbers in double precision.
     type Double: Element;
-    /// Registers of half the size, or the same where there are no others.
+    /// Registers of half the size, or the same if no smaller ones exist.
     type Half: VectorSet;
 }
 /// AVX-512.
@@ -36,7 +36,7 @@ impl VectorSet for Bytes32 {
 
 /// A precision whose fields can be read in lanes.
 pub trait HasLanes: CloverFormat {
-    /// Its numbers in registers.
+    /// Numbers of this precision in registers.
     type In<V: VectorSet>: Element;
 }
 impl HasLanes for Single {
@@ -50,7 +50,7 @@ impl HasLanes for Double {
 #[derive(Clone, Copy, Debug)]
 pub struct InLanes<P, V>(PhantomData<(P, V)>);
 
-/// Complex number `k` of the sites themselves, whose lanes have not changed places.
+/// Returns complex number `k` of the sites themselves, in their own lane order.
 #[inline(always)]
 unsafe fn own<T: Element>(tile: Global, lane: usize, k: usize) -> Complex<T> {
     unsafe { T::straight(tile, lane, k, Access::Own) }
@@ -74,7 +74,7 @@ impl<P: HasLanes, V: VectorSet> CloverFormat for InLanes<P, V> {
     }
 }
 
-/// Where the pair of links of a direction is, from which numbers are read as they are needed: registers are few.
+/// Address of the pair of links of a direction; numbers are read as they are needed, because registers are few.
 #[derive(Clone, Copy, Debug)]
 pub struct PairInMemory {
     tile: Global,
@@ -95,7 +95,7 @@ macro_rules! links_in_lanes {
             }
             #[inline(always)]
             fn forward(pair: &PairInMemory) -> Su3<P::In<V>> {
-                // SAFETY: whoever made the pair promised that it is valid.
+                // SAFETY: the caller that made the pair guaranteed its validity.
                 let number = |j: usize| unsafe { own::<P::In<V>>(pair.tile, pair.lane, j) };
                 Self::expand(number, || number(2 * Self::KEPT).re)
             }

@@ -4,9 +4,9 @@ use super::{Double, Element, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// A reconstruction in a precision: how the pair of links of one direction is kept, U_μ(x) and U†_μ(x−μ̂). The kept
-/// numbers of the first are followed by those of the second, and these by a complex number made of their two phases, where
-/// phases are kept.
+/// A reconstruction in a precision: the storage of the pair of links of one direction, U_μ(x) and U†_μ(x−μ̂). The stored
+/// numbers of the first are followed by those of the second, and these, where phases are stored, by a complex number made of
+/// the two phases.
 pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     /// The chunks of a pair.
     type Pair: Copy;
@@ -29,7 +29,7 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
             Self::load_pair(tile, lane, mu)
         }
     }
-    /// The tile of site `i`, and the site's place in it.
+    /// Returns the tile of site `i`, and the site's place in it.
     ///
     /// # Safety
     /// The site exists.
@@ -44,9 +44,9 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     /// # Safety
     /// The tile is valid and nothing writes it meanwhile.
     unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> Self::Pair;
-    /// U_μ(x) of a pair.
+    /// Returns U_μ(x) of a pair.
     fn forward(pair: &Self::Pair) -> Su3<P::Real>;
-    /// U†_μ(x−μ̂) of a pair.
+    /// Returns U†_μ(x−μ̂) of a pair.
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
 }
 
@@ -55,7 +55,7 @@ pub trait StoreLinks<P: NumberFormat>: LinkFormat<P> {
     /// Writes the pair of direction `mu`.
     ///
     /// # Safety
-    /// The tile is valid and the element written by nobody else.
+    /// The tile is valid, and no other thread writes the element.
     unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>);
 }
 
@@ -217,12 +217,12 @@ where
     }
 }
 
-/// Complex number `j` of a pair.
+/// Returns complex number `j` of a pair.
 #[inline(always)]
 fn number<P: LinkWords, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
     P::decode_link(|i| word(pair, i), j)
 }
-/// Word `i` of a pair.
+/// Returns word `i` of a pair.
 #[inline(always)]
 fn word<const K: usize>(pair: &([Chunk; K], HalfChunk), i: usize) -> u32 {
     if i < 4 * K { pair.0[i / 4].0[i % 4] } else { pair.1.0[i - 4 * K] }

@@ -1,9 +1,10 @@
-//! Fields whose complex numbers are kept one by one ([`Element`]): those in double precision, and all that are read in lanes.
+//! Fields whose complex numbers are stored one by one ([`Element`]): those in double precision, and all fields that are read in
+//! lanes.
 use super::Element;
 use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Global};
 
-/// Colours with their lanes turned, after the arithmetic that does not mix them.
+/// Exchanges the lanes of colours, after the arithmetic that does not mix them.
 #[inline(always)]
 fn turned<T: Element, const N: usize>(mut colours: [Colour<T>; N], lane: usize) -> [Colour<T>; N] {
     if T::is_turned(lane) {
@@ -16,7 +17,7 @@ fn turned<T: Element, const N: usize>(mut colours: [Colour<T>; N], lane: usize) 
     }
     colours
 }
-/// All spins of the sites themselves.
+/// Reads all spins of the sites themselves, in their own lane order.
 #[inline(always)]
 unsafe fn spins<T: Element>(tile: Global, lane: usize, access: Access) -> [Colour<T>; 4] {
     unsafe {
@@ -29,18 +30,18 @@ unsafe fn spins<T: Element>(tile: Global, lane: usize, access: Access) -> [Colou
     }
 }
 
-/// As [`NumberFormat::load_spinor`](super::NumberFormat::load_spinor).
+/// Reads a spinor; implements [`NumberFormat::load_spinor`](super::NumberFormat::load_spinor).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::load_spinor`](super::NumberFormat::load_spinor) holds.
 #[inline(always)]
 pub unsafe fn load_spinor<T: Element>(tile: Global, lane: usize, access: Access) -> DiracSpinor<T> {
     DiracSpinor(turned(unsafe { spins(tile, lane, access) }, lane))
 }
-/// As [`NumberFormat::load_projected`](super::NumberFormat::load_projected).
+/// Reads and projects a spinor; implements [`NumberFormat::load_projected`](super::NumberFormat::load_projected).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::load_projected`](super::NumberFormat::load_projected) holds.
 #[inline(always)]
 pub unsafe fn load_projected<T: Element>(tile: Global, lane: usize, p: Projector) -> Scaled<T> {
     let mut s = DiracSpinor::ZERO;
@@ -53,10 +54,10 @@ pub unsafe fn load_projected<T: Element>(tile: Global, lane: usize, p: Projector
     let Scaled { value: HalfSpinor(spins), scale } = s.project(p);
     Scaled { value: HalfSpinor(turned(spins, lane)), scale }
 }
-/// As [`NumberFormat::store_spinor`](super::NumberFormat::store_spinor).
+/// Writes a spinor; implements [`NumberFormat::store_spinor`](super::NumberFormat::store_spinor).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::store_spinor`](super::NumberFormat::store_spinor) holds.
 #[inline(always)]
 pub unsafe fn store_spinor<T: Element>(tile: Global, lane: usize, s: &DiracSpinor<T>) {
     macro_rules! put {
@@ -66,20 +67,20 @@ pub unsafe fn store_spinor<T: Element>(tile: Global, lane: usize, s: &DiracSpino
     }
     put!(0 1 2 3);
 }
-/// As [`NumberFormat::load_half_spinor`](super::NumberFormat::load_half_spinor).
+/// Reads a half spinor; implements [`NumberFormat::load_half_spinor`](super::NumberFormat::load_half_spinor).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::load_half_spinor`](super::NumberFormat::load_half_spinor) holds.
 #[inline(always)]
 pub unsafe fn load_half_spinor<T: Element>(tile: Global, lane: usize, time: bool) -> Scaled<T> {
     let (a, b) =
         unsafe { (load_colour_at(tile, lane, 0, Access::Shared), load_colour_at(tile, lane, 3, Access::Shared)) };
     Scaled { value: HalfSpinor(turned([a, b], lane)), scale: if time { T::ONE + T::ONE } else { T::ONE } }
 }
-/// As [`NumberFormat::store_projected`](super::NumberFormat::store_projected).
+/// Projects a spinor to another tile; implements [`NumberFormat::store_projected`](super::NumberFormat::store_projected).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::store_projected`](super::NumberFormat::store_projected) holds.
 #[inline(always)]
 pub unsafe fn store_projected<T: Element>((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
     let HalfSpinor([a, b]) = unsafe { load_projected::<T>(from, lane, p) }.value;
@@ -88,24 +89,24 @@ pub unsafe fn store_projected<T: Element>((from, lane): (Global, usize), p: Proj
         store_colour_at(to, place, 3, b);
     }
 }
-/// As [`NumberFormat::load_colour`](super::NumberFormat::load_colour).
+/// Reads a colour vector; implements [`NumberFormat::load_colour`](super::NumberFormat::load_colour).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::load_colour`](super::NumberFormat::load_colour) holds.
 #[inline(always)]
 pub unsafe fn load_colour<T: Element>(tile: Global, lane: usize, access: Access) -> ScaledColour<T> {
     let [vector] = turned([unsafe { load_colour_at(tile, lane, 0, access) }], lane);
     ScaledColour { vector, scale: T::ONE }
 }
-/// As [`NumberFormat::store_colour`](super::NumberFormat::store_colour).
+/// Writes a colour vector; implements [`NumberFormat::store_colour`](super::NumberFormat::store_colour).
 ///
 /// # Safety
-/// As there.
+/// The contract of [`NumberFormat::store_colour`](super::NumberFormat::store_colour) holds.
 #[inline(always)]
 pub unsafe fn store_colour<T: Element>(tile: Global, lane: usize, c: &Colour<T>) {
     unsafe { store_colour_at(tile, lane, 0, *c) }
 }
-/// Numbers `first` to `first` + 2. Not a closure: with vectors it is large.
+/// Reads numbers `first` to `first` + 2. No closure: with vectors it is large, and would not be inlined.
 #[inline(always)]
 unsafe fn load_colour_at<T: Element>(tile: Global, lane: usize, first: usize, access: Access) -> Colour<T> {
     unsafe {

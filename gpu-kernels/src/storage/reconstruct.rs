@@ -1,11 +1,11 @@
-//! Which numbers of a link are kept, and how the others come back.
+//! Compressed storage of links, and the reconstruction of their other elements.
 use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use core::marker::PhantomData;
 
-/// Which elements of a link are kept and how the others come back.
+/// Stored elements of a link, and the reconstruction of the others.
 pub trait Reconstruct: Copy + Send + Sync + 'static {
-    /// As a value.
+    /// The storage as a value.
     const STORAGE: LinkStorage;
     /// Complex numbers kept per link.
     const KEPT: usize;
@@ -15,9 +15,9 @@ pub trait Reconstruct: Copy + Send + Sync + 'static {
     type Full: Reconstruct;
     /// Whether links in t are the unit matrix, except across the boundary: hops in t then read a link only there.
     const TEMPORAL: bool = false;
-    /// The matrix from its kept numbers; `phase` is not called where none is kept.
+    /// Returns the matrix from its stored numbers; `phase` is not called where none is stored.
     fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T>;
-    /// Kept number `j` of a matrix.
+    /// Returns stored number `j` of a matrix.
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
 }
 
@@ -78,13 +78,13 @@ impl Reconstruct for Recon13 {
 /// A.2), kept as tan(φ/4). Rows are a, b, c. Singular where a_2 = a_3 = 0: see [`Recon8::is_singular`].
 #[derive(Clone, Copy, Debug)]
 pub struct Recon8;
-/// The same of a matrix in U(3), and the phase of its determinant D. Two rows of U are orthogonal, and their cross product
-/// is D times the conjugate of the third, so that D b_1* and D c_1* take the places of b_1* and c_1* in the formulae of
-/// [`Recon8`]. No root of D is taken. Singular where [`Recon8`] is.
+/// The minimal form of a matrix in U(3): that of [`Recon8`], and the phase of its determinant D. Two rows of U are orthogonal,
+/// and their cross product is D times the conjugate of the third, so that D b_1* and D c_1* take the places of b_1* and c_1* in
+/// the formulae of [`Recon8`]. No root of D is taken. Singular where [`Recon8`] is.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon9;
 
-/// The complex number with square modulus `square` (zero if negative) and phase φ given as tan(φ/4).
+/// Returns the complex number with square modulus `square` (zero if negative) and phase φ given as tan(φ/4).
 #[inline(always)]
 fn polar<T: Real>(square: T, phase: T) -> Complex<T> {
     phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero())
@@ -98,7 +98,7 @@ impl Recon8 {
     }
 }
 
-/// a_1, c_1 and 1 / (|a_2|² + |a_3|²) from what is kept: |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|².
+/// a_1, c_1 and 1 / (|a_2|² + |a_3|²) from the stored numbers: |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|².
 #[inline(always)]
 fn first_column<T: Real>(
     phases: Complex<T>,
@@ -111,7 +111,7 @@ fn first_column<T: Real>(
     let c1 = polar((-b1.re).mul_add(b1.re, (-b1.im).mul_add(b1.im, rest)), phases.im);
     (a1, c1, rest.reciprocal())
 }
-/// The matrix of determinant D from its first row and column, with 1 / (|a_2|² + |a_3|²), D b_1* and D c_1*.
+/// Returns the matrix of determinant D from its first row and column, with 1 / (|a_2|² + |a_3|²), D b_1* and D c_1*.
 #[inline(always)]
 fn from_row_and_column<T: Real>(
     [a1, a2, a3]: [Complex<T>; 3],
@@ -167,8 +167,8 @@ impl Reconstruct for Recon9 {
     }
 }
 
-/// Links in temporal gauge (Clark et al. 2009, section 4.3), kept as `R` keeps them: those in t are the unit matrix,
-/// except across the boundary, and are not read elsewhere.
+/// Links in temporal gauge (Clark et al. 2009, section 4.3), stored in the form of `R`: links in t are the unit matrix, except
+/// across the boundary, and are not read elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct Temporal<R>(PhantomData<R>);
 
@@ -198,9 +198,10 @@ pub type Recon12T = Temporal<Recon12>;
 /// [`Recon8`] in temporal gauge.
 pub type Recon8T = Temporal<Recon8>;
 
-/// Links in 16-bit fixed point, as `R` keeps them in [`Half`](super::Half), beside fields in single precision. CG with fields in 16
-/// bits loses its way where an operator is ill conditioned, because its directions grow far larger than the residuals that
-/// are added to them; a matrix rounded to 16 bits is a matrix still. Links are most of what staggered operators read.
+/// Links in 16-bit fixed point, in the form of `R` in [`Half`](super::Half), beside fields in single precision. CG with fields
+/// in 16 bits does not converge reliably for ill-conditioned operators, because its directions grow far larger than the
+/// residuals that are added to them; with links rounded to 16 bits the operator is still a fixed matrix. Links are most of the
+/// data that staggered operators read.
 #[derive(Clone, Copy, Debug)]
 pub struct InHalf<R>(PhantomData<R>);
 

@@ -1,26 +1,26 @@
-//! Where the words of a site's record are in a tile.
+//! Layout of the words of a site's record in a tile.
 //!
-//! On a GPU a record is kept in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU records of real
-//! numbers in 32 or 64 bits are kept complex number by complex number, `[number][site]`, so that two vector registers take the same
-//! number of sites that follow each other. Formats of 16 bits have chunks there, too.
+//! On a GPU a record is stored in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU records
+//! of real numbers in 32 or 64 bits are stored complex number by complex number, `[number][site]`, so that two vector registers
+//! hold the same number of consecutive sites. Formats of 16 bits have chunks there as well.
 use super::{NUMBER_STRIDE, STRIDE};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// In place of the bytes of a complex number: records in chunks on a CPU, too.
+/// Value in place of the bytes of a complex number, for records in chunks also on a CPU.
 pub const CHUNKS: usize = 0;
 
-/// Whether records of complex numbers of so many bytes are in chunks here.
+/// Whether records of complex numbers of `number` bytes are in chunks on this target.
 const fn in_chunks(number: usize) -> bool {
     cfg!(target_arch = "nvptx64") || number == CHUNKS
 }
-/// Where word `i` of a record is that is not in chunks.
+/// Returns the byte offset in the tile of word `i` of a record that is not in chunks.
 #[inline(always)]
 const fn place<const NUMBER: usize>(lane: usize, i: usize) -> usize {
     let byte = 4 * i;
     byte / NUMBER * NUMBER_STRIDE + NUMBER * lane + byte % NUMBER
 }
 
-/// Words 4 k to 4 k + 3.
+/// Reads words 4 k to 4 k + 3.
 ///
 /// # Safety
 /// The tile is valid and read as `access` promises; `lane` < [`Element::TILE`](super::Element::TILE).
@@ -38,10 +38,10 @@ pub unsafe fn load<const NUMBER: usize>(tile: Global, lane: usize, k: usize, acc
         }
     }
 }
-/// Words 4 k and 4 k + 1, the last ones of a record.
+/// Reads words 4 k and 4 k + 1, the last ones of a record.
 ///
 /// # Safety
-/// As [`load`].
+/// The contract of [`load`] holds.
 #[inline(always)]
 pub unsafe fn load_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize, access: Access) -> HalfChunk {
     unsafe {
@@ -52,10 +52,10 @@ pub unsafe fn load_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize
         }
     }
 }
-/// Words 2 k and 2 k + 1 of a record of whole chunks.
+/// Reads words 2 k and 2 k + 1 of a record of whole chunks.
 ///
 /// # Safety
-/// As [`load`].
+/// The contract of [`load`] holds.
 #[inline(always)]
 pub unsafe fn load_number<const NUMBER: usize>(tile: Global, lane: usize, k: usize, access: Access) -> HalfChunk {
     unsafe {
@@ -69,7 +69,7 @@ pub unsafe fn load_number<const NUMBER: usize>(tile: Global, lane: usize, k: usi
 /// Writes words 2 k and 2 k + 1 of a record of whole chunks.
 ///
 /// # Safety
-/// As [`store`].
+/// The contract of [`store`] holds.
 #[inline(always)]
 pub unsafe fn store_number<const NUMBER: usize>(tile: Global, lane: usize, k: usize, words: HalfChunk) {
     unsafe {
@@ -83,7 +83,7 @@ pub unsafe fn store_number<const NUMBER: usize>(tile: Global, lane: usize, k: us
 /// Writes words 4 k to 4 k + 3.
 ///
 /// # Safety
-/// The tile is valid and the record written by nobody else; `lane` < [`Element::TILE`](super::Element::TILE).
+/// The tile is valid, and no other thread writes the record; `lane` < [`Element::TILE`](super::Element::TILE).
 #[inline(always)]
 pub unsafe fn store<const NUMBER: usize>(tile: Global, lane: usize, k: usize, chunk: Chunk) {
     unsafe {
@@ -101,7 +101,7 @@ pub unsafe fn store<const NUMBER: usize>(tile: Global, lane: usize, k: usize, ch
 /// Writes words 4 k and 4 k + 1, the last ones of a record.
 ///
 /// # Safety
-/// As [`store`].
+/// The contract of [`store`] holds.
 #[inline(always)]
 pub unsafe fn store_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize, chunk: HalfChunk) {
     unsafe {
@@ -112,10 +112,10 @@ pub unsafe fn store_half<const NUMBER: usize>(tile: Global, lane: usize, k: usiz
         }
     }
 }
-/// Writes word `i` of a record of so many whole `chunks` and a last one of `tail` bytes.
+/// Writes word `i` of a record of `chunks` whole chunks and a last one of `tail` bytes.
 ///
 /// # Safety
-/// As [`store`].
+/// The contract of [`store`] holds.
 #[inline(always)]
 pub unsafe fn store_word<const NUMBER: usize>(
     tile: Global,

@@ -16,21 +16,21 @@ fn chunk(a: Complex<f32>, b: Complex<f32>) -> Chunk {
 }
 
 impl Single {
-    /// Of a complex number.
+    /// Bytes of a complex number.
     const BYTES: usize = 8;
 
-    /// Two complex numbers of a record, from number 2 `k` on.
+    /// Reads two complex numbers of a record, from number 2 `k` on.
     ///
     /// # Safety
-    /// As [`NumberFormat::load_spinor`].
+    /// The contract of [`NumberFormat::load_spinor`] holds.
     #[inline(always)]
     pub(crate) unsafe fn two(tile: Global, lane: usize, k: usize, access: Access) -> [Complex<f32>; 2] {
         two_singles(unsafe { record::load::<{ Self::BYTES }>(tile, lane, k, access) })
     }
-    /// Two numbers of a spinor, from number `k` on, which is even.
+    /// Reads two numbers of a spinor, from number `k` on, which is even.
     ///
     /// # Safety
-    /// As [`NumberFormat::load_spinor`].
+    /// The contract of [`NumberFormat::load_spinor`] holds.
     #[inline(always)]
     pub(crate) unsafe fn two_from(tile: Global, lane: usize, k: usize, access: Access) -> [Complex<f32>; 2] {
         #[cfg(target_arch = "nvptx64")]
@@ -38,10 +38,10 @@ impl Single {
         #[cfg(not(target_arch = "nvptx64"))]
         return unsafe { Self::two(tile, lane, k / 2, access) };
     }
-    /// Number `k` of a spinor.
+    /// Reads number `k` of a spinor.
     ///
     /// # Safety
-    /// As [`NumberFormat::load_spinor`].
+    /// The contract of [`NumberFormat::load_spinor`] holds.
     #[inline(always)]
     pub(crate) unsafe fn number(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f32> {
         let HalfChunk([re, im]) = unsafe { record::load_number::<{ Self::BYTES }>(tile, lane, k, access) };
@@ -50,7 +50,7 @@ impl Single {
     /// Writes number `k` of a spinor.
     ///
     /// # Safety
-    /// As [`NumberFormat::store_spinor`].
+    /// The contract of [`NumberFormat::store_spinor`] holds.
     #[inline(always)]
     pub(crate) unsafe fn put_number(tile: Global, lane: usize, k: usize, z: Complex<f32>) {
         let words = HalfChunk([z.re.to_bits(), z.im.to_bits()]);

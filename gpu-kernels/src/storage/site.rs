@@ -1,4 +1,4 @@
-//! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
+//! Site formats: the properties of a field that linear algebra needs, for any kind of fermion.
 use super::{Element, NumberFormat};
 use crate::FermionKind;
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex, to_degrand_rossi, to_device_basis};
@@ -6,11 +6,11 @@ use crate::format::KernelFormat;
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
-/// How one kind of field is kept.
+/// Storage format of one kind of field.
 pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Element;
-    /// What lives on a site.
+    /// Value of the field on a site.
     type Value: SiteValue<Self::Real>;
     /// Bytes per site.
     const BYTES: usize;
@@ -22,7 +22,7 @@ pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     /// Writes a site of a tile.
     ///
     /// # Safety
-    /// The tile is valid and the element written by nobody else.
+    /// The tile is valid, and no other thread writes the element.
     unsafe fn store(tile: Global, lane: usize, value: &Self::Value);
 }
 
@@ -34,37 +34,37 @@ pub trait SiteValue<T: Real>: Copy {
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self;
     /// Applies `f` to every pair of components.
     fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self;
-    /// Calls `f` with every component of four of them.
+    /// Calls `f` with every component of four values.
     fn visit(four: [Self; 4], f: impl FnMut([Complex<T>; 4]));
     /// Σ |a_k|²: over three colours in the field's own precision, which converts a sixth of the numbers, then in double.
     fn norm2(self) -> f64;
-    /// Σ a_k* b_k, likewise.
+    /// Σ a_k* b_k: over three colours in the field's own precision, then in double, like [`norm2`](Self::norm2).
     fn dot(self, other: Self) -> Complex<f64>;
 }
 
-/// What lives on a site of a fermion field, in any precision.
+/// Degrees of freedom on a site of a fermion field, in any precision.
 pub trait SiteKind: Copy + Send + Sync + 'static {
-    /// As a value.
+    /// The kind as a value.
     const FERMIONS: FermionKind;
-    /// Three colours for each of them.
+    /// Number of spins, each with three colours.
     const SPINS: usize;
-    /// In registers.
+    /// Value of the field on a site, in registers.
     type Value<T: Real>: SiteValue<T>;
     /// Rounds or extends every component.
     fn cast<T: Real, U: Real>(value: Self::Value<T>) -> Self::Value<U>;
-    /// From the numbers of a host array, in its spin basis.
+    /// Returns the value from the numbers of a host array, in the host's spin basis.
     fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Self::Value<f64>;
-    /// Hands the numbers for a host array to `put`, in its spin basis.
+    /// Passes the numbers for a host array to `put`, in the host's spin basis.
     fn to_host(value: Self::Value<f64>, put: impl FnMut(usize, Complex<f64>));
-    /// As [`SiteFormat::load`].
+    /// Reads a site of a tile in precision P, like [`SiteFormat::load`].
     ///
     /// # Safety
-    /// As there.
+    /// The contract of [`SiteFormat::load`] holds.
     unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> Self::Value<P::Real>;
-    /// As [`SiteFormat::store`].
+    /// Writes a site of a tile in precision P, like [`SiteFormat::store`].
     ///
     /// # Safety
-    /// As there.
+    /// The contract of [`SiteFormat::store`] holds.
     unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
 }
 

@@ -1,5 +1,5 @@
-//! Links of a site in the memory that threads of a block share: each thread's own, read from the field once and then for
-//! every right-hand side.
+//! Links of a site in shared memory: each thread stages its own links, read from the field once and used for every right-hand
+//! side.
 use super::NumberFormat;
 use super::links::LinkFormat;
 use super::reconstruct::Reconstruct;
@@ -12,7 +12,7 @@ use crate::memory::{Chunk, Global, HalfChunk};
 use crate::multi_rhs::LOOPED_THREADS;
 use core::marker::PhantomData;
 
-/// Links that `R` keeps, packed as they are in the field. On a CPU they are read from the field.
+/// Links in the form of `R`, packed as they are in the field. On a CPU they are read from the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<R>(PhantomData<R>);
 
@@ -40,10 +40,10 @@ pub trait Slots: Copy {
     /// The block keeps as many slots; `bytes` is the size of a pair.
     #[cfg(target_arch = "nvptx64")]
     unsafe fn keep(self, slot: usize, bytes: usize);
-    /// Reads them again, from the address of the thread's first slot.
+    /// Reads a pair back, from slots relative to the address of the thread's first slot.
     ///
     /// # Safety
-    /// As [`keep`](Self::keep).
+    /// The contract of [`keep`](Self::keep) holds.
     #[cfg(target_arch = "nvptx64")]
     unsafe fn kept(address: u32, slot: usize, bytes: usize) -> Self;
 }
@@ -81,18 +81,18 @@ impl<const K: usize> Slots for ([Chunk; K], HalfChunk) {
     }
 }
 
-/// The address of this thread's first slot.
+/// Returns the address of this thread's first slot.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub fn first_slot() -> u32 {
     crate::device::staged_links() + 16 * crate::device::thread()
 }
 
-/// Slots of 16 bytes for a pair.
+/// Returns the number of 16-byte slots for a pair.
 const fn slots<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     R::PAIR_BYTES.div_ceil(16)
 }
-/// Bytes that the four pairs of a site take.
+/// Returns the bytes that the four pairs of a site take.
 pub const fn staged_bytes<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     4 * 16 * slots::<P, R>()
 }
@@ -101,7 +101,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     type Pair = R::Pair;
     const UNIT: bool = R::UNIT;
     const PAIR_BYTES: usize = R::PAIR_BYTES;
-    /// On a GPU `base` is the address of the thread's first slot.
+    /// Reads a pair of links; on a GPU `base` is the address of the thread's first slot.
     #[inline(always)]
     unsafe fn pair(base: Global, i: u32, mu: usize) -> R::Pair {
         #[cfg(target_arch = "nvptx64")]
@@ -128,10 +128,10 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     }
 }
 
-/// Keeps the pairs of site `i`; where they are then.
+/// Stages the pairs of site `i`, and returns their base address for [`LinkFormat::pair`].
 ///
 /// # Safety
-/// As [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage).
+/// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.
 #[inline(always)]
 pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
     #[cfg(target_arch = "nvptx64")]

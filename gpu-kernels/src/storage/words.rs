@@ -9,7 +9,7 @@ use crate::memory::{Access, Chunk, Global, HalfChunk};
 /// Bytes of the twelve words.
 pub const BYTES: usize = 48;
 
-/// All words, spin-major.
+/// Reads all words, spin-major.
 ///
 /// # Safety
 /// The tile is valid and read as `access` promises.
@@ -19,7 +19,7 @@ pub unsafe fn load(tile: Global, lane: usize, access: Access) -> [u32; 12] {
     let (a, b, c) = (at(0), at(1), at(2));
     [a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], c[2], c[3], b[2], b[3]]
 }
-/// The words of the two spins that the projector `p` in t keeps.
+/// Reads the words of the two spins that the projector `p` in t keeps.
 ///
 /// # Safety
 /// The tile is valid and nothing writes it meanwhile.
@@ -34,7 +34,7 @@ pub unsafe fn load_kept(tile: Global, lane: usize, p: Projector) -> [u32; 6] {
 /// Writes the words that `word` gives for a spin and a colour.
 ///
 /// # Safety
-/// The tile is valid and the element written by nobody else.
+/// The tile is valid, and no other thread writes the element.
 #[inline(always)]
 pub unsafe fn store(tile: Global, lane: usize, word: impl Fn(usize, usize) -> u32) {
     let put = |k: usize, w: [u32; 4]| unsafe { tile.store16(16 * lane + k * STRIDE, Chunk(w)) };
@@ -46,10 +46,10 @@ pub unsafe fn store(tile: Global, lane: usize, word: impl Fn(usize, usize) -> u3
 /// Bytes of the six words of a half spinor: a chunk and a half.
 pub const HALF_BYTES: usize = 24;
 
-/// The words of a half spinor.
+/// Reads the words of a half spinor.
 ///
 /// # Safety
-/// As [`load_kept`].
+/// The contract of [`load_kept`] holds.
 #[inline(always)]
 pub unsafe fn load_half(tile: Global, lane: usize) -> [u32; 6] {
     let (Chunk([a, b, c, d]), HalfChunk([e, f])) =
@@ -59,7 +59,7 @@ pub unsafe fn load_half(tile: Global, lane: usize) -> [u32; 6] {
 /// Writes the words of a half spinor.
 ///
 /// # Safety
-/// As [`store`].
+/// The contract of [`store`] holds.
 #[inline(always)]
 pub unsafe fn store_half(tile: Global, lane: usize, [a, b, c, d, e, f]: [u32; 6]) {
     unsafe {

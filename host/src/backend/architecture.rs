@@ -1,24 +1,24 @@
-//! Which compiled kernels a GPU can run: architectures and compute capabilities.
+//! Architectures and compute capabilities, which decide which compiled kernels a GPU can run.
 use std::fmt;
 use std::str::FromStr;
 
 /// The compute capability of a GPU, major and minor.
 pub type Capability = (i32, i32);
 
-/// An architecture that kernels are compiled for, as NVIDIA's tools name it: `sm_80` is that of compute capability 8.0.
+/// An architecture for which kernels are compiled, with the names of NVIDIA's tools: `sm_80` is that of compute capability 8.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Architecture {
     capability: Capability,
-    /// Whether only GPUs of this very capability can run the code, whose name then ends in `a`.
+    /// Whether only GPUs of exactly this capability can run the code, whose name then ends in `a`.
     exact: bool,
 }
 
 impl Architecture {
-    /// The oldest that kernels are compiled for.
+    /// Returns the oldest architecture for which kernels are compiled.
     pub fn oldest() -> Self {
         gpu_kernels::OLDEST_ARCHITECTURE.parse().expect("it is the name of an architecture")
     }
-    /// Its compute capability.
+    /// Returns the compute capability of the architecture.
     pub fn capability(self) -> Capability {
         self.capability
     }
@@ -28,7 +28,7 @@ impl FromStr for Architecture {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_prefix("sm_").ok_or(())?;
-        // `sm_100f` runs on what has the same major capability, which is what machine code of `sm_100` says of itself too.
+        // `sm_100f` runs on GPUs of the same major capability, just as machine code of `sm_100` does.
         let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
         let number = Some(digits).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit())).ok_or(())?;
         let number: i32 = number.parse().map_err(|_| ())?;
@@ -43,17 +43,17 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// What the code of a module is.
+/// Form of the code of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeForm {
-    /// Text that the driver compiles for the GPU that it finds.
+    /// PTX: text that the driver compiles for the GPU that it finds.
     Ptx,
     /// Machine code.
     Cubin,
 }
 
 impl CodeForm {
-    /// The end of the names of files.
+    /// Returns the ending of the names of files.
     pub fn extension(self) -> &'static str {
         match self {
             CodeForm::Ptx => "ptx",
@@ -72,8 +72,8 @@ impl CodeForm {
     }
 }
 
-/// Which of these codes of a module a GPU can run, the best first: machine code before PTX, and newer architectures before
-/// older ones.
+/// Returns the indices of those codes of a module that a GPU can run, the best first: machine code before PTX, and newer architectures
+/// before older ones.
 pub fn usable(codes: &[(CodeForm, Architecture)], gpu: Capability) -> Vec<usize> {
     let mut usable: Vec<usize> = (0..codes.len()).filter(|k| codes[*k].0.runs_on(codes[*k].1, gpu)).collect();
     usable.sort_by_key(|k| std::cmp::Reverse(codes[*k]));

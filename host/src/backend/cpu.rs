@@ -1,4 +1,4 @@
-//! The CPU backend: the kernels' own source, called for one site after the other by all threads.
+//! The CPU backend: the source of the kernels, called for one site after the other by all threads.
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
@@ -16,12 +16,12 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Sites that one task takes. Fixed, because the order of sums depends on it.
+/// Number of sites of one task. It is fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
-/// Bytes of a cache line.
+/// Number of bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
-/// Threads of this machine.
+/// The threads of this machine.
 #[derive(Clone)]
 pub struct Cpu {
     shared: Arc<CpuShared>,
@@ -29,10 +29,10 @@ pub struct Cpu {
 
 struct CpuShared {
     pool: rayon::ThreadPool,
-    /// None that kernels are compiled for.
+    /// Vector instructions in use; `None` if the processor has none for which kernels are compiled.
     vectors: Option<Vectors>,
     sums: Mutex<HostSums>,
-    /// Times of launches, while they are taken.
+    /// Times of launches, while they are measured.
     profile: Mutex<Option<Totals>>,
 }
 
@@ -41,7 +41,7 @@ struct HostSums {
     summing: Summing,
 }
 
-/// A kernel that threads call, without its type.
+/// A kernel for calls by threads, without its type.
 #[derive(Clone, Copy)]
 struct ThreadedKernel<'a> {
     run: Run,
@@ -62,11 +62,11 @@ impl ThreadedKernel<'_> {
     }
 }
 
-/// Keeps a thread of a pool on a core of its own, where there are as many cores for this process as threads in the pool: its part of the
-/// memory stays near it. With fewer threads others may compute on the same cores, and the system distributes them better.
+/// Pins a thread of a pool to a core of its own, if there are as many cores for this process as threads in the pool: its part of the memory
+/// stays near it. With fewer threads others may compute on the same cores, and the system distributes them better.
 fn pin(thread: usize) {
     if let Some(cores) = core_affinity::get_core_ids().filter(|cores| cores.len() == rayon::current_num_threads()) {
-        // Where the system does not allow it, threads stay where they are.
+        // If the system does not allow it, threads are not pinned.
         core_affinity::set_for_current(cores[thread]);
     }
 }
@@ -78,12 +78,12 @@ impl From<Cpu> for Arc<dyn Backend> {
 }
 
 impl Cpu {
-    /// A backend with its own threads; `None`: as many as the machine has. Panics when the operating system gives no more
-    /// threads; [`try_new`](Self::try_new) says so.
+    /// Makes a backend with its own threads; `None`: as many as the machine has. Panics if the operating system provides no more threads;
+    /// [`try_new`](Self::try_new) returns an error instead.
     pub fn new(threads: Option<usize>) -> Self {
         Self::try_new(threads).expect("the operating system gives threads")
     }
-    /// The same.
+    /// Makes a backend with its own threads; `None`: as many as the machine has.
     ///
     /// # Errors
     /// [`BackendError::NoThreads`](super::BackendError::NoThreads).
@@ -99,22 +99,22 @@ impl Cpu {
         let shared = CpuShared { pool, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
     }
-    /// Notes the time since `from` if launches are timed.
+    /// Records the time since `from` if launches are timed.
     fn took(&self, kernel: &Call<'_>, from: Instant) {
         if let Some(totals) = &mut *self.shared.profile.lock().unwrap_or_else(|e| e.into_inner()) {
             totals.add(kernel.instance.name, from.elapsed().as_secs_f64());
         }
     }
-    /// A kernel with its function, for the time of a launch.
+    /// Returns a kernel with its function, for the time of a launch.
     fn launched<'a>(&self, kernel: &Call<'a>) -> Result<ThreadedKernel<'a>> {
         let run = self.shared.vectors.and_then(|vectors| kernel.instance.cpu.of(vectors));
         let run = run.ok_or(super::BackendError::OtherProcessor)?;
         Ok(ThreadedKernel { run, kernel: kernel.arguments, life: PhantomData })
     }
-    /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
+    /// Sums a reduction over all sites: passes value k of right-hand side j to `take` as number j K + k.
     fn sum_up(&self, kernel: Call<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
         let (count, from) = (kernel.values(), Instant::now());
-        // As on a GPU, so that what runs here runs there.
+        // As on a GPU, so that code that works here works there.
         assert!(nrhs as usize * count <= LAUNCH_SUMS, "too many sums in one launch");
         let partial = self.sum_blocks(self.launched(&kernel)?, n, nrhs);
         for rhs in 0..nrhs as usize {
@@ -126,22 +126,22 @@ impl Cpu {
         self.took(&kernel, from);
         Ok(())
     }
-    /// The outcomes of `count` tasks, in their order, by all threads. What one thread does alone the caller does at once:
-    /// to wake another one takes longer than a launch on a small lattice.
+    /// Returns the results of `count` tasks, in their order, computed by all threads. A single task is done directly by the caller: to wake
+    /// another thread takes longer than a launch on a small lattice.
     fn in_threads<T: Send>(&self, count: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         if count == 1 || self.threads() == 1 {
             return (0..count).map(task).collect();
         }
         self.shared.pool.install(|| (0..count).into_par_iter().map(task).collect())
     }
-    /// Runs a kernel on all blocks of sites: on one for all right-hand sides, whose links are in the cache then.
+    /// Runs a kernel on all blocks of sites: on each for all right-hand sides, whose links are then in the cache.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
         self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
             let task = task as u32;
             kernel.run(block(task / nrhs, n), task % nrhs, std::ptr::null_mut());
         });
     }
-    /// The sums of a reduction for each right-hand side of each block of sites.
+    /// Computes the sums of a reduction for each right-hand side of each block of sites.
     fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
         self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
             let (task, mut sums) = (task as u32, [0.0; MOST_VALUES]);
@@ -149,37 +149,37 @@ impl Cpu {
             sums
         })
     }
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.shared.pool.current_num_threads()
     }
-    /// The vector instructions in use: `AVX-512`, `AVX2`, or none.
+    /// Returns the name of the vector instructions in use: `AVX-512`, `AVX2`, or none.
     pub fn instructions(&self) -> &'static str {
         self.shared.vectors.unwrap_or(Vectors::Portable).name()
     }
 }
 
-/// Memory that begins with a cache line: a vector in two lines takes as long as two vectors.
+/// Memory that begins with a cache line: a vector that spans two lines takes as long as two vectors.
 struct Lines {
     start: NonNull<u8>,
     layout: Layout,
 }
-// SAFETY: nobody else has the memory.
+// SAFETY: the memory has no other owner.
 unsafe impl Send for Lines {}
 // SAFETY: as above.
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// Zeroed; `None` if there is not so much.
+    /// Allocates zeroed memory; `None` if there is too little.
     fn new(bytes: usize) -> Option<Self> {
-        // By hand: for an alignment of its own an allocator would write all of the memory with one thread.
+        // Explicitly zeroed: for an alignment of its own an allocator would write all of the memory with one thread.
         let layout = Layout::from_size_align(bytes.checked_add(CACHE_LINE)?, 16).ok()?;
         // SAFETY: the size is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Lines { start, layout })
     }
     fn address(&self) -> *mut u8 {
-        // SAFETY: there are so many bytes more.
+        // SAFETY: the allocation is larger by this many bytes.
         unsafe { self.start.add(self.start.align_offset(CACHE_LINE)) }.as_ptr()
     }
 }
@@ -224,13 +224,14 @@ impl Backend for Cpu {
             free: backend.memory().map_or(0, |m| m.free),
             device: "this machine".into(),
         };
-        // What is small is not worth the question.
+        // Small buffers are not worth the query.
         if bytes >= 1 << 20 && bytes > self.memory()?.free {
             return Err(too_little(self));
         }
         let memory = Lines::new(16 * count).ok_or_else(|| too_little(self))?;
         let mut buffer = DeviceBuffer::new(memory.address(), 16 * count, memory);
-        // Now, and by all threads: a page that is not there later ends the program, and each is near the processor that writes it first.
+        // Now, and by all threads: a page that is missing later ends the program, and each is placed near the processor that writes it
+        // first.
         self.clear(&mut buffer)?;
         Ok(buffer)
     }
@@ -294,7 +295,7 @@ impl Backend for Cpu {
     ) -> Result {
         assert!(8 * (slot + nrhs as usize * kernel.values()) <= to.bytes(), "sums beyond the buffer");
         self.sum_up(kernel, n, nrhs, |k, sum| {
-            // SAFETY: inside the buffer, which nobody else uses: launches have run to their end.
+            // SAFETY: inside the buffer, which nothing else uses: launches have run to their end.
             unsafe { to.address().cast::<f64>().add(slot + k).write(sum) }
         })
     }
@@ -316,7 +317,7 @@ impl Backend for Cpu {
     }
     fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, _: &Stream) -> Result {
         assert!(offset + to.size() <= from.bytes(), "fetching beyond the buffer");
-        // SAFETY: inside both, which are different; nobody else uses `to` meanwhile (contract of `Ordered`).
+        // SAFETY: inside both, which are different; nothing else uses `to` meanwhile (contract of `Ordered`).
         unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), to.address(), to.size()) };
         Ok(())
     }

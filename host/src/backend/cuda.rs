@@ -44,13 +44,13 @@ use tracing::trace;
 /// Most blocks per right-hand side of any reduction.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
 
-/// A GPU.
+/// A GPU as a backend.
 #[derive(Clone)]
 pub struct Cuda {
     shared: Arc<Shared>,
 }
 
-/// Fields are dropped in this order: what belongs to the context before the context.
+/// State of the backend. Fields are dropped in this order: the objects of the context before the context.
 struct Shared {
     /// The main order of work.
     queue: Queue,
@@ -65,7 +65,7 @@ struct Shared {
     capability: Capability,
     memory: SharedMemory,
     tuner: Tuner,
-    /// Whether launches are timed, and their times.
+    /// Whether launches are timed.
     profiles: AtomicBool,
     profile: Mutex<profile::LaunchTimer>,
     pool: Mutex<pool::Pool>,
@@ -76,21 +76,21 @@ struct Shared {
 #[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
-    /// Of the entry point for one right-hand side in a thread.
+    /// Name of the entry point for one right-hand side in a thread.
     name: &'static str,
     /// Whether solvers launch it in their loops.
     hot: bool,
-    /// Bytes of links that a block keeps.
+    /// Bytes of links that a block stores.
     shared: u32,
-    /// Bytes of shared memory that a block has beside what a launch asks for.
+    /// Bytes of shared memory that a block has besides those that a launch requests.
     fixed: u32,
-    /// Other blockings that the kernel is compiled for.
+    /// Other blockings for which the kernel is compiled.
     variants: &'static [Variant],
 }
 // SAFETY: a handle that the driver lets any thread use, and plain data.
 unsafe impl Send for Function {}
 
-/// Where a reduction puts its result, and announces it.
+/// Addresses at which a reduction writes its result and announces it.
 #[derive(Clone, Copy)]
 struct SumAddresses {
     result: *mut f64,
@@ -104,17 +104,17 @@ struct Scratch {
     /// Tickets of sums that stay on the device.
     unread: u64,
     results: *mut f64,
-    /// Behind the results: the ticket of the launch that wrote each of them last.
+    /// Tickets, placed after the results: that of the launch that last wrote each of them.
     ready: *mut u32,
     ticket: u32,
-    /// Results that were asked for and not waited for: word of `ready`, ticket.
+    /// Results that were requested and not waited for: word of `ready`, ticket.
     pending: Vec<(usize, u32)>,
     summing: Summing,
 }
 // SAFETY: addresses; used under the mutex around the struct.
 unsafe impl Send for Scratch {}
 
-/// What is known of a GPU before it is used.
+/// Properties of a GPU that are known before it is used.
 #[derive(Clone, Debug)]
 pub struct CudaDevice {
     /// Number for `--device`.
@@ -127,7 +127,7 @@ pub struct CudaDevice {
     pub capability: Capability,
 }
 
-/// Most bytes that a block of this device may share, where a kernel asks for them.
+/// Returns the most bytes that a block of this device may share if a kernel requests them.
 fn most_shared(device: Device, name: &str) -> Result<u32> {
     let mut bytes = 0;
     let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
@@ -137,9 +137,9 @@ fn most_shared(device: Device, name: &str) -> Result<u32> {
     Ok(bytes.unsigned_abs())
 }
 
-/// Turns a driver call's result into ours.
+/// Converts a driver call's result to that of this crate.
 fn driver<T>(result: std::result::Result<T, CudaError>, call: &str, device: &str) -> Result<T> {
-    // CudaError's Display asks the driver for the text; its Debug is the error's name.
+    // The Display of CudaError gets the text from the driver; its Debug is the error's name.
     result.map_err(|e| BackendError::Driver { call: call.into(), device: device.into(), code: format!("{e:?}") })
 }
 fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
@@ -150,7 +150,7 @@ fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
 }
 
 impl Cuda {
-    /// All GPUs of the machine.
+    /// Returns all GPUs of the machine.
     pub fn devices() -> Result<Vec<CudaDevice>> {
         cuda_loader::load().map_err(|e| BackendError::NoDriver(e.to_string()))?;
         cust::init(cust::CudaFlags::empty())
@@ -173,7 +173,7 @@ impl Cuda {
             })
             .collect()
     }
-    /// The driver's CUDA version, as major and minor.
+    /// Returns the driver's CUDA version, as major and minor.
     pub fn driver_version() -> Result<(i32, i32)> {
         Self::devices()?;
         let mut version = 0;
@@ -182,12 +182,12 @@ impl Cuda {
         Ok((version / 1000, version % 1000 / 10))
     }
 
-    /// The GPU with number `device`, with the launch parameters that were tuned for it, if any.
+    /// Opens the GPU with number `device`, with the launch parameters that were tuned for it, if any.
     pub fn new(device: usize) -> Result<Self> {
         Self::with_tuning(device, Tuning::default())
     }
-    /// The GPU with number `device`. With [`Mode::Search`] every kind of launch is repeated until its best block size
-    /// is known: what fields hold after that means nothing, so use it on scratch fields only.
+    /// Opens the GPU with number `device`. With [`Mode::Search`] every kind of launch is repeated until its best block size is known: the
+    /// fields are meaningless afterwards, so use it on scratch fields only.
     pub fn with_tuning(device: usize, tuning: Tuning) -> Result<Self> {
         let devices = Self::devices()?;
         let count = devices.len();
@@ -247,13 +247,13 @@ impl Cuda {
         Ok(Cuda { shared: Arc::new(shared) })
     }
 
-    /// What the cache of the tuner calls a GPU with this driver and these kernels.
+    /// Returns the key in the tuner's cache of a GPU with this driver and these kernels.
     pub fn tune_key(device: &CudaDevice) -> Result<DeviceKey> {
         let (major, minor) = Self::driver_version()?;
         let kernels = kernels_hash(&kernel_images());
         Ok(DeviceKey { device: device.name.clone(), driver: format!("{major}.{minor}"), kernels })
     }
-    /// Knows launch parameters of this GPU.
+    /// Returns the tuner, which has the launch parameters of this GPU.
     pub fn tuner(&self) -> &Tuner {
         &self.shared.tuner
     }
@@ -266,7 +266,7 @@ impl Cuda {
         driver(CurrentContext::set_current(&self.shared.context), "selecting", self.name())
     }
 
-    /// The handle of an instance in a way in which it exists. Its module is loaded now if it was not before.
+    /// Returns the handle of an instance in a blocking in which it exists. Its module is loaded now if it was not before.
     fn function(&self, instance: &'static Instance, blocking: RhsBlocking) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
         if let Some(function) = functions.get(&(address(instance), blocking)) {
@@ -296,17 +296,17 @@ impl Cuda {
         Ok(function)
     }
 
-    /// Loads modules of kernels, which else are loaded when their first kernel is launched, until it is `enough`. Another
-    /// thread than the one that computes may do this.
+    /// Loads modules of kernels, which otherwise are loaded when their first kernel is launched, until it is `enough`. A thread other than
+    /// the one that computes may call this.
     ///
     /// # Errors
-    /// Where one cannot be had; those before it are loaded.
+    /// If a module cannot be loaded; those before it are loaded.
     pub fn load(&self, modules: &[String], enough: &AtomicBool) -> Result {
         self.enter()?;
         let mut wanted = modules.iter().take_while(|_| !enough.load(Ordering::Relaxed));
         wanted.try_for_each(|module| self.with_module(module, |_| Ok(())))
     }
-    /// Does something with a module, which is loaded first if need be.
+    /// Calls `then` with a module, which is loaded first if needed.
     fn with_module<T>(&self, name: &str, then: impl FnOnce(&Module) -> Result<T>) -> Result<T> {
         let mut modules = lock(&self.shared.modules);
         if let Some(module) = modules.get(name) {
@@ -339,7 +339,7 @@ impl Cuda {
         then(modules.entry(name.into()).or_insert(loaded))
     }
 
-    /// That none of a module's codes is for this GPU.
+    /// Returns the error that none of a module's codes is for this GPU.
     fn no_code(&self, module: &str, codes: &[KernelCode]) -> BackendError {
         BackendError::NoCode {
             module: module.into(),
@@ -356,7 +356,7 @@ impl Cuda {
         let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.shared.queue.handle()) };
         raw(code, "clearing memory", self.name())
     }
-    /// Whether the stream has work left; an error if that work failed.
+    /// Whether the stream has work left; fails if that work failed.
     fn running(&self) -> Result<bool> {
         // SAFETY: the stream lives as long as the backend.
         match unsafe { sys::cuStreamQuery(self.shared.queue.handle()) } {
@@ -450,7 +450,7 @@ impl Cuda {
     }
 }
 
-/// Architecture and form of code, for messages.
+/// Returns architecture and form of code, for messages.
 fn describe(code: &KernelCode) -> String {
     format!("{} ({})", code.architecture, code.form.extension())
 }
@@ -481,11 +481,11 @@ impl Drop for Shared {
     }
 }
 
-/// Memory of a GPU, which goes back when this is dropped.
+/// Memory of a GPU, which is returned when this is dropped.
 struct CudaBuffer {
     address: u64,
     bytes: usize,
-    /// Whether the memory may be used again by others of the main order.
+    /// Whether the memory may be reused by later work of the main order.
     pooled: bool,
     /// Keeps the context alive.
     backend: Cuda,
@@ -618,7 +618,7 @@ impl Backend for Cuda {
         self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready, ticket })?;
         scratch.summing.begin();
         for word in (0..nrhs as usize).map(|rhs| slot + rhs * count) {
-            // A result that nobody fetched is overwritten.
+            // A result that was not fetched is overwritten.
             scratch.pending.retain(|(other, _)| *other != word);
             scratch.pending.push((word, ticket));
         }
@@ -636,7 +636,7 @@ impl Backend for Cuda {
         assert!(8 * (slot + count) <= to.bytes(), "sums beyond the buffer");
         let scratch = lock(&self.shared.partial);
         let result = to.address().cast::<f64>().wrapping_add(slot);
-        // Nobody looks at these tickets.
+        // These tickets are not read.
         self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready: scratch.unread as *mut u32, ticket: 0 })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
@@ -666,7 +666,7 @@ impl Backend for Cuda {
         Ok(())
     }
 
-    /// 8 µs at 4 TB/s.
+    /// Returns the bytes that move in 8 µs at 4 TB/s.
     fn bytes_while_waiting(&self) -> usize {
         32 << 20
     }
@@ -761,14 +761,14 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// Where the GPU is in its host, whatever number it has for this process.
+    /// Returns the PCI address of the GPU in its host, which does not depend on its number in this process.
     pub fn bus(&self) -> Result<String> {
         let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
         let [domain, bus, device] =
             [DeviceAttribute::PciDomainId, DeviceAttribute::PciBusId, DeviceAttribute::PciDeviceId].map(attribute);
         Ok(format!("{:04x}:{:02x}:{:02x}", domain?, bus?, device?))
     }
-    /// Compute capability, major and minor.
+    /// Returns the compute capability, major and minor.
     pub fn capability(&self) -> Capability {
         self.shared.capability
     }

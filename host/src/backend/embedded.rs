@@ -10,53 +10,53 @@ use std::path::{Path, PathBuf};
 pub struct KernelImage {
     /// Module name: `wilson_single` ….
     pub module: String,
-    /// Its code, sorted by form and architecture.
+    /// Codes of the module, sorted by form and architecture.
     pub codes: Vec<KernelCode>,
 }
 
 impl KernelImage {
-    /// The codes that a GPU can run, the best first.
+    /// Returns the codes that a GPU can run, the best first.
     pub fn usable(&self, gpu: Capability) -> impl Iterator<Item = &KernelCode> {
         let codes: Vec<_> = self.codes.iter().map(|code| (code.form, code.architecture)).collect();
         usable(&codes, gpu).into_iter().map(|k| &self.codes[k])
     }
 }
 
-/// A module compiled in one way.
+/// A module compiled for one form and architecture.
 #[derive(Clone, Debug)]
 pub struct KernelCode {
-    /// What it is.
+    /// Form of the code.
     pub form: CodeForm,
-    /// What it is for.
+    /// Architecture for which the code is compiled.
     pub architecture: Architecture,
     bytes: Cow<'static, [u8]>,
-    /// Bytes of the code, where `bytes` are compressed.
+    /// Number of bytes of the code, if `bytes` are compressed.
     unpacked: Option<usize>,
 }
 
 impl KernelCode {
-    /// As it is in a file.
+    /// Makes the code from the content of a file.
     pub fn new(form: CodeForm, architecture: Architecture, bytes: Vec<u8>) -> Self {
         KernelCode { form, architecture, bytes: Cow::Owned(bytes), unpacked: None }
     }
-    /// Bytes of the code.
+    /// Returns the number of bytes of the code.
     pub fn size(&self) -> usize {
         self.unpacked.unwrap_or(self.bytes.len())
     }
-    /// The code, or nothing if it is damaged.
+    /// Returns the code, or nothing if it is damaged.
     pub fn unpack(&self) -> Option<Cow<'_, [u8]>> {
         let Some(length) = self.unpacked else { return Some(Cow::Borrowed(&self.bytes)) };
         let mut code = Vec::with_capacity(length);
         LzmaReader::new_mem_limit(&*self.bytes, MEMORY, None).ok()?.read_to_end(&mut code).ok()?;
         (code.len() == length).then_some(Cow::Owned(code))
     }
-    /// What tells it from another: the code, compressed or not.
+    /// Returns the bytes that identify the code, compressed or not.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Most memory for unpacking, in KiB: what the build script packs takes one MiB.
+/// Most memory for unpacking, in KiB: code packed by the build script takes one MiB.
 const MEMORY: u32 = 16 << 10;
 
 /// A module and its codes: the name of the file, the code compressed, and its length before.
@@ -65,8 +65,8 @@ type Embedded = (&'static str, &'static [(&'static str, &'static [u8], usize)]);
 // `EMBEDDED`, from the folder that `cargo xtask build-ptx` filled.
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 
-/// All modules the program can find: those in the folder that the environment variable FERRITE_KERNELS names, else
-/// those embedded, else those in `kernels/` beside the program. A folder of [foreign](foreign_kernels) ones has none.
+/// Returns all modules that the program can find: those in the folder that the environment variable FERRITE_KERNELS names, otherwise those
+/// embedded, otherwise those in `kernels/` beside the program. A folder of [foreign](foreign_kernels) ones has none.
 pub fn kernel_images() -> Vec<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => Vec::new(),
@@ -75,7 +75,7 @@ pub fn kernel_images() -> Vec<KernelImage> {
     }
 }
 
-/// One of them. Only its files are read.
+/// Returns one module. Only its files are read.
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => None,
@@ -84,7 +84,7 @@ pub fn kernel_image(module: &str) -> Option<KernelImage> {
     }
 }
 
-/// Where modules are files; `None` where they are embedded.
+/// Returns the folder of modules that are files; `None` if they are embedded.
 fn folder() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("FERRITE_KERNELS").filter(|folder| !folder.is_empty()) {
         return Some(PathBuf::from(folder));
@@ -93,13 +93,12 @@ fn folder() -> Option<PathBuf> {
     if EMBEDDED.is_empty() { beside() } else { None }
 }
 
-/// A folder with kernels that are left alone, because they are not of the source that this program is of: they may take
-/// other arguments.
+/// Returns a folder with kernels that are ignored because they are not from the source of this program: they may take other arguments.
 pub fn foreign_kernels() -> Option<PathBuf> {
     folder().filter(|folder| !modules_of(folder).is_empty() && !is_ours(folder))
 }
 
-/// Whether the kernels of a folder are of our source. `cargo xtask build-ptx` has written down of which they are.
+/// Whether the kernels of a folder are from the source of this program, which `cargo xtask build-ptx` has recorded.
 fn is_ours(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("source")).is_ok_and(|source| source.trim() == gpu_kernels::SOURCE)
 }
@@ -118,7 +117,7 @@ fn image(module: &str, codes: impl Iterator<Item = KernelCode>) -> KernelImage {
     KernelImage { module: module.into(), codes }
 }
 
-/// Module, architecture and form in the name of a file, such as `wilson_single.sm_80.ptx`.
+/// Parses module, architecture and form in the name of a file, such as `wilson_single.sm_80.ptx`.
 fn parts(file: &str) -> Option<(&str, Architecture, CodeForm)> {
     let (rest, extension) = file.rsplit_once('.')?;
     let form = [CodeForm::Ptx, CodeForm::Cubin].into_iter().find(|form| form.extension() == extension)?;
@@ -126,7 +125,7 @@ fn parts(file: &str) -> Option<(&str, Architecture, CodeForm)> {
     Some((module, architecture.parse().ok()?, form))
 }
 
-/// The names of a folder's files.
+/// Returns the names of a folder's files.
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -3,7 +3,7 @@ use super::Memory;
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Free and total memory.
+/// Returns free and total memory.
 pub fn memory() -> Memory {
     let text = |path| read_to_string(path).unwrap_or_default();
     let groups = groups(&text("/proc/self/cgroup"));
@@ -13,7 +13,7 @@ pub fn memory() -> Memory {
     })
 }
 
-/// Linux tells; elsewhere we do not guess.
+/// Parses the memory of the machine from Linux's list; unlimited on other systems.
 fn of_machine(meminfo: &str) -> Memory {
     let field = |name: &str| {
         let line = meminfo.lines().find(|line| line.starts_with(name))?;
@@ -29,7 +29,7 @@ struct ControlGroup {
     names: &'static Names,
 }
 
-/// What the files are called, and numbers in memory.stat for pages of files, which go where memory is needed.
+/// Names of the files, and of the numbers in memory.stat for pages of files, which are freed where memory is needed.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     root: &'static str,
@@ -51,8 +51,8 @@ const SECOND: Names = Names {
     pages_of_files: ["inactive_file", "active_file"],
 };
 
-/// That of the process and all that it is in, by the lines `number:controllers:path` of its list. A container may not see
-/// the folders that the list names, but the outermost one, which then is its own.
+/// Returns the control group of the process and all that contain it, from the lines `number:controllers:path` of its list. A container may
+/// not see the folders in the list except the outermost one, which then is its own.
 fn groups(list: &str) -> Vec<ControlGroup> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -70,7 +70,7 @@ fn groups(list: &str) -> Vec<ControlGroup> {
 }
 
 impl ControlGroup {
-    /// What it leaves; `None` where it has no limit.
+    /// Returns the memory that the group leaves; `None` if it has no limit.
     fn memory(&self) -> Option<Memory> {
         let text = |name: &str| read_to_string(self.folder.join(name)).ok();
         let number = |name: &str| text(name)?.trim().parse::<usize>().ok();
@@ -109,7 +109,7 @@ mod tests {
         assert!(folders("nothing").is_empty());
     }
 
-    /// What files have in memory is free; a group without a limit says nothing.
+    /// Memory that caches files counts as free; a group without a limit is ignored.
     #[test]
     fn a_group_leaves_what_it_has_not_used() {
         let folder = std::env::temp_dir().join(format!("ferrite-machine-{}", std::process::id()));

@@ -1,14 +1,14 @@
-//! Memory of backends, streams and events, without the types that a backend has for them.
+//! Memory of backends, streams and events, without the types that a backend uses for them.
 #![allow(unsafe_code)]
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Memory of a device: an address, and what frees it.
+/// Memory of a device: an address, and the owner that frees it.
 pub struct DeviceBuffer {
     address: *mut u8,
     bytes: usize,
-    /// Frees the memory when it is dropped.
+    /// Owner, which frees the memory when it is dropped.
     _owner: Box<dyn Any + Send + Sync>,
 }
 // SAFETY: the address is that of memory which the owner keeps. Kernels that use it are launched through a backend, which
@@ -18,37 +18,37 @@ unsafe impl Send for DeviceBuffer {}
 unsafe impl Sync for DeviceBuffer {}
 
 impl DeviceBuffer {
-    /// Memory at `address` that lives as long as `owner`: only backends make some.
+    /// Makes a buffer at `address` that lives as long as `owner`; only backends do this.
     pub(super) fn new(address: *mut u8, bytes: usize, owner: impl Any + Send + Sync) -> Self {
         DeviceBuffer { address, bytes, _owner: Box::new(owner) }
     }
-    /// The same memory; `more` is dropped with it.
+    /// Returns the same memory; `more` is dropped with it.
     #[must_use]
     pub fn with(self, more: impl Any + Send + Sync) -> Self {
         let (address, bytes) = (self.address, self.bytes);
         DeviceBuffer::new(address, bytes, (self, more))
     }
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Address for kernels. Aligned to 128 bytes on a GPU, to a cache line on a CPU.
+    /// Returns the address for kernels, aligned to 128 bytes on a GPU, to a cache line on a CPU.
     pub fn address(&self) -> *mut u8 {
         self.address
     }
 }
 
-/// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory; who
-/// has some, has given a promise for it, [`Ordered`](super::Ordered).
+/// Host memory that a device reads and writes directly, for messages to other processes. Clones are the same memory; it exists only with
+/// the promise [`Ordered`](super::Ordered).
 #[derive(Clone)]
 pub struct Pinned(Arc<DeviceBuffer>);
 
 impl Pinned {
-    /// Of memory that the host can read and write.
+    /// Makes it from memory that the host can read and write.
     pub(super) fn new(memory: DeviceBuffer) -> Self {
         Pinned(Arc::new(memory))
     }
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.0.bytes
     }
@@ -59,16 +59,16 @@ impl Pinned {
 
 impl comms::Buffer for Pinned {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: inside the memory; nobody writes it meanwhile (contract of `Ordered`).
+        // SAFETY: inside the memory; nothing writes to it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts(self.0.address, self.0.bytes) }
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: inside the memory; nobody else uses it meanwhile (contract of `Ordered`).
+        // SAFETY: inside the memory; nothing else uses it meanwhile (contract of `Ordered`).
         unsafe { std::slice::from_raw_parts_mut(self.0.address, self.0.bytes) }
     }
 }
 
-/// What a backend keeps for its users; only a backend of the kind that made it can use it.
+/// Defines a type for objects of a backend that only a backend of the kind that made them can use.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident: $bounds:path;)*) => {$(
         $(#[$doc])*
@@ -78,7 +78,7 @@ macro_rules! opaque {
             pub(super) fn new(inner: impl $bounds) -> Self {
                 $name(Box::new(inner))
             }
-            /// What a backend of type `T` made.
+            /// Returns the object that a backend of type `T` made.
             ///
             /// # Panics
             /// If another kind of backend made it.
@@ -90,10 +90,10 @@ macro_rules! opaque {
         }
     )*};
 }
-/// What may be shared by threads.
+/// Types that threads may share.
 pub(super) trait Shareable: Any + Send + Sync {}
 impl<T: Any + Send + Sync> Shareable for T {}
-/// What may go to another thread.
+/// Types that may be moved to another thread.
 pub(super) trait Movable: Any + Send {}
 impl<T: Any + Send> Movable for T {}
 

@@ -1,4 +1,4 @@
-//! Where kernels run: CPU threads or a GPU, behind one trait.
+//! Devices that run kernels: CPU threads or a GPU, behind one trait.
 //!
 //! Everything is asynchronous in program order: a backend may return before a launch is done, and later calls see its
 //! results. Only [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
@@ -27,39 +27,39 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
 /// Largest number of right-hand sides of a block of vectors, and so of a kernel launch. Launches whose arguments have numbers for each
-/// right-hand side take fewer at a time: [`gpu_kernels::per_rhs::MAX_RHS`].
+/// right-hand side take fewer at a time: [`gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS`].
 pub const MAX_RHS_PER_LAUNCH: usize = 64;
-/// Right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
+/// Number of right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
 pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS_PER_LAUNCH;
 
-/// Right-hand sides × values that one launch of a reduction can hold.
+/// Number of right-hand sides × values that one launch of a reduction can hold.
 pub const LAUNCH_SUMS: usize = 8 * MAX_RHS_PER_LAUNCH;
 
 /// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes that can be allocated now.
+    /// Number of bytes that can be allocated now.
     pub free: usize,
-    /// Bytes in all.
+    /// Total number of bytes.
     pub total: usize,
 }
 
-/// Why a backend could not do what it was asked.
+/// Reason why a backend could not do its work.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
     /// No driver on this machine.
     #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
     NoDriver(String),
-    /// A driver, but not this device.
+    /// A driver without this device.
     #[error("there is no GPU number {device}: this machine has {count}; choose with --device")]
     NoDevice {
-        /// What was asked for.
+        /// Number of the requested device.
         device: usize,
-        /// How many there are.
+        /// Number of devices.
         count: usize,
     },
-    /// The program was built without kernels for the GPU, and none lie beside it.
+    /// No kernels for the GPU in the program or beside it.
     #[error(
         "the GPU kernels of module `{module}` are missing: build them with `cargo xtask build-ptx` and build the program \
          again, or set FERRITE_KERNELS to their folder"
@@ -68,7 +68,7 @@ pub enum BackendError {
         /// The missing module.
         module: String,
     },
-    /// A GPU that is older than all that kernels are compiled for.
+    /// A GPU that is older than all architectures for which kernels are compiled.
     #[error(
         "{device} has compute capability {}, and the GPU kernels need {} or newer: choose another GPU with --device, or run \
          with --backend cpu",
@@ -78,10 +78,10 @@ pub enum BackendError {
     OldDevice {
         /// Name of the device.
         device: String,
-        /// Its compute capability.
+        /// Compute capability of the device.
         capability: Capability,
     },
-    /// The program has the module, but not for such a GPU.
+    /// A module that exists, but not for this GPU.
     #[error(
         "the GPU kernels of module `{module}` are there for {} only, and {device} has compute capability {}: build kernels \
          with `cargo xtask build-ptx` and the program again",
@@ -89,91 +89,91 @@ pub enum BackendError {
         dotted(*capability)
     )]
     NoCode {
-        /// The module.
+        /// Name of the module.
         module: String,
         /// Name of the device.
         device: String,
-        /// Its compute capability.
+        /// Compute capability of the device.
         capability: Capability,
-        /// What there is: `sm_90 (cubin)`.
+        /// Codes of the module: `sm_90 (cubin)`.
         codes: Vec<String>,
     },
-    /// A block would need more shared memory than the device has.
+    /// A block that needs more shared memory than the device has.
     #[error(
         "kernel {kernel} needs {} of shared memory for a block, and {device} has {}: use fewer right-hand sides",
         gib(*bytes as usize),
         gib(*most as usize)
     )]
     SharedMemory {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: &'static str,
-        /// Bytes that a block would need.
+        /// Number of bytes that a block would need.
         bytes: u32,
-        /// The most that a block may have.
+        /// Largest number of bytes that a block may have.
         most: u32,
         /// Name of the device.
         device: String,
     },
-    /// There are kernels, but of another version of the crate gpu-kernels than the program's, whose arguments may differ.
+    /// Kernels of another version of the crate gpu-kernels than the program's, whose arguments may differ.
     #[error(
         "the GPU kernels in {} are not those of this program: build both from the same sources, kernels first \
          (`cargo xtask build-ptx`)",
         folder.display()
     )]
     OtherKernels {
-        /// Where they are.
+        /// Folder of the kernels.
         folder: std::path::PathBuf,
     },
     /// A kernel that is not compiled for such fields and links.
     #[error("the kernel {kernel} is not compiled for '{format}'; {}", in_this_build(formats, features))]
     NoFormat {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: &'static str,
-        /// What was asked for.
+        /// Requested format.
         format: String,
-        /// What there is.
+        /// Formats for which the kernel is compiled.
         formats: Vec<String>,
-        /// Cargo features with which it is there; none where no build has it.
+        /// Cargo features that enable this format; empty if no build provides it.
         features: Vec<&'static str>,
     },
-    /// Kernels are compiled for other processors.
+    /// Kernels that are compiled for other processors.
     #[error(
         "the CPU backend of this program is compiled for {}, which this processor does not have: build it here, or with \
          FERRITE_VECTORS=all (AVX2 with FMA is the least), or use a GPU",
         compiled_for()
     )]
     OtherProcessor,
-    /// The operating system gives no more threads.
+    /// No more threads from the operating system.
     #[error("no threads for the CPU backend: {0}")]
     NoThreads(String),
-    /// Two threads sum on one backend at the same time, whose results would mix.
+    /// Reductions of two threads on one backend at the same time, whose results would mix.
     #[error("another thread has sums under way on {device}: make a backend for each thread")]
     Shared {
         /// Name of the device.
         device: String,
     },
-    /// Devices of different processes cannot reach each other's memory.
+    /// Devices of different processes that cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,
     /// Too little memory.
     #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
     OutOfMemory {
-        /// What the memory was for.
+        /// Use of the memory.
         what: String,
-        /// Bytes asked for.
+        /// Number of bytes requested.
         bytes: usize,
-        /// Bytes free.
+        /// Number of bytes free.
         free: usize,
         /// Name of the device.
         device: String,
     },
-    /// The cache of launch parameters cannot be used for a search.
+    /// A cache of launch parameters that cannot be used for a search.
     #[error(transparent)]
     Tuning(#[from] crate::backend::tuning::CacheError),
-    /// The driver reported an error.
+    /// An error of the driver.
     #[error("{call} failed on {device}: {code}")]
     Driver {
-        /// What was attempted.
+        /// Attempted operation.
         call: String,
         /// Name of the device.
         device: String,
@@ -190,7 +190,7 @@ impl BackendError {
     }
 }
 
-/// What there is in place of a format, and the cargo features that would add it.
+/// Returns the formats of this build, and the cargo features that would add the missing one, for messages.
 pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
     let has = if formats.is_empty() { "no format".into() } else { formats.join(", ") };
     let add = match features {
@@ -204,7 +204,7 @@ pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
     format!("this program has it for {has}{add}")
 }
 
-/// The vector instructions that kernels are compiled for.
+/// Returns the names of the vector instructions for which kernels are compiled.
 fn compiled_for() -> String {
     let names: Vec<&str> = gpu_kernels::cpu::Vectors::COMPILED.iter().map(|vectors| vectors.name()).collect();
     names.join(" and ")
@@ -224,28 +224,28 @@ fn gib(bytes: usize) -> String {
     }
 }
 
-/// Whose sums are under way on a backend: those of one thread, from the first reduction until they are fetched, or until
-/// the thread ends without them.
+/// Thread whose sums are pending on a backend, from the first reduction until they are fetched, or until the thread ends without fetching
+/// them.
 #[derive(Debug, Default)]
 struct Summing(Weak<()>);
 
 thread_local! {
-    /// Lives as long as its thread.
+    /// Token that lives as long as its thread.
     static ALIVE: Arc<()> = Arc::default();
 }
 
 impl Summing {
-    /// After a reduction was launched: one that could not be leaves nobody waiting.
+    /// Records that this thread has launched a reduction. Called after the launch: a failed launch leaves no pending sums.
     fn begin(&mut self) {
         self.0 = ALIVE.with(Arc::downgrade);
     }
-    /// Before sums are fetched.
+    /// Checks that the pending sums are those of this thread, and ends them before they are fetched.
     fn end(&mut self, device: impl FnOnce() -> String) -> Result {
         self.check(device)?;
         self.0 = Weak::new();
         Ok(())
     }
-    /// Before a reduction.
+    /// Checks before a reduction that no other thread has pending sums.
     fn check(&self, device: impl FnOnce() -> String) -> Result {
         match self.0.upgrade() {
             Some(thread) if ALIVE.with(|mine| !Arc::ptr_eq(mine, &thread)) => {
@@ -268,14 +268,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A kernel in a format.
+    /// Makes the call of a kernel in a format.
     ///
     /// # Errors
     /// [`BackendError::NoFormat`].
     pub fn of<A: Copy>(kernel: &Instances<A>, format: Format, arguments: &'a A) -> Result<Self> {
         Self::new(kernel.0, format, arguments)
     }
-    /// A reduction in a format.
+    /// Makes the call of a reduction in a format.
     ///
     /// # Errors
     /// [`BackendError::NoFormat`].
@@ -286,11 +286,11 @@ impl<'a> Call<'a> {
         let instance = table.instance(format).ok_or_else(|| BackendError::no_format(table, format))?;
         Ok(Call { instance, arguments: std::ptr::from_ref(arguments).cast(), life: PhantomData })
     }
-    /// Numbers that a reduction sums.
+    /// Returns the number of values that a reduction sums.
     fn values(&self) -> usize {
         self.instance.sum.map_or(0, |sum| sum.values)
     }
-    /// What is launched.
+    /// Returns the instance that is launched.
     pub fn instance(&self) -> &'static Instance {
         self.instance
     }
@@ -298,37 +298,37 @@ impl<'a> Call<'a> {
 
 /// Threads, memory and kernels of one device.
 ///
-/// Work is done in the order of the calls, but for what is given to a [`Stream`] of its own.
+/// Work is done in the order of the calls, except work on a [`Stream`] of its own.
 ///
-/// A process may have as many backends as it likes, also several of one device: they know nothing of each other. A clone
-/// is the same backend. It can be moved between threads, but only one thread at a time can use it: pending sums belong to the
-/// thread that launched them, and any other thread gets [`BackendError::Shared`]. Concurrent threads need a backend each.
+/// A process may have any number of backends, also several of one device, which are independent. A clone is the same backend. It can be
+/// moved between threads, but only one thread at a time can use it: pending sums belong to the thread that launched them, and any other
+/// thread gets [`BackendError::Shared`]. Concurrent threads need a backend each.
 pub trait Backend: Send + Sync + 'static {
-    /// `cpu` or `cuda`.
+    /// Returns the name of the backend: `cpu` or `cuda`.
     fn name(&self) -> &'static str;
-    /// The device, for people: its name, or the number of threads.
+    /// Returns a description of the device: its name, or the number of threads.
     fn device(&self) -> String;
-    /// A clone of this one.
+    /// Returns a clone of this backend.
     fn shared(&self) -> Arc<dyn Backend>;
-    /// A number that clones of this backend have, and no other one while it lives: only among them memory and order of work
-    /// are the same.
+    /// Returns a number that clones of this backend share, and no other backend has while it lives: memory and order of work are the same
+    /// only among clones.
     fn id(&self) -> usize;
-    /// Free and total memory.
+    /// Returns free and total memory.
     fn memory(&self) -> Result<Memory>;
     /// Whether kernels compute groups of sites, so that sites are best kept in [lane order](gpu_kernels::lattice::lanes).
     fn has_lanes(&self) -> bool {
         false
     }
 
-    /// Zeroed memory; `what` is named when there is too little.
+    /// Allocates zeroed memory; the error about too little memory names `what`.
     fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer>;
-    /// Zeroed memory that other processes, or work beside the main order, may use until it is dropped.
+    /// Allocates zeroed memory that other processes, or work beside the main order, may use until it is dropped.
     fn allocate_apart(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         self.allocate(bytes, what)
     }
-    /// Host to device, to byte `offset` on.
+    /// Copies from the host to the device, to byte `offset` on.
     fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result;
-    /// Device to host, from byte `offset` on; waits.
+    /// Copies from the device to the host, from byte `offset` on; waits.
     fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result;
     /// Copies the first `bytes` of a buffer.
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result;
@@ -341,7 +341,8 @@ pub trait Backend: Send + Sync + 'static {
     /// [`sums`](Self::sums) fetches it. Reductions on different streams must not run at the same time; one on a stream and
     /// one in the main order may.
     fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
-    /// The same, to number `slot` + j K + k of a buffer of doubles, where kernels may read it.
+    /// Sums a reduction over sites `0..n` to number `slot` + j K + k of a buffer of doubles, where kernels may read it; k is the value and
+    /// j the right-hand side.
     fn sum_into(
         &self,
         stream: Option<&Stream>,
@@ -353,27 +354,27 @@ pub trait Backend: Send + Sync + 'static {
     /// Waits and fetches the first `out.len()` slots.
     ///
     /// # Panics
-    /// If there are not so many: [`REDUCTION_SLOTS`].
+    /// If there are fewer than `out.len()` slots: [`REDUCTION_SLOTS`].
     fn sums(&self, out: &mut [f64]) -> Result;
 
-    /// About how many bytes kernels move while a sum travels to the host and the next launch comes from there.
+    /// Returns the approximate number of bytes that kernels move while a sum travels to the host and the next launch comes from there.
     fn bytes_while_waiting(&self) -> usize {
         0
     }
 
-    /// An order of work of its own, whose kernels go before those of the main one.
+    /// Makes an order of work of its own, whose kernels have priority over those of the main one.
     fn stream(&self) -> Result<Stream>;
-    /// Memory for messages; `what` is named when there is too little.
+    /// Allocates memory for messages; the error about too little memory names `what`.
     fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned>;
     /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
     fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
     fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result;
-    /// What another process of this machine needs to write to a buffer.
+    /// Returns the handle with which another process of this machine can write to a buffer.
     fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>>;
     /// Makes memory accessible that another process of this machine shares.
     fn open_peer(&self, handle: &[u8]) -> Result<Peer>;
-    /// Where that memory is, for kernels and for the calls below.
+    /// Returns the address of a peer's memory, for kernels and for the calls below.
     fn peer_address(&self, peer: &Peer) -> *mut u8;
     /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
     fn copy_to_peer(
@@ -385,34 +386,33 @@ pub trait Backend: Send + Sync + 'static {
         stream: &Stream,
         order: Ordered,
     ) -> Result;
-    /// Writes a number to words of peers' memory, when all earlier work of the stream, or of the main order, is done and
-    /// can be seen there.
+    /// Writes a number to words of peers' memory once all earlier work of the stream, or of the main order, is done and visible there.
     fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
-    /// Lets the later work of a stream, or of the main order, wait until words of own memory have reached a number; they
-    /// count in a circle.
+    /// Makes the later work of a stream, or of the main order, wait until words of this process's memory have reached a number; comparisons
+    /// wrap around.
     fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
-    /// An event that can be marked again and again; with `timing` it can be asked for times.
+    /// Makes an event that can be marked repeatedly; with `timing` it records times.
     fn event(&self, timing: bool) -> Result<Event>;
-    /// Puts the event behind the present work of a stream, or of the main order.
+    /// Places the event after the present work of a stream, or of the main order.
     fn mark(&self, event: &Event, stream: Option<&Stream>) -> Result;
-    /// Lets the later work of a stream, or of the main order, wait for an event that was marked.
+    /// Makes the later work of a stream, or of the main order, wait for an event that was marked.
     fn follow(&self, event: &Event, stream: Option<&Stream>) -> Result;
     /// Whether all work before an event that was marked is done.
     fn reached(&self, event: &Event) -> Result<bool>;
 
     /// Marks the present point in the order of the work.
     fn record(&self) -> Result<Event>;
-    /// Seconds between two marks; waits for the later one.
+    /// Returns the seconds between two marks; waits for the later one.
     fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64>;
     /// Waits until all work is done.
     fn synchronize(&self) -> Result;
 
-    /// From now on takes the time of every launch, which costs time of its own.
+    /// Starts to measure the time of every launch, which costs time of its own.
     fn start_profile(&self) -> Result {
         Ok(())
     }
-    /// Waits, and says what was launched since [`start_profile`](Self::start_profile), what took longest first. Launches on
-    /// several streams may have run at the same time.
+    /// Waits, and returns the launches since [`start_profile`](Self::start_profile), the kernel with the longest total time first. Launches
+    /// on several streams may have run at the same time.
     fn end_profile(&self) -> Result<Vec<KernelTime>> {
         Ok(Vec::new())
     }
@@ -429,7 +429,7 @@ impl dyn Backend {
     pub fn launch<A: Copy>(&self, kernel: &Instances<A>, format: Format, arguments: &A, n: u32, nrhs: u32) -> Result {
         self.run(None, Call::of(kernel, format, arguments)?, n, nrhs)
     }
-    /// Sums a reduction as [`Backend::sum`] does.
+    /// Sums a reduction like [`Backend::sum`].
     pub fn reduce<A: Copy>(
         &self,
         kernel: &SumInstances<A>,

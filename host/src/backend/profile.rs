@@ -1,18 +1,18 @@
-//! Where time goes: the launches of each kernel and how long they ran.
+//! Profile of a run: the launches of each kernel and their times.
 use std::collections::BTreeMap;
 
 /// The launches of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTime {
-    /// Its name, with formats.
+    /// Name of the kernel, with formats.
     pub name: String,
-    /// How often it ran.
+    /// Number of launches.
     pub launches: u64,
-    /// How long, all together.
+    /// Total seconds of all launches.
     pub seconds: f64,
 }
 
-/// Sums by name.
+/// Number of launches and seconds, by name.
 #[derive(Debug, Default)]
 pub(super) struct Totals(BTreeMap<String, (u64, f64)>);
 
@@ -23,7 +23,7 @@ impl Totals {
             None => drop(self.0.insert(name.into(), (1, seconds))),
         }
     }
-    /// The one that took longest first.
+    /// Returns the totals, the kernel that took longest first.
     pub fn sorted(self) -> Vec<KernelTime> {
         let time = |(name, (launches, seconds))| KernelTime { name, launches, seconds };
         let mut all: Vec<_> = self.0.into_iter().map(time).collect();

@@ -1,11 +1,11 @@
-//! Buffers as kernels see them.
+//! Views of buffers for kernels.
 //!
-//! A view is an address and outlives the borrow it was made from. The contract that makes launching views safe is kept
-//! by `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field
-//! is borrowed, mutably if the kernel writes it; its size is checked here; the launch is in the field's format; and a
-//! backend frees memory only when no launched kernel can still use it.
+//! A view is an address and outlives the borrow it was made from. The contract that makes launching views safe is satisfied by
+//! `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field is borrowed, mutably
+//! if the kernel writes it; its size is checked here; the launch is in the field's format; and a backend frees memory only when no launched
+//! kernel can still use it.
 //!
-//! What backends do with memory that has other users at the same time is [`Ordered`].
+//! Access of backends to memory that has other users at the same time is governed by [`Ordered`].
 #![allow(unsafe_code)]
 
 use super::DeviceBuffer;
@@ -20,39 +20,41 @@ use gpu_kernels::storage::{PADDING, padded};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 
-/// The promise that memory which others use at the same time, messages and what belongs to other processes, is read and
-/// written in an order in which nobody reads what another is writing, and that addresses of it are good. No type can check
-/// that; only this crate's exchange of faces can give it, and a backend that wraps another hands it on.
+/// The promise that memory which others use at the same time, for messages or in other processes, is read and written in an order without
+/// races, and that its addresses are valid. No type can check that; only this crate's exchange of faces can give the promise, and a backend
+/// that wraps another passes it on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered(());
 
 impl Ordered {
+    /// Makes the promise.
+    ///
     /// # Safety
-    /// As the type says, for all that is done with it.
+    /// The promise of [`Ordered`] holds for everything that is done with it.
     pub(crate) const unsafe fn promised() -> Self {
         Ordered(())
     }
 }
 
-/// No field, for arguments that a kernel does not use.
+/// An empty field, for arguments that a kernel does not use.
 // SAFETY: `crate::operators` gives it to kernels of rows without sums as what sums are made with.
 pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
-/// No links, likewise.
+/// Empty links, for arguments that a kernel does not use.
 // SAFETY: `crate::operators` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
 
-/// Bytes of `sites` sites.
+/// Returns the bytes of `sites` sites.
 const fn padded_bytes(sites: usize, site_bytes: usize) -> usize {
     padded(sites) * site_bytes
 }
 
-/// A field of `sites` sites and `nrhs` right-hand sides.
+/// Returns the view of a field of `sites` sites and `nrhs` right-hand sides.
 pub(crate) fn field(buffer: &DeviceBuffer, sites: usize, nrhs: usize, site_bytes: usize) -> Field {
     assert!(padded_bytes(sites, site_bytes) * nrhs <= buffer.bytes(), "the buffer holds the field");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address(), sites.div_ceil(PADDING) as u32) }
 }
-/// Slice `s` of a fifth dimension of extent `ls`, of a field of `sites` sites and `nrhs` right-hand sides.
+/// Returns the view of slice `s` of a fifth dimension of extent `ls`, of a field of `sites` sites and `nrhs` right-hand sides.
 pub(crate) fn slice(
     buffer: &DeviceBuffer,
     sites: usize,
@@ -65,87 +67,88 @@ pub(crate) fn slice(
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address().wrapping_add(s * block), (ls * sites.div_ceil(PADDING)) as u32) }
 }
-/// The links around `sites` sites.
+/// Returns the view of the links around `sites` sites.
 pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Links {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
 }
-/// The links that start at `sites` sites.
+/// Returns the view of the links that start at `sites` sites.
 pub(crate) fn thin_links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> ThinLinks {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
-/// One matrix at each of `sites` sites.
+/// Returns the view of one matrix at each of `sites` sites.
 pub(crate) fn matrices(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Matrices {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
 }
-/// The momenta of the links that start at `sites` sites.
+/// Returns the view of the momenta of the links that start at `sites` sites.
 pub(crate) fn momenta(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Momenta {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the momenta");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Momenta::new(buffer.address()) }
 }
-/// The clover term on `sites` sites.
+/// Returns the view of the clover term on `sites` sites.
 pub(crate) fn clover(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Clover {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
 }
-/// Ghost zones of `steps[μ]` times [`PADDING`] sites for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
-/// large as that.
+/// Returns the view of ghost zones of `steps[μ]` times [`PADDING`] sites for each right-hand side, in the directions that are `cut`.
+/// `crate::halo` makes zones of this size.
 pub(crate) fn ghosts(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, geometry: &Geometry) -> Ghosts {
     // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
     unsafe { Ghosts::new(zones, steps, cut, Blocks::one(geometry)) }
 }
-/// Links in the memory of a message, which `crate::halo` makes as large as they need.
+/// Returns the view of links in the memory of a message, which `crate::halo` makes large enough.
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
-/// A field in the memory of a message, in the same way, whose right-hand sides are `step` times [`PADDING`] sites apart.
+/// Returns the view of a field in the memory of a message, which `crate::halo` makes large enough; its right-hand sides are `step` times
+/// [`PADDING`] sites apart.
 pub(crate) fn message_field(zone: *mut u8, step: u32) -> Field {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, step) }
 }
-/// Sums in a buffer of the device.
+/// Returns the view of sums in a buffer of the device.
 pub(crate) fn device_sums(buffer: &DeviceBuffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
     // SAFETY: `crate::operators` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
-/// An array of `count` complex numbers.
+/// Returns the view of an array of `count` complex numbers.
 pub(crate) fn host_array(buffer: &DeviceBuffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
 }
-/// A table of `count` complex numbers, of so many bytes.
+/// Returns the view of a table of `count` complex numbers, of `bytes` bytes.
 pub(crate) fn coefficients(buffer: &DeviceBuffer, count: usize, bytes: usize) -> Coefficients {
     assert!(bytes * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }
 }
-/// Matrices of a coarse operator, of `bytes` bytes, `count` for each site.
+/// Returns the view of the matrices of a coarse operator, of `bytes` bytes, `count` for each site.
 pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usize, count: usize) -> CoarseMatrices {
     assert!(bytes <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { CoarseMatrices::new(buffer.address(), vectors as u32, count as u32) }
 }
-/// Two matrices of `size` rows for each of so many aggregates.
+/// Returns the view of two matrices of `size` rows for each of `aggregates` aggregates.
 pub(crate) fn squares(buffer: &DeviceBuffer, aggregates: usize, size: usize) -> Squares {
     assert!(Squares::bytes(aggregates, size) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Squares::new(buffer.address(), size as u32) }
 }
-/// One matrix for each site, in single precision, in the memory of a message, which `crate::halo` makes as large as they need.
+/// Returns the view of one matrix for each site, in single precision, in the memory of a message, which `crate::halo` makes large enough.
 pub(crate) fn message_matrices(zone: *mut u8, vectors: usize) -> CoarseMatrices {
     // SAFETY: as for `ghosts`.
     unsafe { CoarseMatrices::new(zone, vectors as u32, 1) }
 }
-/// Scales of `count` matrices.
+/// Returns the view of the scales of `count` matrices.
 pub(crate) fn coarse_scales(buffer: &DeviceBuffer, count: usize) -> Scales {
     assert!(4 * count <= buffer.bytes(), "the buffer holds the scales");
     // SAFETY: the size was checked, the rest is the contract above.

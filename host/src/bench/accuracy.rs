@@ -1,5 +1,5 @@
-//! How exact each format is: the even-odd Wilson matrix against its result in double precision with all 18 reals, as in
-//! figure 6 of Clark et al. 2009.
+//! Accuracy of each format: the even-odd Wilson matrix against its result in double precision with all 18 reals, as in figure 6 of Clark et
+//! al. 2009.
 use crate::backend::{Backend, Cpu};
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
@@ -15,7 +15,7 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use solvers::VectorSpace;
 
-/// The tolerances ε, four for each power of ten from 10⁻¹⁷ to 10.
+/// Returns the tolerances ε, four for each power of ten from 10⁻¹⁷ to 10.
 pub fn tolerances() -> Vec<f64> {
     (-68..=4).map(|k| 10f64.powf(f64::from(k) / 4.0)).collect()
 }
@@ -25,7 +25,7 @@ pub fn tolerances() -> Vec<f64> {
 pub struct Curve {
     /// Precision of fields and links.
     pub precision: Precision,
-    /// Reals kept of a link.
+    /// Number of reals stored per link.
     pub reconstruction: LinkStorage,
     /// Δ(ε): the share of components that deviate by ε or more, for every ε of [`tolerances`].
     pub share: Vec<f64>,
@@ -51,7 +51,7 @@ pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> 
     Ok(curves)
 }
 
-/// M̂ η_e on the even sites.
+/// Computes M̂ η_e on the even sites.
 fn image(
     backend: &dyn Backend,
     gauge: &HostGauge,
@@ -76,7 +76,7 @@ fn image(
 
 fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, exact: &HostSpinor) -> Curve {
     let pairs = got.sites().par_iter().zip(exact.sites()).enumerate();
-    // Odd sites are zero in both.
+    // Odd sites are zero in both results.
     let even = pairs.filter(|(site, _)| got.lattice().parity(got.lattice().coordinates(*site)) == 0);
     let mut deviations: Vec<f64> = even
         .flat_map_iter(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()))
@@ -93,7 +93,7 @@ fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, ex
     }
 }
 
-/// Components with real and imaginary parts uniform in (0, 1).
+/// Returns a field whose components have real and imaginary parts uniform in (0, 1).
 fn uniform(lattice: Lattice, seed: u64) -> HostSpinor {
     let mut field = HostSpinor::zero(lattice);
     field.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {

@@ -1,12 +1,12 @@
-//! What exchanges with other processes do while an operator is applied.
+//! Timeline of exchanges with other processes while an operator is applied.
 use crate::domain::{Domain, Result};
 use crate::halo::Span;
 use crate::operators::Definition;
 use crate::workload::Options;
 use crate::workload::{self, Extent};
 
-/// *Collective.* The timeline of this process while an operator is applied twice, from each parity to the other, after it
-/// was applied a few times; empty for one process.
+/// *Collective.* Returns the timeline of this process while an operator is applied twice, from each parity to the other, after it was
+/// applied a few times; empty for one process.
 pub fn timeline(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<Span>> {
     let mut spans = Vec::new();
     let mut first = true;

@@ -1,4 +1,4 @@
-//! Measurements: how fast kernels run, next to the bandwidth of a plain copy measured in the same run.
+//! Measurements of the speed of kernels, next to the bandwidth of a plain copy measured in the same run.
 pub mod accuracy;
 mod halo;
 pub mod scaling;
@@ -14,15 +14,15 @@ use gpu_kernels::{FermionKind, LinkStorage};
 /// One measured operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchRow {
-    /// `wilson_dslash`, `axpy`, `copy` ….
+    /// Name of the operation: `wilson_dslash`, `axpy`, `copy` ….
     pub operator: String,
-    /// `double`, `single`, `half`, `fp16`; empty for a copy.
+    /// Name of the precision: `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
-    /// `18`, `12`, `12t` …; empty where there are no links.
+    /// Storage of the links: `18`, `12`, `12t` …; empty where there are no links.
     pub reconstruct: &'static str,
-    /// X, Y, Z, T.
+    /// Extents X, Y, Z, T.
     pub lattice: [usize; 4],
-    /// Right-hand sides in one call.
+    /// Number of right-hand sides in one call.
     pub nrhs: usize,
     /// Time of one call: the median of several batches.
     pub microseconds: f64,
@@ -34,18 +34,19 @@ pub struct BenchRow {
     pub fraction_of_copy: f64,
 }
 
-/// Batches whose median is taken.
+/// Number of batches whose median is taken.
 const BATCHES: usize = 7;
-/// Aimed length of a batch in seconds.
+/// Target length of a batch in seconds.
 const BATCH_SECONDS: f64 = 0.01;
 
-/// *Collective.* Median time in seconds of one call of `work`, after a warm-up that also finds how many calls fill a
-/// batch; of the slowest process.
+/// *Collective.* Returns the median time in seconds of one call of `work`, of the slowest process, after a warm-up that also determines how
+/// many calls fill a batch.
 fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES, BATCH_SECONDS, work)
 }
 
-/// *Collective.* The same of so many batches of so many seconds.
+/// *Collective.* Returns the median time in seconds of one call of `work` in `batches` batches of `seconds` seconds, of the slowest
+/// process.
 fn time_in(domain: &Domain, batches: usize, seconds: f64, mut work: impl FnMut() -> Result) -> Result<f64> {
     let backend = domain.backend();
     let mut batch = |calls: usize| -> Result<f64> {
@@ -64,7 +65,7 @@ fn time_in(domain: &Domain, batches: usize, seconds: f64, mut work: impl FnMut()
     domain.largest(times[batches / 2])
 }
 
-/// Bytes per second of a copy inside the device's memory, read and written bytes counted.
+/// Measures the bytes per second of a copy inside the device's memory, with read and written bytes counted.
 pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     let backend = domain.backend();
     // Far larger than any cache, small enough for every GPU; less on a CPU, where it takes longer.
@@ -75,7 +76,7 @@ pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     Ok(2.0 * bytes as f64 / seconds)
 }
 
-/// The copy by itself.
+/// Measures the copy by itself.
 pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
@@ -92,7 +93,7 @@ pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     }])
 }
 
-/// Times what `workload` visits.
+/// Times the operations that `workload` visits.
 fn measure(
     domain: &Domain,
     options: &Options,
@@ -120,23 +121,23 @@ fn measure(
     Ok(rows)
 }
 
-/// An operator: the hopping term from one parity to the other, by itself and with what a solver adds to it, and the even-odd
-/// matrix. Of improved staggered operators link storages are those of the long links, which are in U(3) for those that keep
-/// a phase.
+/// Measures an operator: the hopping term from one parity to the other, by itself and with the additions that a solver makes, and the
+/// even-odd matrix. For improved staggered operators link storages are those of the long links, which are in U(3) for storages that keep a
+/// phase.
 pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::operator(domain, definition, options, extent, visit)
     })
 }
 
-/// Linear algebra on spinors of one parity.
+/// Measures linear algebra on spinors of one parity.
 pub fn blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Wilson, options, extent, visit)
     })
 }
 
-/// Linear algebra on colour vectors of one parity.
+/// Measures linear algebra on colour vectors of one parity.
 pub fn colour_blas(domain: &Domain, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::linear_algebra(domain, FermionKind::Staggered, options, extent, visit)

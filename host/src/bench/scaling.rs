@@ -1,6 +1,6 @@
-//! The times that a model of scaling is made of: kernels alone at several sizes, exchanges alone, sums, and an operator on
-//! a few lattices that are cut. What is made of these numbers is not this library's: the program's model is in
-//! `report/src/model`, and `docs/scaling-model.md` describes it.
+//! Times from which a model of scaling is made: kernels alone at several sizes, exchanges alone, sums, and an operator on a few lattices
+//! that are cut. The model itself is not part of this library: it is in `report/src/model` of the program, and `docs/scaling-model.md`
+//! describes it.
 mod reference;
 
 pub use reference::{CutSeconds, ReferenceLattice, ReferenceTimes, reference_lattices};
@@ -22,69 +22,69 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::debug;
 
-/// Sites of the smallest local lattice of the curves: what is inside of the smallest parts is not much more.
+/// Number of sites of the smallest local lattice of the curves: the interior of the smallest parts is not much larger.
 const SMALLEST: usize = 4 * 4 * 4 * 8;
-/// Linear algebra is measured on every third of the curves' lattices: a factor of eight lies between them.
+/// Step between the curves' lattices on which linear algebra is measured: every third, which is a factor of eight.
 const STRIDE: usize = 3;
-/// Batches whose median is taken, and seconds of one: shorter than those of `bench dslash`, for there are hundreds.
+/// Number of batches whose median is taken, and seconds of one: shorter than those of `bench dslash`, because there are hundreds.
 const BATCHES: (usize, f64) = (5, 0.005);
-/// Sums in a batch, and batches.
+/// Number of sums in a batch, and of batches.
 const SUMS: [usize; 2] = [200, 7];
-/// Linear algebra that a model of a solver needs.
+/// Names of the linear algebra that a model of a solver needs.
 const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_update", "bicgstab_step"];
 
-/// What is measured.
+/// Plan of a measurement: operator, formats and lattices.
 #[derive(Clone, Debug)]
 pub struct ScalingPlan {
-    /// The operator.
+    /// Operator to measure.
     pub definition: &'static Definition,
-    /// Formats. Its lattice is the local lattice of weak scaling, around which costs of a cut are measured.
+    /// Formats to measure. The lattice of these options is the local lattice of weak scaling, around which costs of a cut are measured.
     pub options: Options,
-    /// The largest local lattice of the curves.
+    /// Largest local lattice of the curves.
     pub largest: Lattice,
-    /// The usual way for faces within a host.
+    /// Usual transport of faces within a host.
     pub transport: Transport,
 }
 
-/// All that was measured.
+/// Results of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingTimes {
-    /// The device, for people.
+    /// Description of the device.
     pub device: String,
-    /// Processes that measured.
+    /// Number of processes that measured.
     pub processes: usize,
-    /// The operator's name.
+    /// Name of the operator.
     pub operator: &'static str,
-    /// The operator's parts, in each format.
+    /// Times of the operator's parts, in each format.
     pub operations: Vec<OperationSeries>,
-    /// Linear algebra on fields of the operator's kind.
+    /// Times of linear algebra on fields of the operator's kind.
     pub algebra: Vec<AlgebraSeries>,
-    /// Exchanges of faces with nothing else to do, the usual way first.
+    /// Times of exchanges of faces with nothing else to do, the usual transport first.
     pub exchanges: Vec<ExchangeSeries>,
     /// Seconds of one of the ⌈log₂ N⌉ steps of a sum over the N processes.
     pub sum_step: f64,
-    /// The operator on lattices that are cut in one direction.
+    /// Times of the operator on lattices that are cut in one direction.
     pub references: Vec<ReferenceTimes>,
 }
 
 /// An operation of the operator in one format, on one process without neighbours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationSeries {
-    /// `clover_dslash`, `clover_matrix` ….
+    /// Name of the operation: `clover_dslash`, `clover_matrix` ….
     pub name: String,
-    /// Of fields.
+    /// Precision of the fields.
     pub precision: Precision,
-    /// Of links, where there are any.
+    /// Storage of the links, if there are any.
     pub storage: Option<LinkStorage>,
     /// Steps of the longest hop.
     pub reach: usize,
-    /// Hopping terms in a call, each with an exchange.
+    /// Number of hopping terms in a call, each with an exchange.
     pub hops: usize,
-    /// Sums over all processes that a call waits for.
+    /// Number of sums over all processes for which a call waits.
     pub sums: usize,
     /// Bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Operations of a call for each site of the lattice, of which a call treats one half.
+    /// Operations of a call per site of the lattice; a call processes one half of the sites.
     pub flops: f64,
     /// Local sites and seconds of a call, the largest lattice first.
     pub points: Vec<(f64, f64)>,
@@ -93,33 +93,33 @@ pub struct OperationSeries {
 /// An operation of linear algebra.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlgebraSeries {
-    /// `axpy`, `norm2` ….
+    /// Name of the operation: `axpy`, `norm2` ….
     pub name: String,
-    /// Of the fields.
+    /// Precision of the fields.
     pub precision: Precision,
     /// Local sites and seconds of a call, the largest lattice first.
     pub points: Vec<(f64, f64)>,
 }
 
-/// One way for faces to travel.
+/// Times of exchanges by one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeSeries {
-    /// The way.
+    /// Transport of the faces.
     pub transport: Transport,
-    /// One for each lattice and precision.
+    /// Times for each lattice and precision.
     pub times: Vec<ExchangeTime>,
 }
 
 /// An exchange of faces in one direction, with nothing else to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeTime {
-    /// The direction μ that is cut.
+    /// Direction μ that is cut.
     pub direction: usize,
     /// Extents of the whole lattice.
     pub lattice: [usize; 4],
-    /// How it is cut.
+    /// Process grid of the cut.
     pub grid: ProcessGrid,
-    /// Steps of the longest hop, which say how many layers travel.
+    /// Steps of the longest hop, which determine how many layers are exchanged.
     pub reach: usize,
     /// Bytes of a site in a message.
     pub zone_bytes: usize,
@@ -127,23 +127,23 @@ pub struct ExchangeTime {
     pub seconds: f64,
 }
 
-/// The time of an operation on the domain of [`times`].
+/// Time of an operation on the domain of [`times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationTime {
-    /// `clover_dslash`, `clover_matrix` ….
+    /// Name of the operation: `clover_dslash`, `clover_matrix` ….
     pub name: String,
-    /// Of fields.
+    /// Precision of the fields.
     pub precision: Precision,
-    /// Of links, where there are any.
+    /// Storage of the links, if there are any.
     pub storage: Option<LinkStorage>,
     /// Seconds of a call.
     pub seconds: f64,
 }
 
-/// An operation, which says what does not depend on where it runs, and seconds of a call.
+/// An operation, described independently of where it runs, with the seconds of a call.
 type TimedOperation = (workload::Operation, f64);
 
-/// *Collective.* Seconds of a call of each part of the operator on a domain, of the slowest of its processes.
+/// *Collective.* Returns the seconds of a call of each part of the operator on a domain, of the slowest of its processes.
 pub fn times(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<OperationTime>> {
     let named = |(operation, seconds): TimedOperation| {
         let workload::Operation { name, precision, storage, .. } = operation;
@@ -179,12 +179,12 @@ fn algebra(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
     Ok(all)
 }
 
-/// *Collective.* Seconds of a call.
+/// *Collective.* Returns the seconds of a call.
 fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES.0, BATCHES.1, work)
 }
 
-/// *Collective.* Of the slowest of all processes, which have all timed the same.
+/// *Collective.* Returns the times of the slowest of all processes, which have all timed the same operations.
 fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<TimedOperation>> {
     let mine: Vec<u8> = times.iter().flat_map(|(_, seconds)| seconds.to_le_bytes()).collect();
     for theirs in network.all_gather(&mine)? {
@@ -195,7 +195,8 @@ fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<
     Ok(times)
 }
 
-/// From `largest` down: the last direction that is longest is halved, to extents of four sites or [`SMALLEST`] in all.
+/// Returns lattices from `largest` down: the last of the longest directions is halved, to extents of four sites or [`SMALLEST`] sites in
+/// all.
 fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
     let mut all = vec![largest];
     let mut size = largest.size();
@@ -211,7 +212,7 @@ fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
     Ok(all)
 }
 
-/// *Collective.* Measures; with at least two processes, all of one host, each of which has a device of its own.
+/// *Collective.* Measures all times; needs at least two processes, all on one host, each of which has a device of its own.
 pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &ScalingPlan) -> Result<ScalingTimes> {
     let definition = plan.definition;
     let sum_step = sum_step(&**network)?;
@@ -247,11 +248,11 @@ pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &Scaling
 /// Times of one operation at several sizes, the largest first.
 struct TimedSeries {
     operation: workload::Operation,
-    /// (local sites, seconds).
+    /// Points (local sites, seconds).
     points: Vec<(f64, f64)>,
 }
 
-/// Adds the times on a lattice of so many sites, which are of the same operations in the same order every time.
+/// Adds the times on a lattice of `sites` sites; the operations and their order are the same every time.
 fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>) {
     for (k, (operation, seconds)) in times.into_iter().enumerate() {
         if all.len() == k {
@@ -261,7 +262,7 @@ fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>)
     }
 }
 
-/// Times on one process without neighbours, at all sizes.
+/// Measures times on one process without neighbours, at all sizes.
 fn alone(
     backend: &dyn Backend,
     network: &dyn Network,
@@ -283,7 +284,7 @@ fn alone(
     let operation = |TimedSeries { operation, points }| {
         let workload::Operation { name, precision, storage, flops, .. } = operation;
         let is_matrix = name.contains("_matrix");
-        // M†M comes with the sum that CG waits for.
+        // M†M includes the sum for which CG waits.
         let has_sums = name.ends_with("_sums") || is_matrix && definition.kind == FermionKind::Staggered;
         OperationSeries {
             name,
@@ -305,7 +306,7 @@ fn alone(
     Ok((operations.into_iter().map(operation).collect(), algebras.into_iter().map(algebra).collect()))
 }
 
-/// Seconds of a step of a sum over all processes, as a solver makes it: of three numbers.
+/// Measures the seconds of a step of a sum over all processes, as in a solver: of three numbers.
 fn sum_step(network: &dyn Network) -> Result<f64> {
     let [sums, batches] = SUMS;
     let mut times = Vec::with_capacity(batches);

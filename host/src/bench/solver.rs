@@ -14,32 +14,32 @@ use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Sol
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 
-/// One way to solve: a column of a table.
+/// Method and formats of a solve: a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolverScheme {
     /// Krylov method.
     pub method: &'static Method,
     /// Precision of the iteration.
     pub precision: Precision,
-    /// Reals kept of a link in the iteration.
+    /// Number of reals stored per link in the iteration.
     pub reconstruction: LinkStorage,
-    /// How true residuals, always in double, come in.
+    /// Correction by true residuals, which are always in double.
     pub correction: Correction,
 }
 
 /// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaperTable {
-    /// Iterations of CG and BiCGstab in double.
+    /// Table 3: iterations of CG and BiCGstab in double.
     Three,
-    /// Defect correction over inner tolerances.
+    /// Table 4: defect correction over inner tolerances.
     Four,
-    /// Reliable updates over δ.
+    /// Table 5: reliable updates over δ.
     Five,
 }
 
 impl PaperTable {
-    /// The table's columns, and more formats than the paper had.
+    /// Returns the table's columns, and more formats than those of the paper.
     pub fn schemes(self) -> Vec<SolverScheme> {
         use Precision::{Double, Fp16, Half, Single};
         let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
@@ -78,14 +78,14 @@ impl PaperTable {
     }
 }
 
-/// What is solved.
+/// Systems and limits of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolverStudy {
     /// Bare masses, antiperiodic in time.
     pub masses: Vec<f64>,
-    /// Number of random sources, each solved by itself.
+    /// Number of random sources, each solved separately.
     pub sources: u64,
-    /// Asked ‖b − M x‖ / ‖b‖.
+    /// Requested ‖b − M x‖ / ‖b‖.
     pub tol: f64,
     /// Most iterations of a solve.
     pub max_iterations: usize,
@@ -101,24 +101,24 @@ impl SolverStudy {
             correction,
             tol: self.tol,
             max_iterations: self.max_iterations,
-            // A column is of one format, to the end.
+            // A column keeps its format to the end.
             escalate: false,
             ..Request::new(operator)
         }
     }
 }
 
-/// One mass in one way, averaged over the sources.
+/// Result for one mass in one scheme, averaged over the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The mass.
+    /// Bare mass.
     pub mass: f64,
-    /// The way.
+    /// Scheme of the solves.
     pub scheme: SolverScheme,
-    /// Iterations, with reliable updates or corrections counted as the paper does; of the solves that converged. Those of
-    /// multi-shift CG and of all systems after it where there are several.
+    /// Iterations of the solves that converged, with reliable updates or corrections counted as in the paper. For several systems those of
+    /// multi-shift CG and of all solves after it.
     pub iterations: f64,
-    /// Reliable updates or corrections.
+    /// Number of reliable updates or corrections.
     pub updates: f64,
     /// Seconds of a solve, transfers not included.
     pub seconds: f64,
@@ -130,22 +130,22 @@ pub struct Cell {
     pub gflops: f64,
     /// Largest true residual of the full system.
     pub true_residual: f64,
-    /// Why solves did not converge.
+    /// Reasons why solves did not converge.
     pub failures: Vec<String>,
 }
 
 impl Cell {
-    /// Seconds of an iteration of a whole solve: updates are in the time and not among the iterations.
+    /// Returns the seconds of an iteration of a whole solve: updates are in the time and not among the iterations.
     pub fn seconds_per_iteration(&self) -> f64 {
         self.seconds / (self.iterations - self.updates)
     }
-    /// Seconds of an iteration of multi-shift CG; no number without.
+    /// Returns the seconds of an iteration of multi-shift CG; not a number without it.
     pub fn seconds_per_first_iteration(&self) -> f64 {
         self.first_seconds / self.first_iterations
     }
 }
 
-/// Why a study ended before it was complete.
+/// Reason why a study ended before it was complete.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyFailure {
     /// The observer stopped it.
@@ -154,12 +154,12 @@ pub enum StudyFailure {
     /// A solver could not start.
     #[error(transparent)]
     Solver(SolveError<DeviceError>),
-    /// The device.
+    /// Failure of the device.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// What one source adds to a cell.
+/// Contribution of one source to a cell.
 struct Sample {
     iterations: usize,
     updates: usize,
@@ -170,7 +170,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Of a solve for one source and one mass, or why it did not converge.
+    /// Makes the sample of a solve for one source and one mass, or returns the reason why it did not converge.
     fn of<T: Fermion>(solved: Solved<T>) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
         match solved {
             Ok((_, report)) if report.converged => Ok(Ok(Sample {
@@ -187,7 +187,7 @@ impl Sample {
     }
 }
 
-/// Why a solve did not converge, or why the study cannot go on.
+/// Returns the reason why a solve did not converge, or the error with which the study has to end.
 fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String, StudyFailure> {
     match failure {
         SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. } => Err(StudyFailure::Interrupted),
@@ -204,7 +204,7 @@ fn not_converged(true_residual: f64) -> String {
     format!("the true residual is {true_residual:.1e}")
 }
 
-/// The average over all sources of what `solve` gives for each, by its seed.
+/// Averages over all sources the samples that `solve` returns for each seed.
 fn average(
     mass: f64,
     scheme: SolverScheme,
@@ -246,7 +246,8 @@ fn average(
     Ok(cell)
 }
 
-/// CG with reliable updates in double, in each pair of a precision and a link storage for which an operator has kernels.
+/// Returns the schemes of CG with reliable updates in double, in each pair of a precision and a link storage for which an operator has
+/// kernels.
 pub fn schemes(
     definition: &Definition,
     precisions: &[Precision],
@@ -278,7 +279,7 @@ pub fn cell<F: Fermion>(
     })
 }
 
-/// 10⁹ operations per second of an operator's even-odd matrix by itself, for one right-hand side.
+/// Measures 10⁹ operations per second of an operator's even-odd matrix by itself, for one right-hand side.
 pub fn matrix_gflops<F: Fermion>(
     configuration: &Configuration,
     operator: Operator,
@@ -292,7 +293,7 @@ pub fn matrix_gflops<F: Fermion>(
     full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.convert_from(&full.even, &mut x)?;
-    // The input stays what it is: applied again and again to what came out, the matrix overflows.
+    // The input does not change: applied repeatedly to its own output, the matrix overflows.
     let seconds = time(domain, || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)
 }

@@ -1,67 +1,67 @@
-//! What can go wrong with work on a domain.
+//! Errors of work on a domain.
 use crate::backend::{BackendError, MAX_RHS_PER_LAUNCH, in_this_build};
 use crate::lattice::{Lattice, LatticeError};
 use comms::{CommError, GridError};
 use gpu_kernels::{Format, LinkStorage, Precision};
 
-/// Why fields could not be made, moved or computed with.
+/// Reason why fields could not be made, moved or computed with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The device.
+    /// Failure of the device.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// The other processes.
+    /// Failure of the communication with other processes.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// The extents.
+    /// Extents that are not those of a lattice.
     #[error(transparent)]
     Lattice(#[from] LatticeError),
-    /// The process grid.
+    /// A process grid that does not fit the lattice.
     #[error(transparent)]
     Grid(#[from] GridError),
-    /// A field of another lattice than that of the domain.
+    /// A field on another lattice than that of the domain.
     #[error("{what} is on a lattice of {found}, where it has to be on one of {expected}")]
     OtherLattice {
-        /// Which field.
+        /// Name of the field.
         what: &'static str,
-        /// Its lattice.
+        /// Lattice of the field.
         found: Lattice,
-        /// This process's part of the domain's.
+        /// This process's part of the domain's lattice.
         expected: Lattice,
     },
-    /// A field in the memory of another backend, which may be another GPU, and has an order of work of its own.
+    /// A field in the memory of another backend, which may be another GPU and has an order of work of its own.
     #[error("{what} is on {found}, which is another backend than that of the domain, on {expected}")]
     OtherDevice {
-        /// Which field.
+        /// Name of the field.
         what: &'static str,
-        /// The device of its backend.
+        /// Device of the field's backend.
         found: String,
-        /// The device of the domain's.
+        /// Device of the domain's backend.
         expected: String,
     },
-    /// More or fewer fields than there are right-hand sides.
+    /// A number of fields that differs from the number of right-hand sides.
     #[error("{found} fields for {expected} right-hand sides")]
     OtherCount {
-        /// How many were given.
+        /// Number of fields given.
         found: usize,
-        /// How many there are.
+        /// Number of right-hand sides.
         expected: usize,
     },
     /// A field with another extent of the fifth dimension than that of the others.
     #[error("a field with L_s = {found} stands where one with L_s = {expected} has to be")]
     OtherExtent {
-        /// L_s of the field.
+        /// L_s of this field.
         found: usize,
-        /// L_s of the others.
+        /// L_s of the other fields.
         expected: usize,
     },
     /// A field in another format than that of the others.
     #[error("a field in format '{found}' stands where one in '{expected}' has to be")]
     OtherFormat {
-        /// Its format.
+        /// Format of this field.
         found: Format,
-        /// That of the others.
+        /// Format of the other fields.
         expected: Format,
     },
     /// More sites than a device can count.
@@ -79,15 +79,15 @@ pub enum DeviceError {
         if features.is_empty() { String::new() } else { format!("; {}", in_this_build(formats, features)) }
     )]
     NoKernels {
-        /// Of fermions.
+        /// Name of the fermion operator.
         operator: &'static str,
-        /// Of fields.
+        /// Precision of the fields.
         precision: Precision,
-        /// Of links.
+        /// Storage of the links.
         reconstruction: LinkStorage,
-        /// What there is.
+        /// Formats for which kernels of the operator are compiled.
         formats: Vec<String>,
-        /// Cargo features with which it is there; none where no build has it.
+        /// Cargo features that enable this format; empty if no build provides it.
         features: Vec<&'static str>,
     },
     /// A clover term of another mass or anisotropy than the operator it is given to.
@@ -95,12 +95,12 @@ pub enum DeviceError {
         "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
     )]
     OtherTerm {
-        /// What the term was made with.
+        /// Diagonal with which the term was made.
         found: f64,
-        /// What follows from the operator's parameters.
+        /// Diagonal that follows from the operator's parameters.
         expected: f64,
     },
-    /// An operator on the links of a configuration of which only fat and long links are there.
+    /// An operator on the links of a configuration where only its fat and long links are present.
     #[error(
         "there are fat and long links only: Wilson-like and naive staggered operators need the links of a configuration"
     )]
@@ -131,22 +131,22 @@ pub enum DeviceError {
         "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
     )]
     PathTooLong {
-        /// 0 to 3 for x to t.
+        /// Axis: 0 to 3 for x to t.
         axis: usize,
         /// Steps from the site where the path begins.
         reach: usize,
-        /// Sites beyond this process's part.
+        /// Sites outside this process's part whose links are known.
         border: usize,
     },
     /// The Hermitian conjugate of a coarse operator of multigrid.
     #[error("the Hermitian conjugate of multigrid's coarse operators is not there: solve by GCR")]
     NoDagger,
-    /// No right-hand sides, or more than work together.
+    /// No right-hand sides, or more than can be computed together.
     #[error("{0} right-hand sides: between 1 and {MAX_RHS_PER_LAUNCH} can be worked on together")]
     RightHandSides(usize),
 }
 
-/// The most sites of the part of a lattice that one device holds, with its border: kernels count them in 32 bits.
+/// Largest number of sites of the part of a lattice that one device holds, with its border: kernels count them in 32 bits.
 pub const MOST_LOCAL_SITES: usize = (1 << 31) - 1;
 
 /// A result of work on a device.

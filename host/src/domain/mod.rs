@@ -1,5 +1,5 @@
-//! Domain of a calculation: a device, this process's part of the lattice, and the other processes. Exchanges with them
-//! are those of [`halo`](crate::halo), which a domain keeps.
+//! Domain of a calculation: a device, this process's part of the lattice, and the other processes. Exchanges with these are made by
+//! [`halo`](crate::halo); the domain keeps their state.
 mod error;
 mod part;
 mod sums;
@@ -35,9 +35,9 @@ struct DomainShape {
     transport: Transport,
     /// Whether the interior is computed while faces travel.
     overlap: bool,
-    /// The halo of the room above, which does not outlive the domain.
+    /// State of halo exchanges, which [`halo`](crate::halo) makes and which does not outlive the domain.
     kept: Arc<Kept>,
-    /// Which ends in t are those of the whole lattice.
+    /// Ends in t that are ends of the whole lattice, as bits `LOWER_END` and `UPPER_END`.
     ends: u32,
     /// Directions at whose ends hops stop, as this is a part of another domain's lattice.
     closed: u32,
@@ -45,22 +45,22 @@ struct DomainShape {
     lanes: bool,
 }
 
-/// A value of a type that is not known here.
+/// A value of a type that is private to the module that makes it.
 type Kept = OnceLock<Box<dyn Any + Send + Sync>>;
 
 impl Domain {
-    /// The whole lattice on one device.
+    /// Makes a domain of the whole lattice on one device.
     pub fn single(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice) -> Result<Self> {
         Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
     }
-    /// The part of `global` that falls to this process of `grid`.
+    /// *Collective.* Makes the domain of this process of `grid`: a device with the process's part of `global`.
     ///
     /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
     /// forbids freeing what others have open: call [`release`](Self::release) on all processes after the last hop, before
     /// the last clone of the domain is dropped.
     ///
     /// # Errors
-    /// A grid that does not fit the lattice, a part of more sites than [`MOST_LOCAL_SITES`], and those of the device.
+    /// Fails for a grid that does not fit the lattice, for a part of more sites than [`MOST_LOCAL_SITES`], and on failures of the device.
     ///
     /// # Panics
     /// When `network` has not as many processes as the grid.
@@ -72,14 +72,14 @@ impl Domain {
     ) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }
-    /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
-    /// meanwhile.
+    /// *Collective.* Makes a domain like [`new`](Self::new), with a choice of the transport of faces and of whether the interior is
+    /// computed while they travel.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// See [`new`](Self::new).
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn with_transport(
         backend: impl Into<Arc<dyn Backend>>,
         global: Lattice,
@@ -104,8 +104,8 @@ impl Domain {
         let shape = DomainShape { global, local, grid, network, transport, overlap, kept, ends, closed: 0, lanes };
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
-    /// This process's part with a ghost zone of `width` sites, an even number, of its neighbours' in the directions that are
-    /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::HopBoundary::Blocks).
+    /// Returns a domain of this process's part with a ghost zone of `width` sites, an even number, of its neighbours' in the directions
+    /// that are cut. It does not communicate. Operators on it are those of [blocks](crate::halo::HopBoundary::Blocks).
     pub(crate) fn with_ghost_zone(&self, width: u32) -> Result<Self> {
         let border = self.border(width);
         let local = self.local().size();
@@ -128,8 +128,8 @@ impl Domain {
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
-    /// The same device, processes and exchanges with another lattice for the part of each: that on which coarse vectors are
-    /// kept.
+    /// Returns a domain with the same device, processes and exchanges whose part for this process is `local`: the lattice on which coarse
+    /// vectors are kept.
     pub(crate) fn with_local(&self, local: Lattice) -> Result<Self> {
         let dims = self.shape.grid.dims();
         let global = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]))?;
@@ -139,20 +139,20 @@ impl Domain {
         let shape = DomainShape { global, local, closed: 0, lanes: false, ..(*self.shape).clone() };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
-    /// Directions, one bit each, in which the lattice is a part of a larger one.
+    /// Returns the directions, one bit each, in which the lattice is a part of a larger one.
     pub(crate) fn closed(&self) -> u32 {
         self.shape.closed | self.cut()
     }
-    /// Whether the first sites in t, or the last, are those of the whole lattice.
+    /// Whether the first sites in t (`upper`: the last) are at an end of the whole lattice.
     pub(crate) fn has_end(&self, upper: bool) -> bool {
         self.shape.ends & if upper { UPPER_END } else { LOWER_END } != 0
     }
-    /// Whether a field of this process's part is what it says to be.
+    /// Checks that a field has the lattice of this process's part.
     pub(crate) fn expect(&self, what: &'static str, found: Lattice) -> Result {
         let expected = self.local();
         if found == expected { Ok(()) } else { Err(DeviceError::OtherLattice { what, found, expected }) }
     }
-    /// The same of a field that is on the device already.
+    /// Checks that a field that is on a device already has the lattice of this process's part and is on this domain's device.
     pub(crate) fn expect_here(&self, what: &'static str, found: &Self) -> Result {
         self.expect(what, found.local())?;
         if self.backend.is(&*found.backend) {
@@ -160,7 +160,7 @@ impl Domain {
         }
         Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
     }
-    /// A launch at all sites of each parity, with these arguments for it.
+    /// Launches a kernel at all sites of each parity, with the arguments that `arguments` gives for it.
     pub(crate) fn launch_on_parities<A: Copy>(
         &self,
         kernel: &Instances<A>,
@@ -172,27 +172,27 @@ impl Domain {
             Ok(self.backend.launch(kernel, format, &arguments(parity), self.half_sites(), nrhs as u32)?)
         })
     }
-    /// The device.
+    /// Returns the device.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
-    /// The lattice of all processes together.
+    /// Returns the lattice of all processes together.
     pub fn global(&self) -> Lattice {
         self.shape.global
     }
-    /// This process's part.
+    /// Returns this process's part of the lattice.
     pub fn local(&self) -> Lattice {
         self.shape.local
     }
-    /// How the lattice is cut.
+    /// Returns the process grid that cuts the lattice.
     pub fn grid(&self) -> &ProcessGrid {
         &self.shape.grid
     }
-    /// The other processes.
+    /// Returns the connection with the other processes.
     pub fn network(&self) -> &dyn Network {
         &*self.shape.network
     }
-    /// The requested transport of faces.
+    /// Returns the requested transport of faces.
     pub(crate) fn transport(&self) -> Transport {
         self.shape.transport
     }
@@ -200,14 +200,14 @@ impl Domain {
     pub(crate) fn overlap(&self) -> bool {
         self.shape.overlap
     }
-    /// Directions that are cut, one bit each.
+    /// Returns the directions that are cut, one bit each.
     pub(crate) fn cut(&self) -> u32 {
         (0..4).map(|mu| u32::from(self.shape.grid.is_partitioned(mu)) << mu).sum()
     }
-    /// Returns the value that this domain and its clones keep for a room above; `make` makes it at the first call.
+    /// Returns the value that this domain and its clones keep for a module above this one; `make` makes it at the first call.
     ///
     /// # Panics
-    /// When it is called for values of two types.
+    /// If it is called for values of two types.
     pub(crate) fn kept<T: Any + Send + Sync>(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         let kept = match self.shape.kept.get() {
             Some(kept) => kept,
@@ -218,29 +218,29 @@ impl Domain {
         };
         Ok(kept.downcast_ref().expect("a domain keeps values of one type"))
     }
-    /// Global coordinates of the local lattice's first site.
+    /// Returns the global coordinates of the local lattice's first site.
     pub fn origin(&self) -> [usize; 4] {
         self.shape.grid.origin(self.network().rank(), self.global().size())
     }
-    /// This process's part as a box of the whole lattice.
+    /// Returns this process's part as a box of the whole lattice.
     pub fn section(&self) -> Section {
         Section { global: self.global(), origin: self.origin(), local: self.local() }
     }
-    /// Sites of one parity, half of the local ones.
+    /// Returns the number of sites of one parity, half of the local ones.
     pub fn half_sites(&self) -> u32 {
         self.local().half_volume() as u32
     }
-    /// The local lattice as kernels see it.
+    /// Returns the local lattice as kernels use it.
     pub fn geometry(&self) -> Geometry {
         self.geometry_with([0; 4])
     }
-    /// The local lattice with a border of so many sites at both ends of each direction.
+    /// Returns the local lattice with a border of the given numbers of sites at both ends of each direction.
     fn geometry_with(&self, border: [u32; 4]) -> Geometry {
         let size = self.local().size();
         let geometry = Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends);
         if self.shape.lanes { geometry.in_lane_order() } else { geometry }
     }
-    /// The local lattice with borders of so many sites, even numbers, at both ends of each direction.
+    /// Returns the local lattice with borders of the given even numbers of sites at both ends of each direction.
     pub(crate) fn bordered_by(&self, border: [u32; 4]) -> Bordered {
         let geometry = self.geometry_with(border);
         if border == [0; 4] {
@@ -248,11 +248,11 @@ impl Domain {
         }
         Bordered { geometry, inner: Region::new(border, self.local().size().map(|e| e as u32)) }
     }
-    /// `width` in the directions that are cut.
+    /// Returns `width` in the directions that are cut, and 0 in the others.
     pub(crate) fn border(&self, width: u32) -> [u32; 4] {
         std::array::from_fn(|mu| if self.shape.grid.is_partitioned(mu) { width } else { 0 })
     }
-    /// Where the local lattice is in the whole one.
+    /// Returns the position of the local lattice in the whole one.
     pub(crate) fn position(&self) -> Position {
         let [x, y, z, _] = self.global().size().map(|e| e as u32);
         Position { origin: self.origin().map(|x| x as u32), extents: [x, y, z] }
@@ -262,7 +262,7 @@ impl Domain {
         self.backend.sums(out)?;
         self.sum(out)
     }
-    /// *Collective.* Sums of terms that are sites' own: the same bits however the lattice is cut.
+    /// *Collective.* Sums terms of single sites; the result has the same bits however the lattice is cut.
     pub(crate) fn exact_sums<const N: usize>(&self, mine: [FixedPointSum; N]) -> Result<[f64; N]> {
         let bytes: Vec<u8> = mine.iter().flat_map(|sum| sum.words()).flat_map(u64::to_le_bytes).collect();
         let mut total = [FixedPointSum::default(); N];
@@ -274,11 +274,11 @@ impl Domain {
         }
         Ok(total.map(FixedPointSum::total))
     }
-    /// *Collective.* The largest number of all processes.
+    /// *Collective.* Returns the largest number of all processes.
     pub(crate) fn largest(&self, mine: f64) -> Result<f64> {
         Ok(self.largest_of(vec![mine])?[0])
     }
-    /// *Collective.* Place by place, the largest of the numbers of all processes.
+    /// *Collective.* Returns, for each place, the largest of the numbers of all processes.
     pub(crate) fn largest_of(&self, mut mine: Vec<f64>) -> Result<Vec<f64>> {
         let bytes: Vec<u8> = mine.iter().copied().flat_map(f64::to_le_bytes).collect();
         for bytes in self.shape.network.all_gather(&bytes)? {

@@ -2,15 +2,15 @@
 use super::{Domain, Result};
 use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS, Stream};
 
-/// Values of a reduction at most.
+/// Largest number of values of a reduction.
 const WIDTH: usize = 8;
 
-/// Where sums go.
+/// Destination of the sums of a reduction.
 #[derive(Clone, Copy)]
 pub(crate) enum SumTarget<'a> {
-    /// To the host, which collects them.
+    /// Host memory, where the host collects the sums.
     Host,
-    /// To memory of the device, for kernels, which take them as they are.
+    /// Device memory, for kernels, which read the sums as they are.
     Device(&'a DeviceBuffer),
 }
 
@@ -33,7 +33,7 @@ impl SumTarget<'_> {
     }
 }
 
-/// Which parts were launched, and how many values each has for a right-hand side.
+/// Parts of a reduction that were launched, with the number of values of each for a right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartialSums {
     nrhs: usize,
@@ -41,26 +41,26 @@ pub(crate) struct PartialSums {
 }
 
 impl PartialSums {
-    /// No part yet.
+    /// Returns sums without any part yet.
     pub fn new(nrhs: usize) -> Self {
         PartialSums { nrhs, widths: [0; 5] }
     }
-    /// The slot for a part that has `width` values for a right-hand side.
+    /// Returns the slot for a part that has `width` values for a right-hand side.
     pub fn slot(&mut self, part: usize, width: usize) -> usize {
         debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS_PER_LAUNCH);
         self.widths[part] = width;
         part * WIDTH * self.nrhs
     }
-    /// Values between the slots of parts.
+    /// Returns the number of values between the slots of parts.
     pub fn stride(&self) -> u32 {
         (WIDTH * self.nrhs) as u32
     }
-    /// Values of a right-hand side in each part; 0 for a part that was not launched.
+    /// Returns the number of values of a right-hand side in each part; 0 for a part that was not launched.
     pub fn widths(&self) -> [u32; 5] {
         self.widths.map(|width| width as u32)
     }
-    /// *Collective.* Waits and adds up: the parts in their order, then the processes in theirs. `out` takes `out.len()` /
-    /// nrhs values for a right-hand side; where a part has more, `pick` says which.
+    /// *Collective.* Waits and adds up the parts in their order, then the processes in theirs. `out` takes `out.len()` / nrhs values for a
+    /// right-hand side; where a part has more, `pick` selects them.
     pub fn collect(&self, domain: &Domain, pick: &[usize], out: &mut [f64]) -> Result {
         let mut slots = [0.0; REDUCTION_SLOTS];
         let last = self.widths.iter().rposition(|width| *width > 0).unwrap_or(0);

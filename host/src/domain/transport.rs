@@ -1,6 +1,6 @@
-//! How faces get to other processes.
+//! Transports of faces to other processes.
 
-/// Between processes whose GPUs reach each other's memory; between others messages always go through the host's memory.
+/// Transport between processes whose GPUs reach each other's memory; between others, messages always go through the host's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// The kernel that packs faces writes them into the neighbour's memory.
@@ -8,15 +8,15 @@ pub enum Transport {
     Direct,
     /// Faces are packed first, then copied to the neighbour's memory, each end on a stream of its own.
     Copy,
-    /// By messages from and to the memory of the devices, which the MPI library has to know. Processes whose GPUs do not
-    /// reach each other do so anyway where it can.
+    /// Messages from and to the memory of the devices, which the MPI library has to support. Processes whose GPUs do not reach each other
+    /// use them anyway where the library can.
     Mpi,
-    /// Through the memory of the host and messages between processes.
+    /// Messages between processes through the memory of the host.
     Host,
 }
 
 impl Transport {
-    /// `direct`, `copy`, `mpi` or `host`.
+    /// Returns the name of the transport: `direct`, `copy`, `mpi` or `host`.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Direct => "direct",

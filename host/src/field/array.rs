@@ -1,11 +1,11 @@
-//! Complex numbers on a device, in the order of host fields: what other libraries can share.
+//! Complex numbers on a device, in the order of host fields, which other libraries can share.
 use crate::backend::{Backend, DeviceBuffer, view};
 use crate::domain::Result;
 use gpu_kernels::transfer::HostArray;
 use num_complex::Complex64;
 use std::sync::Arc;
 
-/// Numbers that go from one device to another at once.
+/// Number of complex numbers that are copied from one device to another at once.
 const PIECE: usize = 1 << 22;
 
 /// Complex numbers in double precision in the memory of a device, one after the other.
@@ -16,7 +16,7 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// So many zeros; `what` is named where there is too little memory.
+    /// Allocates `len` zeros; the error about too little memory names `what`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -24,30 +24,30 @@ impl DeviceArray {
         let memory = backend.allocate(len * size_of::<Complex64>(), what)?;
         Ok(DeviceArray { memory, len, backend: backend.shared() })
     }
-    /// How many there are.
+    /// Returns the number of complex numbers.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there are none.
+    /// Whether the array is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Where they are.
+    /// Returns the backend whose memory holds the numbers.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
-    /// Address of the first one, in the memory of the device, for other libraries. Work on the device has to be
-    /// [waited for](Backend::synchronize) before they use it, and theirs before the device does.
+    /// Returns the address of the first number, in the memory of the device, for other libraries. Work on the device has to be [waited
+    /// for](Backend::synchronize) before they use it, and theirs before the device does.
     pub fn address(&self) -> usize {
         self.memory.address().addr()
     }
-    /// Copies numbers of the host to place `first` and on.
+    /// Copies numbers of the host to the places from `first` on.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// Where these are not all places of the array.
+    /// If these are not all places of the array.
     pub fn upload(&mut self, first: usize, numbers: &[Complex64]) -> Result {
         assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
         let offset = first * size_of::<Complex64>();
@@ -59,13 +59,13 @@ impl DeviceArray {
     /// Failures of the device.
     ///
     /// # Panics
-    /// Where these are not all places of the array.
+    /// If these are not all places of the array.
     pub fn download(&self, first: usize, numbers: &mut [Complex64]) -> Result {
         assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
         let offset = first * size_of::<Complex64>();
         Ok(self.backend.download(&self.memory, offset, bytemuck::cast_slice_mut(numbers))?)
     }
-    /// The same numbers on another device, by way of the host.
+    /// Copies the numbers to another device, by way of the host.
     ///
     /// # Errors
     /// Failures of the devices.
@@ -79,7 +79,7 @@ impl DeviceArray {
         }
         Ok(copy)
     }
-    /// For kernels.
+    /// Returns the array as kernels use it.
     pub(crate) fn view(&self) -> HostArray {
         view::host_array(&self.memory, self.len)
     }

@@ -10,7 +10,7 @@ use gpu_kernels::field::Clover;
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
 
-/// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in a precision.
+/// The clover term A and its inverse on all sites, each as two Hermitian 6×6 blocks per site in one precision.
 pub struct DeviceClover {
     domain: Domain,
     term: [DeviceBuffer; 2],
@@ -19,7 +19,7 @@ pub struct DeviceClover {
     precision: Precision,
 }
 
-/// Two Hermitian 6×6 blocks for each site of one parity, as those of a clover term are stored: times ½.
+/// Two Hermitian 6×6 blocks for each site of one parity, stored like those of a clover term: times ½.
 pub(crate) struct HermitianBlocks {
     buffer: DeviceBuffer,
     sites: usize,
@@ -27,13 +27,13 @@ pub(crate) struct HermitianBlocks {
 }
 
 impl HermitianBlocks {
-    /// Room for them; `what` says what for.
+    /// Allocates blocks; the error about too little memory names `what`.
     pub fn empty(domain: &Domain, precision: Precision, what: &str) -> Result<Self> {
         let sites = domain.half_sites() as usize;
         let buffer = domain.backend().allocate(DeviceClover::bytes_for(precision, sites), what)?;
         Ok(HermitianBlocks { buffer, sites, precision })
     }
-    /// C = (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on both parities: the clover term without its number, with the coefficients of
+    /// Computes C = (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on both parities: the clover term without its constant part, with the coefficients of
     /// [`DeviceClover::new`], in double precision.
     pub fn of_field_strength(gauge: &GaugeField, coefficients: [f64; 2]) -> Result<[Self; 2]> {
         gauge.expect_in(Precision::Double)?;
@@ -44,7 +44,7 @@ impl HermitianBlocks {
             .try_for_each(|(parity, out)| make_term(gauge, out.view(), parity, 0.0, coefficients))?;
         Ok(both)
     }
-    /// They must outlive the view.
+    /// Returns the blocks as kernels use them. The blocks must outlive the view.
     pub fn view(&self) -> Clover {
         view::clover(&self.buffer, self.sites, self.precision.clover_bytes())
     }
@@ -65,32 +65,31 @@ impl DeviceClover {
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
         Ok(DeviceClover { domain: domain.clone(), term, inverse, diagonal, precision })
     }
-    /// Bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
+    /// Returns the bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
         padded(sites) * precision.clover_bytes()
     }
-    /// Where the field lives.
+    /// Returns the domain on which the term is stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// How its numbers are stored.
+    /// Returns the precision of the stored numbers.
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// What it is where links are 1: all of it that depends on mass and anisotropy.
+    /// Returns the value of the term where links are 1, which contains all its dependence on mass and anisotropy.
     pub fn diagonal(&self) -> f64 {
         self.diagonal
     }
-    /// A or A⁻¹ on the sites of `parity`. The view must not outlive the field.
+    /// Returns A or A⁻¹ on the sites of `parity`. The view must not outlive the field.
     pub(crate) fn blocks(&self, parity: usize, inverse: bool) -> Clover {
         self.view(if inverse { &self.inverse[parity] } else { &self.term[parity] })
     }
     fn view(&self, blocks: &DeviceBuffer) -> Clover {
         view::clover(blocks, self.domain.half_sites() as usize, self.precision.clover_bytes())
     }
-    /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
-    /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's), in double
-    /// precision.
+    /// Computes A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the spatial
+    /// and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's), in double precision.
     pub fn new(gauge: &GaugeField, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         gauge.expect_in(Precision::Double)?;
         let domain = gauge.domain();
@@ -102,7 +101,7 @@ impl DeviceClover {
         }
         Ok(clover)
     }
-    /// d exp(X/d) in place of A = d + X, with the inverse: the exponential clover term (Francis et al. 2020, eq. 2).
+    /// Replaces A = d + X by d exp(X/d), with the inverse: the exponential clover term (Francis et al. 2020, eq. 2).
     ///
     /// # Errors
     /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
@@ -123,7 +122,7 @@ impl DeviceClover {
         let (found, expected) = (Format::of(self.precision), Format::of(Precision::Double));
         Err(DeviceError::OtherFormat { found, expected })
     }
-    /// A copy in another precision of a term in double precision, every element rounded to nearest.
+    /// Copies a term in double precision to another precision; every element is rounded to nearest.
     ///
     /// # Errors
     /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.

@@ -5,8 +5,8 @@ use gpu_kernels::coarse::{self, Matrices, Scales};
 use gpu_kernels::storage::{Half, Single};
 use gpu_kernels::{Format, Precision};
 
-/// Some matrices at each site of a coarse lattice, with two rows for each near-null vector: in single precision, or in 16
-/// bits with a scale for each.
+/// Matrices of equal number at each site of a coarse lattice, with two rows for each near-null vector: in single precision, or in 16 bits
+/// with a scale for each.
 pub(crate) struct CoarseMatrices {
     buffer: DeviceBuffer,
     scales: DeviceBuffer,
@@ -17,7 +17,7 @@ pub(crate) struct CoarseMatrices {
 }
 
 impl CoarseMatrices {
-    /// Zero everywhere.
+    /// Allocates matrices that are zero everywhere.
     pub fn zero(domain: &Domain, sites: usize, vectors: usize, count: usize, precision: Precision) -> Result<Self> {
         let what = format!("the coarse operator with {vectors} vectors on {sites} sites");
         let bytes = Self::bytes_for(sites, vectors, count, precision);
@@ -25,7 +25,7 @@ impl CoarseMatrices {
         let scales = domain.backend().allocate(4 * sites * count, &what)?;
         Ok(CoarseMatrices { buffer, scales, sites, vectors, count, precision })
     }
-    /// Bytes of so many matrices at each of `sites` sites.
+    /// Returns the bytes of `count` matrices at each of `sites` sites.
     pub fn bytes_for(sites: usize, vectors: usize, count: usize, precision: Precision) -> usize {
         let site = match precision {
             Precision::Half | Precision::Fp16 => Matrices::bytes::<Half>(vectors, count),
@@ -33,13 +33,13 @@ impl CoarseMatrices {
         };
         sites * site
     }
-    /// A copy.
+    /// Copies the matrices.
     pub fn copied(&self, domain: &Domain) -> Result<Self> {
         let mut copy = Self::zero(domain, self.sites, self.vectors, self.count, self.precision)?;
         domain.backend().copy(&self.buffer, &mut copy.buffer, self.buffer.bytes())?;
         Ok(copy)
     }
-    /// The same in 16 bits.
+    /// Returns these matrices rounded to 16 bits.
     pub fn rounded(&self, domain: &Domain) -> Result<Self> {
         let to = Self::zero(domain, self.sites, self.vectors, self.count, Precision::Half)?;
         let kernel = coarse::RoundMatrices {
@@ -52,16 +52,16 @@ impl CoarseMatrices {
         domain.backend().launch(&coarse::ROUND_MATRICES, Format::of(Precision::Single), &kernel, threads, 1)?;
         Ok(to)
     }
-    /// How elements are kept.
+    /// Returns the precision of the stored elements.
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// The matrices as kernels see them. The view must not outlive them.
+    /// Returns the matrices as kernels use them. The view must not outlive them.
     pub fn view(&self) -> Matrices {
         let bytes = Self::bytes_for(self.sites, self.vectors, self.count, self.precision);
         view::coarse_matrices(&self.buffer, bytes, self.vectors, self.count)
     }
-    /// Their scales.
+    /// Returns the scales of the matrices.
     pub fn scales(&self) -> Scales {
         view::coarse_scales(&self.scales, self.sites * self.count)
     }

@@ -17,33 +17,33 @@ pub struct DeviceField {
 }
 
 impl DeviceField {
-    /// Zero everywhere.
+    /// Allocates a field that is zero everywhere.
     pub fn zero(domain: &Domain, shape: FieldShape) -> Result<Self> {
         let what = format!("a {} {} field on half of {}", shape.precision, shape.kind, domain.local());
         let buffer = domain.backend().allocate(shape.bytes(domain.local().half_volume()), &what)?;
         Ok(DeviceField { domain: domain.clone(), buffer, shape })
     }
-    /// Where the field lives.
+    /// Returns the domain on which the field is stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Fermion type, L_s, precision and number of right-hand sides.
+    /// Returns the fermion type, L_s, precision and number of right-hand sides.
     pub fn shape(&self) -> FieldShape {
         self.shape
     }
-    /// What lives on its sites.
+    /// Returns the fermion type of the field.
     pub fn kind(&self) -> FermionKind {
         self.shape.kind
     }
-    /// How its numbers are stored.
+    /// Returns the precision of the stored numbers.
     pub fn precision(&self) -> Precision {
         self.shape.precision
     }
-    /// Number of right-hand sides.
+    /// Returns the number of right-hand sides.
     pub fn nrhs(&self) -> usize {
         self.shape.nrhs
     }
-    /// Of kernels for such fields.
+    /// Returns the format of the kernels for such fields.
     pub(crate) fn format(&self) -> Format {
         self.shape.format()
     }
@@ -53,7 +53,7 @@ impl DeviceField {
     pub(crate) fn buffer_mut(&mut self) -> &mut DeviceBuffer {
         &mut self.buffer
     }
-    /// Whether it has the sites of a domain and a shape, with so many right-hand sides at least: kernels do not ask.
+    /// Checks that the field has the sites of a domain, a shape, and at least its number of right-hand sides; kernels do not check.
     pub(crate) fn expect(&self, domain: &Domain, shape: FieldShape) -> Result {
         domain.expect_here("a device field", &self.domain)?;
         if self.shape.format() != shape.format() {
@@ -67,19 +67,19 @@ impl DeviceField {
         }
         Ok(())
     }
-    /// The field as kernels see it, whose right-hand sides are its blocks. The view is an address: it must not outlive the field.
+    /// Returns the field as kernels use it, with its blocks as right-hand sides. The view is an address: it must not outlive the field.
     pub(crate) fn view(&self) -> Field {
         view::field(&self.buffer, self.domain.half_sites() as usize, self.shape.blocks(), self.shape.site_bytes())
     }
-    /// The view of the blocks from one on.
+    /// Returns the view of the blocks from `block` on.
     pub(crate) fn view_from_block(&self, block: usize) -> Field {
         self.view().from_rhs(block, self.shape.site_bytes())
     }
-    /// The view of the right-hand sides from one on.
+    /// Returns the view of the right-hand sides from `rhs` on.
     pub(crate) fn view_from(&self, rhs: usize) -> Field {
         self.view_from_block(rhs * self.shape.ls)
     }
-    /// The view of one slice of the fifth dimension, whose right-hand sides are those of the field.
+    /// Returns the view of slice `s` of the fifth dimension, whose right-hand sides are those of the field.
     pub(crate) fn slice(&self, s: usize) -> Field {
         let FieldShape { ls, nrhs, .. } = self.shape;
         view::slice(&self.buffer, self.domain.half_sites() as usize, (s, ls), nrhs, self.shape.site_bytes())
@@ -95,12 +95,12 @@ pub struct FullField {
 }
 
 impl FullField {
-    /// Zero everywhere.
+    /// Allocates a field that is zero everywhere.
     pub fn zero(domain: &Domain, shape: FieldShape) -> Result<Self> {
         let half = || DeviceField::zero(domain, shape);
         Ok(FullField { even: half()?, odd: half()? })
     }
-    /// Host fields, one per right-hand side, in double precision.
+    /// Copies host fields, one per right-hand side, to the device in double precision.
     ///
     /// # Errors
     /// Fields on another lattice; failures of the device.
@@ -109,14 +109,14 @@ impl FullField {
         field.upload(host)?;
         Ok(field)
     }
-    /// Host fields of one `time` of this process's part of the lattice, one per right-hand side, in double precision; zero at all other
-    /// times.
+    /// Copies host fields of one `time` of this process's part of the lattice, one per right-hand side, to the device in double precision;
+    /// the result is zero at all other times.
     ///
     /// # Errors
     /// Fields on other lattices than that of [one time](crate::lattice::Lattice::of_one_time); failures of the device.
     ///
     /// # Panics
-    /// Where there is no such time.
+    /// If there is no such time.
     pub fn of_time<F: Fermion>(domain: &Domain, time: usize, host: &[HostField<F>]) -> Result<Self> {
         let local = domain.local();
         assert!(time < local.size()[3], "a time that is there");
@@ -130,13 +130,13 @@ impl FullField {
         field.pack(&staged)?;
         Ok(field)
     }
-    /// Host fields of one `time` of this process's part of the lattice, one per block.
+    /// Returns host fields of one `time` of this process's part of the lattice, one per block.
     ///
     /// # Errors
     /// Host fields of another kind; failures of the device.
     ///
     /// # Panics
-    /// Where there is no such time.
+    /// If there is no such time.
     pub fn at_time<F: Fermion>(&self, time: usize) -> Result<Vec<HostField<F>>> {
         let local = self.even.domain.local();
         assert!(time < local.size()[3], "a time that is there");
@@ -150,7 +150,7 @@ impl FullField {
         };
         (0..self.even.shape.blocks()).map(one).collect()
     }
-    /// The field on a domain of the same part of the lattice: itself, or a copy on another device.
+    /// Returns the field on a domain of the same part of the lattice: itself, or a copy on another device.
     ///
     /// # Errors
     /// Domains of other parts of the lattice; failures of the devices.
@@ -163,11 +163,11 @@ impl FullField {
         copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
         Ok(copy)
     }
-    /// One of the two parities.
+    /// Returns the field of one parity.
     pub fn parity(&self, parity: usize) -> &DeviceField {
         if parity == 0 { &self.even } else { &self.odd }
     }
-    /// One of the two parities.
+    /// Returns the field of one parity.
     pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
@@ -191,7 +191,8 @@ impl FullField {
         }
         self.pack(&staged)
     }
-    /// Takes over numbers that are on its device, in the order of host fields: `[rhs, s, t, z, y, x, spin, colour]`, or without spin.
+    /// Takes over numbers that are on the field's device, in the order of host fields: `[rhs, s, t, z, y, x, spin, colour]`, or without
+    /// spin.
     ///
     /// # Errors
     /// Numbers on another device, or more or fewer of them.
@@ -206,7 +207,7 @@ impl FullField {
             parity: parity as u32,
         })
     }
-    /// Its numbers, on its device, in the order of host fields.
+    /// Returns the numbers of the field, on its device, in the order of host fields.
     ///
     /// # Errors
     /// Failures of the device.
@@ -238,7 +239,7 @@ impl FullField {
             })
             .collect()
     }
-    /// Complex numbers of all blocks.
+    /// Returns the number of complex numbers of all blocks.
     fn numbers(&self) -> usize {
         let shape = self.even.shape;
         shape.components() * self.even.domain.local().volume() * shape.blocks()
@@ -254,7 +255,7 @@ impl FullField {
         }
         Ok(())
     }
-    /// Whether host fields of `F` are of its kind.
+    /// Checks that host fields of `F` are of this field's kind.
     fn expect_host<F: Fermion>(&self) -> Result {
         if F::KIND == self.even.kind() {
             return Ok(());
@@ -264,7 +265,7 @@ impl FullField {
     }
 }
 
-/// Whether a host field has the sites of one time of a process's part of the lattice.
+/// Checks that a host field has the sites of one time of a process's part of the lattice.
 fn expect_one_time(local: Lattice, found: Lattice) -> Result {
     let expected = local.of_one_time();
     if found == expected {

@@ -52,7 +52,7 @@ impl<F: Fermion> Vectors<F> {
             .map(|slices| slices.iter().flat_map(|s| s.numbers().to_vec()).collect())
             .collect()
     }
-    /// The results of `sums` on the two parities, added up.
+    /// Adds up the results of `sums` on the two parities.
     fn both(&self, count: usize, sums: impl Fn(usize, &mut [Complex64])) -> Vec<Complex64> {
         let mut total = vec![Complex64::ZERO; count];
         for parity in 0..2 {
@@ -104,7 +104,7 @@ fn combined(terms: &[(&[Complex64], &Numbers)]) -> Numbers {
     })
 }
 
-/// Different for every right-hand side.
+/// Returns coefficients that differ for every right-hand side.
 fn coefficients(n: usize, re: f64, im: f64) -> Vec<Complex64> {
     (0..n).map(|j| Complex64::new(re + 0.25 * (j % 7) as f64, im - 0.5 * (j % 5) as f64)).collect()
 }
@@ -265,7 +265,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     tolerant.same("convert and accumulate", &out, &combined(&[(&scale_, &x_), (&scale_, &y_)]));
 }
 
-/// A right-hand side leaves the batch with all of its slices.
+/// Checks that a right-hand side leaves the batch with all of its slices.
 fn compaction<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     let v = Vectors::<F>::new(precision, ls, nrhs);
     let space = &v.space;
@@ -324,7 +324,7 @@ fn right_hand_sides_move_with_all_slices() {
     compaction::<Spinor>(Precision::Double, 20, 3);
 }
 
-/// The typical number is ¼ at the preferred norm.
+/// Checks that the typical number is ¼ at the preferred norm.
 #[test]
 fn norms_grow_with_the_extent_of_the_fifth_dimension() {
     let target = |ls| Vectors::<Spinor>::new(Precision::Fp16, ls, 1).space.target_norm().unwrap();

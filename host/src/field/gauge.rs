@@ -19,12 +19,12 @@ pub struct DeviceGauge {
 }
 
 impl GaugeField {
-    /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
-    /// that the links are in it: [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
+    /// *Collective.* Copies the links for operators on fields in a precision. A storage for temporal gauge requires links in it:
+    /// [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
-    /// *Collective.* The same with factors of hops, which need a storage with all 18 reals.
+    /// *Collective.* Packs the links like [`pack`](Self::pack), with factors of hops, which need a storage with all 18 reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         DeviceGauge::from_thin(self, precision, storage, 1.0, 1, phases)
     }
@@ -43,9 +43,9 @@ impl DeviceGauge {
         let half = || domain.backend().allocate(bytes, &what);
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, phases, precision, storage })
     }
-    /// `links`, which are in double precision, over `factor`, each beside the one that ends at its site after `steps` steps:
-    /// 1 for hops over one link, 3 for hops over links three sites long. `phases` are those of hops over one link. With them links
-    /// are not in SU(3) any more: 12 or 8 reals do not tell them, all reals do, and of those in U(3) 13 or 9.
+    /// Packs `links`, which are in double precision, divided by `factor`; each is stored beside the link that ends at its site after
+    /// `steps` steps: 1 for hops over one link, 3 for hops over links three sites long. `phases` are those of hops over one link. Links
+    /// with phases are no longer in SU(3): they need all 18 reals instead of 12 or 8, or 13 or 9 reals where they are in U(3).
     ///
     /// # Panics
     /// For other numbers of steps.
@@ -64,7 +64,7 @@ impl DeviceGauge {
         };
         links.expect_in(Precision::Double)?;
         let domain = links.domain();
-        // Links that begin further away are with nobody that this process hears of.
+        // No process that exchanges messages with this one has links that begin further away.
         domain.grid().check(domain.global().size(), steps)?;
         let gauge = Self::empty(domain, precision, storage, factor, phases)?;
         for parity in 0..2 {
@@ -80,31 +80,31 @@ impl DeviceGauge {
         }
         Ok(gauge)
     }
-    /// What the links are to be multiplied with: 1 for those of a gauge configuration.
+    /// Returns the factor with which the links are to be multiplied: 1 for those of a gauge configuration.
     pub fn factor(&self) -> f64 {
         self.factor
     }
-    /// What hops over one link have been multiplied with.
+    /// Returns the phases with which hops over one link have been multiplied.
     pub fn phases(&self) -> HopPhases {
         self.phases
     }
-    /// That of the fields next to which they are stored.
+    /// Returns the precision of the fields for whose operators the links are stored.
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// How they are stored.
+    /// Returns the storage of the links.
     pub fn storage(&self) -> LinkStorage {
         self.storage
     }
-    /// Bytes of the links around `sites` sites of one parity.
+    /// Returns the bytes of the links around `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {
         padded(sites) * storage.site_bytes(precision)
     }
-    /// Where the field lives.
+    /// Returns the domain on which the links are stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// The links around the sites of `parity`, as kernels see them. The view must not outlive the field.
+    /// Returns the links around the sites of `parity`, as kernels use them. The view must not outlive the field.
     pub(crate) fn links(&self, parity: usize) -> Links {
         let bytes = self.storage.site_bytes(self.precision);
         view::links(&self.halves[parity], self.domain.half_sites() as usize, bytes)

@@ -1,4 +1,4 @@
-//! Links on a device, each kept once.
+//! Links on a device, each stored once.
 use super::host::{HostGauge, Matrix};
 use super::phases::HopPhases;
 use crate::backend::{DeviceBuffer, view};
@@ -18,11 +18,11 @@ use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use std::sync::Arc;
 
-/// Links on a device, each kept once, in double or in single precision. What changes a gauge field works on them, and every
-/// copy for operators, [`DeviceGauge`](super::DeviceGauge), is made from them. On a lattice that is cut they have a border of the neighbours'
-/// links.
+/// Links on a device, each stored once, in double or in single precision. Whatever changes a gauge field works on them, and every copy for
+/// operators, [`DeviceGauge`](super::DeviceGauge), is made from them. On a lattice that is cut they have a border of the neighbours' links.
 ///
-/// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
+/// Only molecular dynamics uses single precision; everything else requires double precision and returns [`DeviceError::OtherFormat`]
+/// otherwise.
 pub struct GaugeField {
     domain: Domain,
     halves: Arc<[DeviceBuffer; 2]>,
@@ -33,7 +33,7 @@ pub struct GaugeField {
 }
 
 impl GaugeField {
-    /// Memory for links, zero.
+    /// Allocates links that are zero.
     pub(crate) fn empty(domain: &Domain, precision: Precision) -> Result<Self> {
         Self::expect_kept_in(precision)?;
         let border = Part::new(domain.local(), domain.grid()).border();
@@ -42,7 +42,7 @@ impl GaugeField {
         let half = || domain.backend().allocate(bytes, &format!("a gauge field on {}", domain.local()));
         Ok(GaugeField { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, precision })
     }
-    /// Whether links and their momenta are kept in a precision: double and single.
+    /// Checks that links and their momenta can be stored in a precision: double or single.
     pub(crate) fn expect_kept_in(precision: Precision) -> Result {
         match precision {
             Precision::Double | Precision::Single => Ok(()),
@@ -52,19 +52,19 @@ impl GaugeField {
             }
         }
     }
-    /// Whether these links are in a precision.
+    /// Checks that these links are in a precision.
     pub(crate) fn expect_in(&self, precision: Precision) -> Result {
         if self.precision == precision {
             return Ok(());
         }
         Err(DeviceError::OtherFormat { found: Format::of(self.precision), expected: Format::of(precision) })
     }
-    /// How their numbers are stored.
+    /// Returns the precision of the stored numbers.
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// The same links as those of a lattice that has `width` sites of the border more, for what reads them only. `None`
-    /// where the border has not one more than that, which links at the ends need.
+    /// Returns these links, for reading only, as links of a lattice that has `width` more sites at each end that is cut, taken from the
+    /// border. `None` where the border is not wider than `width`: links at the ends need one more site.
     pub(crate) fn with_ghost_zone(&self, width: u32) -> Result<Option<Self>> {
         let ghost = self.domain.border(width);
         if (0..4).any(|mu| ghost[mu] > 0 && self.border[mu] <= ghost[mu]) {
@@ -74,11 +74,11 @@ impl GaugeField {
         let domain = self.domain.with_ghost_zone(width)?;
         Ok(Some(GaugeField { domain, halves: Arc::clone(&self.halves), border, precision: self.precision }))
     }
-    /// Sites of the border at both ends of each direction.
+    /// Returns the sites of the border at both ends of each direction.
     pub(crate) fn border(&self) -> [u32; 4] {
         self.border
     }
-    /// Another name for the same memory.
+    /// Returns another handle of the same memory.
     pub(crate) fn share(&self) -> Self {
         GaugeField {
             domain: self.domain.clone(),
@@ -87,21 +87,20 @@ impl GaugeField {
             precision: self.precision,
         }
     }
-    /// A copy.
+    /// Copies the links.
     pub fn copied(&self) -> Result<Self> {
         let mut copy = self.empty_like()?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other links of the same domain, border included. An error if they are on another lattice or in another
-    /// precision.
+    /// Copies other links of the same domain to these, border included. Fails if they are on another lattice or in another precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
         self.domain.expect_here("a field of links", &other.domain)?;
         other.expect_in(self.precision)?;
         assert_eq!(self.border, other.border, "domains of one lattice and one grid have the same border");
         let bytes = Self::bytes_for(self.precision, self.bordered_sites() as usize);
         let Some(halves) = Arc::get_mut(&mut self.halves) else {
-            // Who has another name for the memory keeps what is there.
+            // Other handles of the memory keep the links that were there.
             *self = other.copied()?;
             return Ok(());
         };
@@ -110,7 +109,7 @@ impl GaugeField {
         }
         Ok(())
     }
-    /// Bytes of the links that start at `sites` sites of one parity.
+    /// Returns the bytes of the links that start at `sites` sites of one parity.
     ///
     /// # Panics
     /// For a precision of 16 bits.
@@ -124,31 +123,31 @@ impl GaugeField {
             Precision::Half | Precision::Fp16 => panic!("links that are kept once have 64 or 32 bits, not 16"),
         }
     }
-    /// Where the field lives.
+    /// Returns the domain on which the links are stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// The lattice with the border.
+    /// Returns the lattice with the border.
     pub(crate) fn bordered(&self) -> Bordered {
         self.domain.bordered_by(self.border)
     }
-    /// Sites of the border at each end that is cut.
+    /// Returns the sites of the border at each end that is cut.
     pub(crate) fn border_width(&self) -> u32 {
         self.border.into_iter().max().unwrap_or(0)
     }
-    /// Sites of one parity, those of the border included.
+    /// Returns the number of sites of one parity, those of the border included.
     pub(crate) fn bordered_sites(&self) -> u32 {
         self.bordered().geometry.half_volume()
     }
-    /// The links on the even and on the odd sites as kernels see them. The views must not outlive the field.
+    /// Returns the links on the even and on the odd sites as kernels use them. The views must not outlive the field.
     pub(crate) fn both(&self) -> [ThinLinks; 2] {
         [self.links(0), self.links(1)]
     }
-    /// Memory for links on the same lattice in the same precision, zero.
+    /// Allocates links on the same lattice in the same precision, zero.
     pub(crate) fn empty_like(&self) -> Result<Self> {
         Self::empty(&self.domain, self.precision)
     }
-    /// The links that start at the sites of `parity`. The view must not outlive the field.
+    /// Returns the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn links(&self, parity: usize) -> ThinLinks {
         let (sites, bytes) = (self.bordered_sites() as usize, Self::site_bytes(self.precision));
         view::thin_links(&self.halves[parity], sites, bytes)
@@ -176,7 +175,7 @@ impl GaugeField {
     pub(crate) fn multiply(&self, phases: HopPhases) -> Result {
         if phases.are_none() { Ok(()) } else { self.times_to(phases.times(1.0), self) }
     }
-    /// The links times phases, those of the border included; the very same memory where all phases are 1.
+    /// Returns the links times phases, those of the border included; the very same memory where all phases are 1.
     pub(crate) fn with_hop_phases(&self, phases: HopPhases) -> Result<Self> {
         if phases.are_none() {
             return Ok(self.share());
@@ -185,7 +184,7 @@ impl GaugeField {
         self.times_to(phases.times(1.0), &out)?;
         Ok(out)
     }
-    /// Writes links times a number of their direction to `out`, on the same lattice and in the same precision; those of the border
+    /// Writes links times a factor for each direction to `out`, on the same lattice and in the same precision; those of the border
     /// included.
     pub(crate) fn times_to(&self, factors: [Complex<f64>; 4], out: &Self) -> Result {
         let format = Format::of(self.precision);
@@ -195,16 +194,17 @@ impl GaugeField {
         }
         Ok(())
     }
-    /// *Collective.* How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is
-    /// nearly (a, 0, 0), as in the unit field.
+    /// *Collective.* Counts the links that reconstruct 8 cannot store (Clark et al. 2009, appendix A.2): those whose first row is nearly
+    /// (a, 0, 0), as in the unit field.
     pub fn singular_links(&self) -> Result<usize> {
         self.count_singular(1.0, false)
     }
-    /// The same for links in temporal gauge, where those in t count across the boundary only.
+    /// *Collective.* Counts the links in temporal gauge that reconstruct 8 cannot store; links in t count across the boundary only.
     pub fn singular_links_in_temporal_gauge(&self) -> Result<usize> {
         self.count_singular(1.0, true)
     }
-    /// The same for links times `scale`.
+    /// *Collective.* Counts the links times `scale` that reconstruct 8 cannot store; with `temporal`, links in t count across the boundary
+    /// only.
     pub(crate) fn count_singular(&self, scale: f64, temporal: bool) -> Result<usize> {
         self.expect_in(Precision::Double)?;
         for parity in 0..2 {
@@ -223,7 +223,7 @@ impl GaugeField {
         self.domain.sums(&mut counts)?;
         Ok((counts[0] + counts[1]) as usize)
     }
-    /// *Collective.* Root mean square over the links of ‖U†U − 1‖, in double precision.
+    /// *Collective.* Returns the root mean square over the links of ‖U†U − 1‖, in double precision.
     pub(crate) fn unitarity_violation(&self) -> Result<f64> {
         self.expect_in(Precision::Double)?;
         for parity in 0..2 {
@@ -236,28 +236,26 @@ impl GaugeField {
         self.domain.sums(&mut sums)?;
         Ok(((sums[0] + sums[1]) / (4 * self.domain.global().volume()) as f64).sqrt())
     }
-    /// The links of one parity and direction for kernels that change them in double precision. The view must not outlive
-    /// the field.
+    /// Returns the links of one parity and direction for kernels that change them in double precision. The view must not outlive the field.
     pub(crate) fn sublattice(&mut self, parity: u32, mu: u32) -> Sublattice {
         self.assert_double();
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Sublattice { links: self.both(), lattice: self.bordered(), parity, mu }
     }
-    /// The sites of one parity with the links that begin and end there, in double precision. The view must not outlive the
-    /// field.
+    /// Returns the sites of one parity with the links that begin and end there, in double precision. The view must not outlive the field.
     pub(crate) fn star(&self, parity: u32, directions: u32) -> Star {
         self.assert_double();
         Star { links: self.both(), lattice: self.bordered(), parity, directions }
     }
-    /// The same for kernels that change the links, with the sites beyond the ends that are cut, at which links of this
-    /// part begin or end. The outer layer in x has no such links, and may be changed as it will, if the border is filled
-    /// afterwards.
+    /// Returns the sites of one parity with their links for kernels that change the links, including the sites outside the ends that are
+    /// cut at which links of this part begin or end. The outer layer in x has no such links; kernels may write anything to it, provided
+    /// that the border is filled afterwards.
     pub(crate) fn star_with_ends(&mut self, parity: u32, directions: u32) -> Star {
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
         Star { lattice: self.bordered_with_ends(), ..self.star(parity, directions) }
     }
-    /// The lattice with the border, of which the sites of this part count and those beyond the ends that are cut: one layer,
-    /// and in x, where boxes have even extents, two.
+    /// Returns the lattice with the border in which the sites of this part count and so do those outside the ends that are cut: one layer,
+    /// and two in x, where boxes have even extents.
     pub(crate) fn bordered_with_ends(&self) -> Bordered {
         let mut lattice = self.bordered();
         if self.border != [0; 4] {
@@ -268,7 +266,7 @@ impl GaugeField {
         }
         lattice
     }
-    /// For kernels that have no other format: whoever changes links so has uploaded them, in double precision.
+    /// Panics unless the links are in double precision, the only format of the kernels that change links.
     fn assert_double(&self) {
         assert_eq!(self.precision, Precision::Double, "links are changed in double precision");
     }

@@ -1,5 +1,5 @@
-//! Fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi spin basis. This is what files
-//! hold and what users see; the order and precision of device memory stay behind upload and download.
+//! Fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi spin basis. Files hold this form and users see it;
+//! the order and precision of device memory stay behind upload and download.
 use crate::lattice::{Lattice, LatticeError};
 use gpu_kernels::FermionKind;
 use num_complex::Complex64;
@@ -11,44 +11,44 @@ pub type Spinor = [[Complex64; 3]; 4];
 /// Three colours: a staggered fermion.
 pub type ColourVector = [Complex64; 3];
 
-/// Why numbers are not a field.
+/// Reason why numbers are not a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// The axes are not those of such a field.
+    /// Axes that are not those of the field.
     #[error("an array of shape {found:?} is not a field of {name}s: its axes are (T, Z, Y, X) and then {site:?}")]
     Shape {
-        /// What the field has on a site.
+        /// Name of the numbers that the field has on a site.
         name: &'static str,
         /// Lengths of the axes after the first four.
         site: &'static [usize],
         /// All lengths that were given.
         found: Vec<usize>,
     },
-    /// The first four axes are not those of a lattice.
+    /// First four axes that are not those of a lattice.
     #[error(transparent)]
     Lattice(#[from] LatticeError),
-    /// There are more or fewer numbers than the axes say.
+    /// More or fewer numbers than the lengths of the axes imply.
     #[error("a field of {name}s of shape {shape:?} has {expected} complex numbers, not {found}")]
     Count {
-        /// What the field has on a site.
+        /// Name of the numbers that the field has on a site.
         name: &'static str,
         /// Lengths of its axes.
         shape: Vec<usize>,
-        /// How many numbers there are in such an array.
+        /// Number of complex numbers in an array with these axes.
         expected: usize,
-        /// How many were given.
+        /// Number of complex numbers given.
         found: usize,
     },
 }
 
-/// The axes of a field on a lattice, the slowest first.
+/// Returns the axes of a field on a lattice, the slowest first.
 fn shape_on(lattice: Lattice, site: &[usize]) -> Vec<usize> {
     let extents = lattice.size().into_iter().rev();
     extents.chain(site.iter().copied()).collect()
 }
 
-/// The lattice of an array with axes T, Z, Y, X and those of a site, if it holds so many numbers.
+/// Returns the lattice of an array with axes T, Z, Y, X and those of a site, if it holds as many numbers.
 fn lattice_of(
     name: &'static str,
     site: &'static [usize],
@@ -67,18 +67,18 @@ fn lattice_of(
     Ok(lattice)
 }
 
-/// A gauge field: U_μ(x) joins x to x+μ̂ and is kept at x.
+/// A gauge field: U_μ(x) joins x to x+μ̂ and is stored at x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostGauge {
     lattice: Lattice,
     links: Vec<Matrix>,
 }
 
-/// What a gauge field has on a site.
+/// Name and axes of the links that a gauge field has on a site.
 const LINKS: (&str, &[usize]) = ("link", &[4, 3, 3]);
 
 impl HostGauge {
-    /// All links the unit matrix.
+    /// Returns links that are all the unit matrix.
     pub fn unit(lattice: Lattice) -> Self {
         let mut unit = Matrix::default();
         for (i, row) in unit.iter_mut().enumerate() {
@@ -86,30 +86,30 @@ impl HostGauge {
         }
         Self { lattice, links: vec![unit; 4 * lattice.volume()] }
     }
-    /// Takes links in the order index = μ + 4 · site. Panics if there are not exactly 4 per site;
-    /// [`from_numbers`](Self::from_numbers) says so.
+    /// Takes links in the order index = μ + 4 · site. Panics unless there are exactly 4 per site; [`from_numbers`](Self::from_numbers)
+    /// returns an error instead.
     pub fn from_links(lattice: Lattice, links: Vec<Matrix>) -> Self {
         assert_eq!(links.len(), 4 * lattice.volume(), "four links per site");
         Self { lattice, links }
     }
-    /// Extents of the lattice.
+    /// Returns the lattice of the field.
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// All links, index = μ + 4 · site.
+    /// Returns all links, index = μ + 4 · site.
     pub fn links(&self) -> &[Matrix] {
         &self.links
     }
-    /// All links, index = μ + 4 · site.
+    /// Returns all links, index = μ + 4 · site.
     pub fn links_mut(&mut self) -> &mut [Matrix] {
         &mut self.links
     }
-    /// U_μ at the site with lexicographic index `site`.
+    /// Returns U_μ at the site with lexicographic index `site`.
     pub fn link(&self, site: usize, mu: usize) -> &Matrix {
         &self.links[4 * site + mu]
     }
-    /// A field from all its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` has the lengths of these
-    /// axes. Nothing is said about whether the matrices are unitary: [`measure`](crate::gauge::measure) tells.
+    /// Makes a field from all its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` has the lengths of these axes.
+    /// Whether the matrices are unitary is not checked; [`measure`](crate::gauge::measure) measures it.
     ///
     /// # Errors
     /// [`FieldError`] if this is not the shape of a gauge field, or not that of the numbers.
@@ -118,29 +118,29 @@ impl HostGauge {
         field.numbers_mut().copy_from_slice(numbers);
         Ok(field)
     }
-    /// Lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, 4, 3, 3.
+    /// Returns the lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, 4, 3, 3.
     pub fn shape(&self) -> Vec<usize> {
         shape_on(self.lattice, LINKS.1)
     }
-    /// All complex numbers in C order, `[t, z, y, x, mu, row, column]`.
+    /// Returns all complex numbers in C order, `[t, z, y, x, mu, row, column]`.
     pub fn numbers(&self) -> &[Complex64] {
         self.links.as_flattened().as_flattened()
     }
-    /// All complex numbers in C order, `[t, z, y, x, mu, row, column]`.
+    /// Returns all complex numbers in C order, `[t, z, y, x, mu, row, column]`.
     pub fn numbers_mut(&mut self) -> &mut [Complex64] {
         self.links.as_flattened_mut().as_flattened_mut()
     }
 }
 
-/// What a fermion field has on a site.
+/// The numbers that a fermion field has on a site.
 pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
-    /// On a device.
+    /// Fermion type of the field on a device.
     const KIND: FermionKind;
-    /// How messages call it.
+    /// Name of the type in messages.
     const NAME: &'static str;
-    /// Lengths of its axes, in C order.
+    /// Lengths of the axes of a site, in C order.
     const SHAPE: &'static [usize];
-    /// Names of its axes.
+    /// Names of the axes of a site.
     const AXES: &'static [&'static str];
     /// Complex numbers on a site.
     const COMPONENTS: usize = size_of::<Self>() / size_of::<Complex64>();
@@ -171,31 +171,31 @@ pub type HostSpinor = HostField<Spinor>;
 pub type HostColour = HostField<ColourVector>;
 
 impl<T: Fermion> HostField<T> {
-    /// Zero everywhere.
+    /// Returns a field that is zero everywhere.
     pub fn zero(lattice: Lattice) -> Self {
-        // Zeros of the system: pages come with the threads that write them first.
+        // Zeros of the operating system: threads that write pages first place them.
         Self { lattice, sites: bytemuck::zeroed_vec(lattice.volume()) }
     }
-    /// Takes values in lexicographic site order. Panics if there is not exactly one per site;
-    /// [`from_numbers`](Self::from_numbers) says so.
+    /// Takes values in lexicographic site order. Panics unless there is exactly one per site; [`from_numbers`](Self::from_numbers) returns
+    /// an error instead.
     pub fn from_sites(lattice: Lattice, sites: Vec<T>) -> Self {
         assert_eq!(sites.len(), lattice.volume(), "one {} per site", T::NAME);
         Self { lattice, sites }
     }
-    /// Extents of the lattice.
+    /// Returns the lattice of the field.
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// All sites in lexicographic order.
+    /// Returns all sites in lexicographic order.
     pub fn sites(&self) -> &[T] {
         &self.sites
     }
-    /// All sites in lexicographic order.
+    /// Returns all sites in lexicographic order.
     pub fn sites_mut(&mut self) -> &mut [T] {
         &mut self.sites
     }
-    /// A field from all its complex numbers in C order, `[t, z, y, x, spin, colour]` or `[t, z, y, x, colour]`; `shape` has
-    /// the lengths of these axes.
+    /// Makes a field from all its complex numbers in C order, `[t, z, y, x, spin, colour]` or `[t, z, y, x, colour]`; `shape` has the
+    /// lengths of these axes.
     ///
     /// # Errors
     /// [`FieldError`] if this is not the shape of such a field, or not that of the numbers.
@@ -219,19 +219,19 @@ impl<T: Fermion> HostField<T> {
         field.numbers_mut().copy_from_slice(numbers);
         Ok(field)
     }
-    /// Lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, and then those of [`Fermion::SHAPE`].
+    /// Returns the lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, and then those of [`Fermion::SHAPE`].
     pub fn shape(&self) -> Vec<usize> {
         shape_on(self.lattice, T::SHAPE)
     }
-    /// All complex numbers, those of a site together.
+    /// Returns all complex numbers, those of a site together.
     pub fn numbers(&self) -> &[Complex64] {
         bytemuck::cast_slice(&self.sites)
     }
-    /// All complex numbers, those of a site together.
+    /// Returns all complex numbers, those of a site together.
     pub fn numbers_mut(&mut self) -> &mut [Complex64] {
         bytemuck::cast_slice_mut(&mut self.sites)
     }
-    /// Σ_x |ψ(x)|², summed in site order.
+    /// Returns Σ_x |ψ(x)|², summed in site order.
     pub fn norm2(&self) -> f64 {
         self.numbers().iter().map(|c| c.norm_sqr()).sum()
     }
@@ -272,7 +272,7 @@ mod tests {
         for shape in [&[][..], &[3], &[2, 2, 2, 2], &[2, 2, 2, 2, 4], &[2, 2, 2, 2, 3, 1]] {
             assert!(matches!(colour(shape, 48), FieldError::Shape { found, .. } if found == shape));
         }
-        // Named as the user knows it: T is 3.
+        // In the order of users: T is 3.
         let error = colour(&[3, 2, 2, 2, 3], 48);
         assert!(matches!(error, FieldError::Lattice(LatticeError::Odd { axis: 't', extent: 3, .. })));
         let error = colour(&[2, 2, 2, 2, 3], 47);

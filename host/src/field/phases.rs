@@ -1,8 +1,8 @@
-//! Factors of hops.
+//! Phases of hops.
 use gpu_kernels::algebra::Complex;
 use num_complex::Complex64;
 
-/// Factors of modulus 1, or zeros, that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
+/// Factors of modulus 1, or zeros, of hops over a link in x, y, z and t, the same at all sites; hops back have the conjugates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HopPhases(pub [Complex64; 4]);
 
@@ -10,12 +10,12 @@ impl HopPhases {
     /// All 1.
     pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
 
-    /// Phases of hops over this many links.
+    /// Returns the phases of hops over this many links.
     #[must_use]
     pub fn over(self, steps: usize) -> Self {
         HopPhases(self.0.map(|z| z.powu(steps as u32)))
     }
-    /// Phases of the hops back.
+    /// Returns the phases of the hops back.
     #[must_use]
     pub fn conj(self) -> Self {
         HopPhases(self.0.map(|z| z.conj()))
@@ -24,7 +24,7 @@ impl HopPhases {
     pub fn are_none(&self) -> bool {
         *self == Self::NONE
     }
-    /// Phases for kernels, multiplied by a number.
+    /// Returns the phases for kernels, multiplied by a number.
     pub(super) fn times(&self, factor: f64) -> [Complex<f64>; 4] {
         self.0.map(|z| Complex { re: factor * z.re, im: factor * z.im })
     }

@@ -23,15 +23,15 @@ pub struct FieldShape {
 pub const FERMION_KINDS: [FermionKind; 2] = [FermionKind::Wilson, FermionKind::Staggered];
 
 impl FieldShape {
-    /// Four-dimensional fields of a fermion type.
+    /// Returns the shape of four-dimensional fields of a fermion type.
     pub const fn new(kind: FermionKind, precision: Precision, nrhs: usize) -> Self {
         FieldShape { kind, ls: 1, precision, nrhs }
     }
-    /// Four-dimensional fields of four spins and three colours.
+    /// Returns the shape of four-dimensional fields of four spins and three colours.
     pub const fn spinors(precision: Precision, nrhs: usize) -> Self {
         Self::new(FermionKind::Wilson, precision, nrhs)
     }
-    /// Fields of three colours.
+    /// Returns the shape of four-dimensional fields of three colours.
     pub const fn colours(precision: Precision, nrhs: usize) -> Self {
         Self::new(FermionKind::Staggered, precision, nrhs)
     }
@@ -50,19 +50,19 @@ impl FieldShape {
     pub const fn with_nrhs(self, nrhs: usize) -> Self {
         FieldShape { nrhs, ..self }
     }
-    /// Number of four-dimensional blocks: L_s of each right-hand side.
+    /// Returns the number of four-dimensional blocks: L_s of each right-hand side.
     pub const fn blocks(self) -> usize {
         self.ls * self.nrhs
     }
-    /// Complex numbers on a site of a block.
+    /// Returns the number of complex numbers on a site of a block.
     pub const fn components(self) -> usize {
         3 * self.kind.spins()
     }
-    /// Bytes of a site of a block.
+    /// Returns the bytes of a site of a block.
     pub const fn site_bytes(self) -> usize {
         self.kind.site_bytes(self.precision)
     }
-    /// Bytes of a field on `sites` sites.
+    /// Returns the bytes of a field on `sites` sites.
     pub fn bytes(self, sites: usize) -> usize {
         padded(sites) * self.site_bytes() * self.blocks()
     }
@@ -70,7 +70,7 @@ impl FieldShape {
     pub(crate) fn is_colours(self) -> bool {
         self.kind == FermionKind::Staggered
     }
-    /// The format of kernels for such fields.
+    /// Returns the format of kernels for such fields.
     pub(crate) fn format(self) -> Format {
         Format::fermions(self.kind, self.precision)
     }

@@ -1,4 +1,4 @@
-//! Whether a field can be what it is said to be. All checks are collective: every process finds the same.
+//! Checks that a field agrees with its header and is physical. All checks are collective: every process gets the same result.
 use super::parts::FileParts;
 use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
@@ -10,9 +10,9 @@ use crate::network::Network;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// How far from SU(3) links may be. Rounding to single precision moves them by up to 6e-7 in the files of other codes.
-/// Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their
-/// limit cannot be at the rounding of doubles. Flipped high bits and links that are not thin are far above either.
+/// Returns the largest accepted distance of links from SU(3). Rounding to single precision moves them by up to 6e-7 in the files of other
+/// codes. Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their limit cannot
+/// be at the rounding of doubles. Flipped high bits and links that are not thin are far above either limit.
 fn unitarity_limit(precision: FilePrecision) -> f64 {
     match precision {
         FilePrecision::Single => 1e-4,
@@ -20,8 +20,8 @@ fn unitarity_limit(precision: FilePrecision) -> f64 {
     }
 }
 
-/// That all links are finite and, unless `options` allow otherwise, in SU(3). Returns the farthest from it, with its site
-/// in the whole lattice.
+/// Checks that all links are finite and, unless `options` allow otherwise, in SU(3). Returns the link farthest from it, with its site in
+/// the whole lattice.
 pub(crate) fn links(
     gauge: &HostGauge,
     precision: FilePrecision,
@@ -56,8 +56,8 @@ pub(crate) fn links(
     Err(Problem::NotUnitary { what, site, violation, limit })
 }
 
-/// *Collective.* Returns whether all links U_t of the last time slice are zero, and others are not: open boundary conditions in t,
-/// as openQCD has them.
+/// *Collective.* Returns whether all links U_t of the last time slice are zero, and others are not: open boundary conditions in t, as in
+/// openQCD.
 pub(crate) fn has_open_boundary(gauge: &HostGauge, parts: &FileParts) -> Result<bool, Problem> {
     let section = parts.mine();
     let (last, sites) = (section.global.size()[3] - 1, section.local.size()[..3].iter().product::<usize>());
@@ -71,7 +71,7 @@ pub(crate) fn has_open_boundary(gauge: &HostGauge, parts: &FileParts) -> Result<
     Ok(at_end == 0 && elsewhere > 0)
 }
 
-/// That all links could be put back into SU(3): there is no nearest one to a singular matrix.
+/// Checks that all links could be projected back to SU(3): a singular matrix has no nearest one.
 pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), Problem> {
     match links(gauge, FilePrecision::Double, &ReadOptions::default(), parts) {
         Err(Problem::NotFinite { what, site } | Problem::NotUnitary { what, site, .. }) => {
@@ -81,7 +81,7 @@ pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), P
     }
 }
 
-/// That all numbers are finite.
+/// Checks that all numbers are finite.
 pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &FileParts) -> Result<(), Problem> {
     let section = parts.mine();
     let bad = field.numbers().par_iter().position_first(|number: &Complex64| !number.is_finite());
@@ -96,21 +96,21 @@ pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &FileParts) -> Re
     }
 }
 
-/// The first of the places where something is; `u64::MAX` stands for none.
+/// Returns the first of the given places; `u64::MAX` stands for none.
 fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
 }
 
-/// *Collective.* [`plaquette`](measure::plaquette) of a field of which each process has a section.
+/// *Collective.* Computes [`plaquette`](measure::plaquette) of a field of which each process has a section.
 ///
 /// # Errors
-/// Sections that do not make up the lattice, on all processes; processes that do not answer.
+/// Fails on all processes for sections that do not make up the lattice, and for processes that do not respond.
 pub fn plaquette_of_part(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<Plaquettes, Problem> {
     let ((), parts) = FileParts::meet(network, section, &[gauge.lattice()], Ok(()))?;
     measured(gauge, &parts).map(|(plaquette, _)| plaquette)
 }
 
-/// Plaquettes and link trace of the whole field.
+/// Computes plaquettes and link trace of the whole field.
 pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquettes, f64), Problem> {
     let part = GaugePart::exchange(gauge, &parts.sections, parts.network)?;
     let [spatial, temporal] = measure::plaquette_sums(&part);
@@ -124,10 +124,10 @@ pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquett
     Ok((Plaquettes::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))
 }
 
-/// Headers are compared loosely: writers sum in the precision of their links. The checksum finds flipped bits; this
-/// finds links in another order or normalisation, which move the plaquette by far more.
+/// Returns the tolerance of a header's value. Headers are compared loosely: writers sum in the precision of their links. The checksum finds
+/// flipped bits; this finds links in another order or normalisation, which change the plaquette by far more.
 pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
-    // A number with all its bits, which stands in place of a checksum: the order of the sum moves its last ones.
+    // A number with all its bits, in place of a checksum: the order of the sum changes the last ones.
     if stored.resolution == 0.0 {
         return 1e-10;
     }
@@ -135,7 +135,7 @@ pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
     sums + stored.resolution.min(1e-2)
 }
 
-/// That a value of the header is that of the links.
+/// Checks that a value of the header is that of the links.
 pub(crate) fn value(
     name: &'static str,
     stored: Printed,

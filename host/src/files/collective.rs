@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// *Collective.* [`atomic::write`] by many processes, each its own part. Rank 0 makes the temporary file, of `length` bytes;
-/// then each process writes its part through `fill`, and rank 0 through `finish`, with what every `fill` returned, the
-/// rest. All processes succeed, or all fail alike and no file is left. The folder has to be one that all of them share.
+/// *Collective.* Performs [`atomic::write`] with many processes, each of which writes its own part. Rank 0 makes the temporary file, of
+/// `length` bytes; then each process writes its part through `fill`, and rank 0 writes the rest through `finish`, which gets the results of
+/// every `fill`. All processes succeed, or all fail alike and no file is left. The folder has to be shared by all of them.
 pub(crate) fn write_parts(
     path: &Path,
     length: u64,
@@ -28,7 +28,7 @@ pub(crate) fn write_parts(
     settle(network, attempt())
 }
 
-/// *Collective.* A result that is the same everywhere: nobody goes on before rank 0 has removed what has to go.
+/// *Collective.* Returns a result that is the same on all processes, which wait until rank 0 has removed temporary files.
 pub(crate) fn settle<T>(network: &dyn Network, result: Result<T, Problem>) -> Result<T, Problem> {
     if !matches!(result, Err(Problem::Comm(_))) {
         network.barrier()?;
@@ -40,14 +40,14 @@ pub(crate) fn settle<T>(network: &dyn Network, result: Result<T, Problem>) -> Re
 /// without [`finish`](Self::finish).
 #[derive(Debug)]
 pub(crate) struct SharedOutput {
-    /// On rank 0: the output file, and the temporary one that will replace it.
+    /// Output file on rank 0, and the temporary one that will replace it.
     names: Option<(PathBuf, Temporary)>,
     pub file: File,
 }
 
 impl SharedOutput {
-    /// *Collective.* Rank 0 makes the temporary file, of `length` bytes, and the others open it. Has to be followed by
-    /// [`settle`] if it fails.
+    /// *Collective.* Makes the temporary file, of `length` bytes, on rank 0, and opens it on the others. Must be followed by [`settle`]
+    /// if it fails.
     pub fn create(path: &Path, length: u64, network: &dyn Network) -> Result<Self, Problem> {
         atomic::hidden(path, "")?;
         let created = if network.rank() == 0 { make_room(path, length).map(Some) } else { Ok(None) };
@@ -65,7 +65,7 @@ impl SharedOutput {
         };
         Ok(Self { names, file: agree(network, file)? })
     }
-    /// *Collective.* Gives the file its name, if the last of the work succeeded on all processes. Has to be followed by
+    /// *Collective.* Gives the file its name, if the last of the work succeeded on all processes. Must be followed by
     /// [`settle`].
     pub fn finish(self, finished: Result<(), SystemError>, network: &dyn Network) -> Result<(), Problem> {
         let Self { names, file } = self;
@@ -80,7 +80,7 @@ impl SharedOutput {
     }
 }
 
-/// The output file with its symbolic links resolved, and the temporary file that will replace it.
+/// Returns the output file with its symbolic links resolved, and the temporary file that will replace it.
 fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError> {
     let place = match Destination::of(path).map_err(SystemError::of("follow its symbolic links"))? {
         Destination::File(place) => place,
@@ -107,7 +107,7 @@ mod tests {
         folder
     }
 
-    /// What each of three ranks says when the named step fails on one of them.
+    /// Returns the message of each of three ranks when the named step fails on one of them.
     fn sentences(path: &Path, step: &str, rank: usize) -> Vec<String> {
         let full =
             |action| SystemError { action: String::from(action).into(), source: io::ErrorKind::StorageFull.into() };

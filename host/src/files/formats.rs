@@ -1,5 +1,5 @@
-//! File formats as definitions: how files are recognised, what they hold, and how they are read and written. Readers and writers,
-//! the program and its help, and the Python package take formats from the table [`FAMILIES`].
+//! File formats as definitions: their recognition, their content, and their readers and writers. Readers and writers, the program and its
+//! help, and the Python package take formats from the table [`FAMILIES`].
 use super::checks;
 use super::frame::Frame;
 use super::image::Image;
@@ -10,7 +10,7 @@ use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
 use std::path::Path;
 
-/// Formats whose files are recognised and read alike.
+/// Formats whose files are recognised and read in the same way.
 pub struct FileFamily {
     /// Beginning of files, for the message on a file of an unknown format; empty if this message leaves the family out.
     pub(crate) signature: &'static str,
@@ -19,7 +19,7 @@ pub struct FileFamily {
     pub(crate) header: fn(&mut Image, &ReadOptions) -> Result<Header, Problem>,
     /// Reads the headers of several fermion fields, whose numbers on a site have these axes; `None` if the file is something else.
     pub(crate) block: ReadBlock,
-    /// Names the part of a file that specifies the byte order, in messages.
+    /// Name of the part of a file that specifies the byte order, in messages.
     pub(crate) byte_order: &'static str,
     /// The formats, in the order of help texts.
     pub formats: &'static [&'static FileFormat],
@@ -31,23 +31,23 @@ type ReadBlock = fn(&mut Image, &ReadOptions, &[usize]) -> Result<Option<Block>,
 pub(crate) enum Recognition {
     /// Recognises files by their first [`START`] bytes.
     Start(fn(&[u8]) -> bool),
-    /// Recognises files by more of their content, after no format was recognised by its first bytes.
+    /// Recognises files by more of their content, if no format was recognised by its first bytes.
     Content(fn(&mut Image, &ReadOptions) -> Result<bool, Problem>),
 }
 
-/// Bytes by which [`Recognition::Start`] recognises a file.
+/// Number of bytes by which [`Recognition::Start`] recognises a file.
 pub(crate) const START: u64 = 12;
 
 /// Several fermion fields of a file.
 pub(crate) struct Block {
-    /// The header of the first one, with the number of all.
+    /// Header of the first field, with the number of all.
     pub first: Header,
-    /// The headers of all of them, if each is a record of its own.
+    /// Headers of all fields, if each is a record of its own.
     pub records: Vec<Header>,
 }
 
 impl Block {
-    /// The columns of a propagator, one for each of the `components` of a field.
+    /// Makes the block of the columns of a propagator, one for each of the `components` of a field.
     pub fn of_columns(header: Header, components: usize) -> Self {
         Self { first: Header { fields: components, ..header }, records: Vec::new() }
     }
@@ -59,13 +59,13 @@ pub struct FileFormat {
     pub name: &'static str,
     /// Name in sentences.
     pub title: &'static str,
-    /// Name as a value of `--format`; formats that hold different fields may share it. `None` if it is only read.
+    /// Name as a value of `--format`; formats that hold different fields may share it. `None` if the format is only read.
     pub flag: Option<&'static str>,
-    /// The help of this value.
+    /// Help text of this value.
     pub summary: &'static str,
-    /// The cargo feature without which this build cannot read or write it.
+    /// Cargo feature that this build needs to read or write the format, if it is missing.
     pub missing_feature: Option<&'static str>,
-    /// The only precision that it holds, if there is only one.
+    /// Precision of the format, if it has only one.
     pub only: Option<OnlyPrecision>,
     /// Writer of links, if the format holds any.
     pub links: Option<LinksFormat>,
@@ -77,9 +77,9 @@ pub struct FileFormat {
 /// The only precision of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct OnlyPrecision {
-    /// Single or double.
+    /// Precision: single or double.
     pub precision: FilePrecision,
-    /// The subject of a sentence on its files.
+    /// Subject of a sentence on files of the format.
     pub whose: &'static str,
     /// Formats that hold the other precision.
     pub others: &'static str,
@@ -88,11 +88,11 @@ pub struct OnlyPrecision {
 /// Links in a format.
 #[derive(Clone, Copy)]
 pub struct LinksFormat {
-    /// Endings of file names that choose it, without the point.
+    /// Endings of file names that select the format, without the point.
     pub endings: &'static [&'static str],
     /// Whether only two rows of each link are stored, so that links have to be in SU(3).
     pub two_rows: bool,
-    /// Whether fat and long links are kept in it.
+    /// Whether fat and long links are stored in it.
     pub off_su3: bool,
     pub(crate) frame: fn(&LinksToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
@@ -100,16 +100,16 @@ pub struct LinksFormat {
 /// Fermion fields in a format.
 #[derive(Clone, Copy)]
 pub struct FermionsFormat {
-    /// Endings of file names that choose it, without the point.
+    /// Endings of file names that select the format, without the point.
     pub endings: &'static [&'static str],
-    /// Whether a file holds fields with this many components on a site, with these axes before those of the lattice: none of a
-    /// single field, `[components]` of a propagator.
+    /// Whether a file holds fields with this many components on a site, with these axes before those of the lattice: none for a single
+    /// field, `[components]` for a propagator.
     pub holds: fn(usize, &[usize]) -> bool,
-    /// A clause on what a file holds.
+    /// Clause on the fields that a file holds.
     pub limits: &'static str,
     /// Formats that hold other fields.
     pub instead: &'static str,
-    /// The byte order that programs expect.
+    /// Byte order that other programs expect.
     pub endian: Endian,
     pub(crate) frame: fn(&FermionsToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
@@ -148,16 +148,16 @@ impl FermionsToWrite<'_> {
     }
 }
 
-/// Place in files for metadata of other files that their fields were copied from.
+/// Place in files for metadata copied from the original files of their fields.
 #[derive(Clone, Copy)]
 pub(crate) enum MetadataPlace {
-    /// Records of a LIME file, which may have one for the logical file name.
+    /// Records of a LIME file, one of which may hold the logical file name.
     Records { file_name: bool },
     /// Keys of a header, one of which may be a title.
     Keys { title: bool },
-    /// A time stamp, if this finds one among keys.
+    /// A time stamp, if this function finds one among keys.
     Stamp(fn(&[(String, String)]) -> bool),
-    /// Nowhere.
+    /// No place.
     None,
 }
 
@@ -180,7 +180,7 @@ impl FileFormat {
     }
 }
 
-/// Compares formats by their names.
+/// Formats are compared by their names.
 impl PartialEq for FileFormat {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -244,7 +244,7 @@ pub fn of_any_fermions() -> impl Iterator<Item = &'static FileFormat> {
     written().filter(|format| [3, 12].iter().all(|components| format.holds_fermions(*components, &[])))
 }
 
-/// Returns how files of all formats begin, for messages: those that are recognised by their first bytes first.
+/// Returns the beginnings of files of all formats, for messages: those that are recognised by their first bytes first.
 pub(crate) fn signatures() -> String {
     let by_start = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(_));
     let (start, content): (Vec<&FileFamily>, Vec<_>) = FAMILIES.into_iter().partition(by_start);

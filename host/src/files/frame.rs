@@ -1,4 +1,4 @@
-//! What stands around the data of a file that is written.
+//! Headers and trailers of a file that is written, around its data.
 use super::collective;
 use super::error::Problem;
 use super::parts::FileParts;
@@ -12,41 +12,41 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes that may tell the checksum of the data.
+/// Function that returns bytes of a header or trailer, which may contain the checksum of the data.
 pub(crate) type Text = Box<dyn Fn(PartialChecksum) -> Vec<u8>>;
 
-/// A file but for its data.
+/// A file without its data.
 pub(crate) struct Frame {
     /// Extents of the whole field.
     pub lattice: Lattice,
-    /// How its numbers are stored; of a file with a record for each direction, those of a record.
+    /// Storage of the numbers; in a file with a record for each direction, those of a record.
     pub form: StoredForm,
-    /// How they lie in the file.
+    /// Arrangement of the numbers in the file.
     pub arrangement: Arrangement,
-    /// What comes before; as long whatever the checksum is.
+    /// Bytes before the data, of the same length for every checksum.
     pub head: Text,
-    /// What comes between two records of data, of the checksum of the first of them; as long whatever it is.
+    /// Bytes between two records of data, with the checksum of the first of them and of the same length for every checksum.
     pub between: Vec<Text>,
-    /// What comes after.
+    /// Bytes after the data.
     pub tail: Text,
 }
 
 impl Frame {
-    /// For a format with nothing after the data.
+    /// Makes a frame for a format with nothing after the data.
     pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
         let arrangement = Arrangement::Sites;
         Self { lattice, form, arrangement, head: Box::new(head), between: Vec::new(), tail: Box::new(|_| Vec::new()) }
     }
-    /// How many records of data there are.
+    /// Returns the number of records of data.
     fn records(&self) -> usize {
         self.between.len() + 1
     }
-    /// What comes after a record.
+    /// Returns the bytes after a record.
     fn after(&self, record: usize) -> &Text {
         self.between.get(record).unwrap_or(&self.tail)
     }
-    /// Writes the file from its first byte to the last, with fields that stand one after the other. They are encoded
-    /// twice, first for the checksum, which may stand before them. Only formats without a checksum take several.
+    /// Writes the file from its first byte to the last, with fields one after the other. They are encoded twice, first for the checksum,
+    /// which may precede them. Only formats without a checksum support several.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
         let first = self.encode(0, fields, &mut |_| Ok(()))?;
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
@@ -56,7 +56,7 @@ impl Frame {
             put(&(self.after(record))(sum))
         })
     }
-    /// Hands on the bytes of a record's data, and returns their checksum.
+    /// Passes the bytes of a record's data to the sink, and returns their checksum.
     fn encode(
         &self,
         record: usize,
@@ -80,8 +80,8 @@ impl Frame {
         }
         Ok(sum)
     }
-    /// *Collective.* Writes the file, each process its part of the fields, which stand one after the other. Only formats
-    /// without a checksum take several.
+    /// *Collective.* Writes the file, each process its part of the fields, which come one after the other. Only formats without a checksum
+    /// support several.
     pub fn write_parts(&self, path: &Path, fields: &[&[Complex64]], parts: &FileParts) -> Result<(), Problem> {
         let form = &self.form;
         let offset = (self.head)(PartialChecksum::default()).len() as u64;
@@ -90,7 +90,7 @@ impl Frame {
             Arrangement::Columns(_) | Arrangement::Own(_) => 1,
             _ => fields.len(),
         };
-        // Where the data of each record end.
+        // Ends of the data of each record.
         let ends = match self.arrangement {
             Arrangement::Directions(offsets) => offsets.map(|offset| offset + field).to_vec(),
             _ => vec![offset + count as u64 * field],

@@ -1,15 +1,14 @@
-//! The `ildg-format` record: lattice and precision of the links that follow, as the International Lattice Data Grid
-//! defines them.
+//! The `ildg-format` record: lattice and precision of the links that follow, as defined by the International Lattice Data Grid.
 use super::xml::Elements;
 use super::{FilePrecision, Leniency, Problem, colours_in, precision_from};
 use crate::lattice::Lattice;
 
-/// What the record tells; either may be absent.
+/// Content of the record; either entry may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IldgFormat {
     /// Extents lx, ly, lz, lt.
     pub size: Option<[usize; 4]>,
-    /// 32 or 64 bits.
+    /// Precision: 32 or 64 bits.
     pub precision: Option<FilePrecision>,
 }
 
@@ -46,7 +45,7 @@ pub(super) fn parse_fermion(text: &str, place: &'static str, leniency: &mut Leni
     entries(&xml, place, leniency)
 }
 
-/// Precision and extents.
+/// Parses precision and extents.
 fn entries(xml: &Elements, place: &'static str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let precision = match xml.text("precision") {
         None | Some("") => None,
@@ -67,7 +66,7 @@ fn entries(xml: &Elements, place: &'static str, leniency: &mut Leniency) -> Resu
     Ok(IldgFormat { size, precision })
 }
 
-/// The XML of the record.
+/// Returns the XML of the record.
 pub(crate) fn print(lattice: Lattice, precision: FilePrecision) -> String {
     let [x, y, z, t] = lattice.size();
     let bits = 8 * precision.bytes();

@@ -1,6 +1,6 @@
-//! KYU files: links and propagators of the χQCD collaboration (University of Kentucky), in the form in which PyQUDA reads and
-//! writes them. They have no header. For each real number of a site there is a plane of the whole lattice, with x fastest, then y,
-//! z and t; indices of planes, the slowest first:
+//! KYU files: links and propagators of the χQCD collaboration (University of Kentucky), in the form of PyQUDA's reader and writer. They
+//! have no header. For each real number of a site there is a plane of the whole lattice, with x fastest, then y, z and t; indices of
+//! planes, the slowest first:
 //!
 //! | field | planes |
 //! |---|---|
@@ -43,7 +43,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the format",
     formats: &[&KYU],
 };
-/// Planes of links or of a propagator.
+/// Format of planes of links or of a propagator.
 pub static KYU: FileFormat = FileFormat {
     name: "kyu",
     title: "KYU",
@@ -67,23 +67,23 @@ pub static KYU: FileFormat = FileFormat {
     }),
     metadata: MetadataPlace::None,
 };
-/// A plane for each real number.
+/// Arrangement with a plane for each real number.
 static PLANES: OwnArrangement =
     OwnArrangement { name: "Planes", columns: ColumnOrder::SpinMatrix, begins_with_links: false, read, write, encode };
 
-/// Complex numbers of a spinor, and of a propagator on a site.
+/// Number of complex numbers of a spinor, and of a propagator's column on a site.
 const SPINOR: usize = 12;
 const PROPAGATOR: usize = SPINOR * SPINOR;
-/// Bytes of a real number.
+/// Number of bytes of a real number.
 const REAL: usize = 8;
-/// Planes that are read together.
+/// Number of planes that are read together.
 const GROUP: usize = 18;
-/// √2 times the matrix from the DeGrand–Rossi basis to the Dirac–Pauli basis; its transpose leads back.
+/// Matrix √2 times the transformation from the DeGrand–Rossi basis to the Dirac–Pauli basis; its transpose leads back.
 const TO_DIRAC_PAULI: [[f64; 4]; 4] =
     [[0.0, -1.0, 0.0, -1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, -1.0], [-1.0, 0.0, 1.0, 0.0]];
 
-/// Returns the lattice that the caller expects and the complex numbers on a site of it, if a file is as long as links or a
-/// propagator on this lattice.
+/// Returns the lattice that the caller expects and the number of complex numbers on each of its sites, if the length of a file is that of
+/// links or a propagator on this lattice.
 fn content(image: &mut Image, options: &ReadOptions) -> Result<Option<(Lattice, usize)>, Problem> {
     let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     let Some(lattice) = options.lattice else { return Ok(None) };
@@ -116,7 +116,7 @@ fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     })
 }
 
-/// A file of links or of a propagator.
+/// Makes the frame of a file of links or of a propagator.
 fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Double {
         let why = "KYU files hold double precision only; choose it, or ILDG, SciDAC or npy";
@@ -137,8 +137,8 @@ fn indices<const N: usize>(mut index: usize, extents: [usize; N]) -> [usize; N] 
     places
 }
 
-/// Places of the numbers of a plane on a site of a field that was read: which complex number, and its real (0) or imaginary
-/// part (1). Those of a propagator are in the order `[spin][source spin][colour][source colour]`.
+/// Returns the place of a plane's numbers on a site of a field that was read: the complex number, and its real (0) or imaginary part (1).
+/// Those of a propagator are in the order `[spin][source spin][colour][source colour]`.
 fn place(plane: usize, components: usize) -> (usize, usize) {
     if components == LINKS {
         let [mu, column, row, part] = indices(plane, [4, 3, 3, 2]);
@@ -184,7 +184,7 @@ fn read(
     Ok(())
 }
 
-/// S_DR = Pᵀ S P / 2 on a site.
+/// Computes S_DR = Pᵀ S P / 2 on a site.
 fn to_degrand_rossi(matrix: &mut [Complex64]) {
     let given = matrix.to_vec();
     for (index, number) in matrix.iter_mut().enumerate() {
@@ -193,13 +193,13 @@ fn to_degrand_rossi(matrix: &mut [Complex64]) {
     }
 }
 
-/// Σ_st w_st z_st / 2, which leaves out weights of 0.
+/// Computes Σ_st w_st z_st / 2, omitting weights of 0.
 fn half_sum(weight: impl Fn(usize, usize) -> f64, number: impl Fn(usize, usize) -> Complex64) -> Complex64 {
     let pairs = (0..4).flat_map(|s| (0..4).map(move |t| (s, t)));
     pairs.filter(|&(s, t)| weight(s, t) != 0.0).map(|(s, t)| number(s, t) * weight(s, t)).sum::<Complex64>() * 0.5
 }
 
-/// The bytes of a plane, of a gauge field or of the columns of a propagator.
+/// Returns the bytes of a plane, of a gauge field or of the columns of a propagator.
 fn plane(fields: &[&[Complex64]], components: usize, plane: usize) -> Vec<u8> {
     let part = |z: Complex64, part: usize| if part == 0 { z.re } else { z.im };
     if components == LINKS {
@@ -240,7 +240,7 @@ fn write(
     (0..2 * form.components).into_par_iter().try_for_each(put).map_err(SystemError::of("write"))
 }
 
-/// Hands on all planes in their order.
+/// Passes all planes to the sink in their order.
 fn encode(_: Lattice, form: &StoredForm, fields: &[&[Complex64]], sink: Sink) -> Result<(), Problem> {
     (0..2 * form.components).try_for_each(|number| sink(&plane(fields, form.components, number)))
 }

@@ -1,45 +1,45 @@
 //! The LIME container: a chain of records, each a 144-byte header (magic, version, message flags, length, type) and
 //! data padded to 8 bytes; all integers big-endian.
 //!
-//! The reader takes what programs in use have written: message flags are not relied upon (some set them wrongly), the
-//! padding of the last record may be missing, zeros may follow. The writer sets flags and padding as the format asks.
+//! The reader accepts the files of programs in use: message flags are not relied upon (some set them wrongly), the padding of the last
+//! record may be missing, zeros may follow. The writer sets flags and padding as the format requires.
 use super::Problem;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First four bytes of every record.
 pub const MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
 const HEADER: usize = 144;
-/// More records than any real file has: a file of nothing but empty headers must not fill the memory.
+/// Largest number of records, more than any real file has: a file of nothing but empty headers must not fill the memory.
 const MAX_RECORDS: usize = 1 << 16;
 
-/// A record: its type and where its data lies.
+/// A record: its type and the place of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// For example `ildg-binary-data`.
+    /// Type of the record, for example `ildg-binary-data`.
     pub kind: String,
-    /// First byte of the data.
+    /// Offset of the first byte of the data.
     pub offset: u64,
     /// Length of the data in bytes, without padding.
     pub length: u64,
-    /// Flag: first record of a message.
+    /// Whether this is the first record of a message.
     pub begins: bool,
-    /// Flag: last record of a message.
+    /// Whether this is the last record of a message.
     pub ends: bool,
 }
 
 impl Record {
-    /// Type and offset, for messages.
+    /// Returns type and offset, for messages.
     pub fn place(&self) -> String {
         format!("LIME record {:?} at byte {}", self.kind, self.offset - HEADER as u64)
     }
 }
 
-/// All records of a file in memory.
+/// Parses all records of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Problem> {
     records(&mut Cursor::new(bytes))
 }
 
-/// All records of a file. Fails if a record is cut short, so every record returned lies inside the file.
+/// Reads all records of a file. Fails if a record is cut short, so every record returned lies inside the file.
 pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
     let end = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     let mut records = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) enum MessageFlags {
     Begin,
     Middle,
     End,
-    /// All of a message.
+    /// The only record of a message.
     Alone,
 }
 

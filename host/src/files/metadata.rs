@@ -4,9 +4,9 @@ use super::xml::Elements;
 use super::{Header, NO_LFN, WriteOptions, milc, nersc};
 use crate::system::utc_now;
 
-/// The record of a LIME file that lists earlier copies, one on each line.
+/// Type of the record of a LIME file that lists earlier copies, one on each line.
 const COPIES: &str = "ferrite-copies";
-/// The same in a NERSC header.
+/// Key of earlier copies in a NERSC header.
 const COPIED: &str = "COPIED";
 /// Records that writers compute from the field.
 const COMPUTED: [&str; 4] = ["scidac-private-file-xml", "scidac-private-record-xml", "ildg-format", "scidac-checksum"];
@@ -28,8 +28,8 @@ pub struct MetadataCopy<'a> {
 }
 
 impl MetadataCopy<'_> {
-    /// Adds the metadata of the original to the options of the copy, where its format has a place for it, and a record of the
-    /// copy. Returns what could not be copied, such as `the record xlf-info`.
+    /// Adds the metadata of the original to the options of the copy, if its format has a place for it, and a record of the copy. Returns
+    /// what could not be copied, such as `the record xlf-info`.
     pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
         let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
@@ -54,7 +54,7 @@ impl MetadataCopy<'_> {
         left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
         left
     }
-    /// From keys of a NERSC header, or the time stamp of a MILC file. Returns earlier copies.
+    /// Copies keys of a NERSC header, or the time stamp of a MILC file. Returns earlier copies.
     fn keys(&self, options: &mut WriteOptions) -> Vec<String> {
         let (copies, keys): (Vec<_>, Vec<_>) = self
             .header
@@ -66,7 +66,7 @@ impl MetadataCopy<'_> {
         options.metadata.extend(keys);
         copies.into_iter().flat_map(|(_, text)| text.split("; ").map(String::from).collect::<Vec<_>>()).collect()
     }
-    /// From records of a LIME file. Returns earlier copies.
+    /// Copies records of a LIME file. Returns earlier copies.
     fn records(&self, options: &mut WriteOptions, left: &mut Vec<String>) -> Vec<String> {
         let mut copies = Vec::new();
         for (kind, text) in &self.header.metadata {
@@ -86,7 +86,7 @@ impl MetadataCopy<'_> {
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),
-                // Its lines KEY = VALUE.
+                // Lines KEY = VALUE of the record.
                 (RECORD, _) => {
                     let xml = Elements::of(text);
                     let lines: Vec<_> = xml.text("info").unwrap_or_default().lines().map(str::trim).collect();
@@ -108,7 +108,7 @@ impl MetadataCopy<'_> {
     }
 }
 
-/// The title in a record: an element of XML, or all of the text.
+/// Returns the title in a record: an element of XML, or all of the text.
 fn title(record: &str) -> Option<String> {
     let xml = Elements::of(record);
     let text = xml.text("title").or_else(|| Some(record.trim()).filter(|text| !text.contains(['<', '\n'])));

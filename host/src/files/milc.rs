@@ -1,7 +1,7 @@
-//! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none).
-//! Single precision, three rows, in the byte order of the magic number, which may be either. And the staggered propagators that
-//! MILC shares with Fermilab's codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order
-//! of the magic number, without a checksum.
+//! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none). Single precision,
+//! three rows, in the byte order of the magic number, which may be either. Also the staggered propagators that MILC shares with Fermilab's
+//! codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order of the magic number, without a
+//! checksum.
 use super::formats::{
     Block, FermionsFormat, FermionsToWrite, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision,
     Recognition,
@@ -27,7 +27,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&MILC, &MILC_V1, &MILC_PROPAGATOR],
 };
-/// Version 5.
+/// Version 5 of MILC's configurations.
 pub static MILC: FileFormat = FileFormat {
     name: "milc",
     title: "MILC version 5",
@@ -44,7 +44,7 @@ pub static MILC: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Stamp(|keys| stamp_of(keys).is_some()),
 };
-/// Version 1. Read only.
+/// Version 1 of MILC's configurations, which is only read.
 pub static MILC_V1: FileFormat = FileFormat {
     name: "milcv1",
     title: "MILC version 1",
@@ -58,7 +58,7 @@ pub static MILC_V1: FileFormat = FileFormat {
     metadata: MetadataPlace::None,
     ..MILC
 };
-/// A staggered propagator as MILC and Fermilab's codes exchange it: three colour vectors.
+/// A staggered propagator in the exchange format of MILC and Fermilab's codes: three colour vectors.
 pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     name: "milcpropagator",
     title: "MILC staggered propagator",
@@ -69,7 +69,7 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
         holds: |components, axes| components == ColourVector::COMPONENTS && axes == [components],
         limits: "MILC's files hold a staggered propagator, of 3 colour vectors",
         instead: "SciDAC or npy",
-        // MILC's readers take either order; big-endian is usual between machines.
+        // MILC's readers accept either order; big-endian is usual between machines.
         endian: Endian::Big,
         frame: propagator_frame,
     }),
@@ -77,22 +77,22 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     ..MILC
 };
 
-/// Version 5: header of 96 bytes.
+/// Magic number of version 5, whose header has 96 bytes.
 pub const MAGIC: u32 = 20103;
-/// Version 1: header of 28 bytes.
+/// Magic number of version 1, whose header has 28 bytes.
 pub const MAGIC_V1: u32 = 59354;
-/// A staggered propagator: header of 36 bytes.
+/// Magic number of a staggered propagator, whose header has 36 bytes.
 pub const MAGIC_PROPAGATOR: u32 = 0x7162_6434;
 const V5: usize = 96;
 const V1: usize = 28;
 const PROPAGATOR: usize = 36;
 
-/// Header of a file in memory.
+/// Parses the header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// Byte order and version of a file that starts with these bytes, if it is MILC's.
+/// Returns byte order and version of a file that starts with these bytes, if it is MILC's.
 fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
         MAGIC => Some((endian, &MILC)),
@@ -168,8 +168,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     Ok(header)
 }
 
-/// The header of a staggered propagator, of which `word` reads a word: magic number, time stamp, bytes of a number, numbers on
-/// a site, extents, order of sites.
+/// Parses the header of a staggered propagator, where `word` returns a word: magic number, time stamp, bytes of a number, numbers on a
+/// site, extents, order of sites.
 fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Result<Header, Problem> {
     const PLACE: &str = "header of a MILC propagator";
     let bad = |field, at: usize, expected| Err(Problem::field(PLACE, field, word(at).to_string(), expected));
@@ -212,22 +212,22 @@ fn endian_free(bytes: [u8; 4]) -> String {
 /// Keys of the time of creation in headers.
 pub(super) const STAMPS: [&str; 2] = ["time stamp", "CREATION_DATE"];
 
-/// The time of creation, if there is one and it fits into 64 characters.
+/// Returns the time of creation, if there is one and it fits into 64 characters.
 pub(super) fn stamp_of(metadata: &[(String, String)]) -> Option<&str> {
     let find = |key| metadata.iter().find(|(its, _)| its == key).map(|(_, stamp)| stamp.as_str());
     STAMPS.into_iter().find_map(find).filter(|stamp| (1..64).contains(&stamp.len()))
 }
 
-/// What follows the number in the time stamp of a propagator.
+/// Text after the number in the time stamp of a propagator.
 const SINCE: &str = " seconds since 1970";
 
-/// The time of creation of a propagator, if there is one and it is such a number.
+/// Returns the time of creation of a propagator, if there is one and it is such a number.
 pub(super) fn seconds_of(metadata: &[(String, String)]) -> Option<u32> {
     let stamp = metadata.iter().find(|(key, _)| key == STAMPS[0]);
     stamp.and_then(|(_, text)| text.strip_suffix(SINCE)?.parse().ok())
 }
 
-/// A file of a staggered propagator. MILC reads single precision only.
+/// Makes the frame of a file of a staggered propagator. MILC reads single precision only.
 fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable {
@@ -245,7 +245,7 @@ fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<
     Ok(Frame { arrangement: Arrangement::Columns(ColumnOrder::Vectors), ..frame })
 }
 
-/// A file of version 5.
+/// Makes the frame of a file of version 5.
 pub(super) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });

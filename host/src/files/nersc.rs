@@ -20,7 +20,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&NERSC, &NERSC_3X3],
 };
-/// `4D_SU3_GAUGE`: two rows.
+/// Format `4D_SU3_GAUGE`: two rows.
 pub static NERSC: FileFormat = FileFormat {
     name: "nersc",
     title: "NERSC, two rows",
@@ -32,7 +32,7 @@ pub static NERSC: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Keys { title: true },
 };
-/// `4D_SU3_GAUGE_3x3`: three rows.
+/// Format `4D_SU3_GAUGE_3x3`: three rows.
 pub static NERSC_3X3: FileFormat = FileFormat {
     name: "nersc3x3",
     title: "NERSC, three rows",
@@ -44,18 +44,18 @@ pub static NERSC_3X3: FileFormat = FileFormat {
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"BEGIN_HEADER";
-/// Longest header read.
+/// Length of the longest header that is read.
 const LONGEST: u64 = 1 << 16;
 const PLACE: &str = "NERSC header";
 
-/// Header of a file in memory.
+/// Parses the header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), &ReadOptions::default())
 }
 
-/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent or empty. `FLOATING_POINT` without a byte
-/// order (`IEEE32`, `IEEE64`) has been written either way by different programs: the order is taken that makes the
-/// links of the first site unitary.
+/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent or empty. `FLOATING_POINT` without a byte order
+/// (`IEEE32`, `IEEE64`) has been written either way by different programs: the order that makes the links of the first site unitary is
+/// used.
 pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
@@ -135,7 +135,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(header)
 }
 
-/// Precision and byte order of a `FLOATING_POINT`, in the spellings of several programs.
+/// Parses precision and byte order of a `FLOATING_POINT`, in the spellings of several programs.
 fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
     let word: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let word = word.to_ascii_uppercase();
@@ -146,7 +146,7 @@ fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
     Some((precision_from(word)?, order))
 }
 
-/// Key and value of every header line, and the offset of the data after `END_HEADER`.
+/// Returns key and value of every header line, and the offset of the data after `END_HEADER`.
 fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut offset = 0;
@@ -181,7 +181,7 @@ pub(super) fn is_computed(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// A file of links in three rows, or two if `options.format` is [`NERSC`].
+/// Makes the frame of a file of links in three rows, or two if `options.format` is [`NERSC`].
 fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     let (lattice, (plaquette, link_trace)) = (links.lattice(), links.measured()?);
     let (components, datatype) =
@@ -234,7 +234,7 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
 
 /// Adds a line to a header.
 fn put(text: &mut String, key: &str, value: &str) {
-    // A line break or `=` inside would start another line or move the value.
+    // A line break or `=` inside would start another line or change the value.
     let clean = |s: &str| s.replace(['\n', '\r'], " ");
     *text += &format!("{} = {}\n", clean(key).replace('=', " "), clean(value));
 }

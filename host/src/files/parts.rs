@@ -1,4 +1,4 @@
-//! Many processes with one file: who has which part of the field, and one verdict for all.
+//! Processes that share a file: their parts of the field, and one result for all.
 use super::error::Problem;
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
@@ -9,14 +9,13 @@ use std::io;
 /// The parts of a field that the processes have.
 pub(crate) struct FileParts<'a> {
     pub network: &'a dyn Network,
-    /// By rank.
+    /// Sections of the processes, by rank.
     pub sections: Vec<Section>,
 }
 
 impl<'a> FileParts<'a> {
-    /// *Collective.* Each process tells its section, and the lattices of the fields that it has; or its trouble with a
-    /// file. Fails on all processes if one has trouble, or if the sections are not those of the fields or do not make
-    /// up the lattice.
+    /// *Collective.* Exchanges the sections of all processes and the lattices of their fields, or their errors with a file. Fails on all
+    /// processes if one has an error, or if the sections are not those of the fields or do not make up the lattice.
     pub fn meet<T>(
         network: &'a dyn Network,
         section: &Section,
@@ -48,11 +47,11 @@ impl<'a> FileParts<'a> {
         check_cover(&sections)?;
         Ok((mine, Self { network, sections }))
     }
-    /// This process's.
+    /// Returns this process's section.
     pub fn mine(&self) -> &Section {
         &self.sections[self.network.rank()]
     }
-    /// *Collective.* Everybody's numbers, in order of rank.
+    /// *Collective.* Returns the numbers of all processes, in order of rank.
     pub fn collect<const N: usize>(&self, numbers: [u64; N]) -> Result<Vec<[u64; N]>, Problem> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         let all = self.network.all_gather(&bytes)?;
@@ -61,7 +60,7 @@ impl<'a> FileParts<'a> {
     }
 }
 
-/// Whether every site is in one section and no more.
+/// Checks that every site is in exactly one section.
 fn check_cover(sections: &[Section]) -> Result<(), Problem> {
     let global = sections[0].global;
     for (rank, section) in sections.iter().enumerate() {
@@ -84,8 +83,8 @@ fn check_cover(sections: &[Section]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// *Collective.* What every process encodes, in order of rank; or on all of them the trouble of the lowest rank
-/// that has one. Nobody goes on alone.
+/// *Collective.* Returns the encoded values of all processes, in order of rank; or, on all of them, the error of the lowest rank that has
+/// one. No process continues alone.
 pub(crate) fn gather<T>(
     network: &dyn Network,
     mine: Result<T, SystemError>,
@@ -110,13 +109,13 @@ pub(crate) fn gather<T>(
     Ok((mine?, all))
 }
 
-/// *Collective.* [`gather`] of nothing but trouble.
+/// *Collective.* Performs [`gather`] for errors only.
 pub(crate) fn agree<T>(network: &dyn Network, mine: Result<T, SystemError>) -> Result<T, Problem> {
     Ok(gather(network, mine, |_| Vec::new())?.0)
 }
 
 impl SystemError {
-    /// Not empty, and not starting with 0.
+    /// Encodes the error as bytes, which are not empty and do not start with 0.
     fn to_bytes(&self) -> Vec<u8> {
         let (kind, source) = match self.source.raw_os_error() {
             Some(code) => (1, code.to_le_bytes().to_vec()),
@@ -124,7 +123,7 @@ impl SystemError {
         };
         [&[kind, self.action.len() as u8], self.action.as_bytes(), &source].concat()
     }
-    /// The trouble of another process. Says whose it is, if it is not rank 0, which looks like the only one to users.
+    /// Decodes the error of another process. Names the rank if it is not 0, because to users rank 0 looks like the only process.
     fn from_bytes(bytes: &[u8], rank: usize) -> Self {
         let (head, rest) = bytes.split_first_chunk().unwrap_or((&[2, 0], &[]));
         let (action, source) = rest.split_at_checked(usize::from(head[1])).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through pieces
-//! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
+//! Binary data of a field: conversion of bytes to numbers and back, with the checksum computed on the way. It works in pieces, so that a
+//! large file needs no second copy in memory, and any part of a field can be read or written alone.
 use super::parts::gather;
 use super::runs::Runs;
 use super::source::ReadAt;
@@ -15,10 +15,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that a task reads or writes at once, where the file has them together: what file systems that are spread over
-/// many machines like best.
+/// Number of bytes that a task reads or writes at once, where they are contiguous in the file: a size that suits parallel file systems.
 const PIECE: usize = 4 << 20;
-/// Complex numbers per site of four links in full and in two rows.
+/// Number of complex numbers per site of four links in full.
 pub(crate) const LINKS: usize = 36;
 pub(crate) const TWO_ROWS: usize = 24;
 
@@ -38,7 +37,7 @@ pub enum ChecksumKind {
 pub struct PartialChecksum(pub [u32; 2]);
 
 impl PartialChecksum {
-    /// Sum of two disjoint parts.
+    /// Combines the sums of two disjoint parts.
     pub fn combine(self, kind: ChecksumKind, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.0, other.0);
         match kind {
@@ -46,7 +45,7 @@ impl PartialChecksum {
             ChecksumKind::Scidac | ChecksumKind::Milc => Self([a ^ c, b ^ d]),
         }
     }
-    /// For other processes.
+    /// Encodes the checksum for other processes.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -59,7 +58,7 @@ impl PartialChecksum {
 }
 
 impl ChecksumKind {
-    /// How messages call it.
+    /// Returns the name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nersc => "NERSC",
@@ -67,14 +66,14 @@ impl ChecksumKind {
             Self::Milc => "MILC",
         }
     }
-    /// The sum as headers print it.
+    /// Formats the sum as in headers.
     pub fn print(self, PartialChecksum([a, b]): PartialChecksum) -> String {
         match self {
             Self::Nersc => format!("{a:08x}"),
             Self::Scidac | Self::Milc => format!("{a:08x} {b:08x}"),
         }
     }
-    /// Sum of the bytes of whole sites starting with site number `first`.
+    /// Computes the sum of the bytes of whole sites starting with site number `first`.
     pub(crate) fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> PartialChecksum {
         // Indices in a large lattice do not fit 32 bits: reduce before they are cast.
         let rotate = |word: u32, index: usize| PartialChecksum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
@@ -97,11 +96,11 @@ impl ChecksumKind {
     }
 }
 
-/// *Collective.* Returns the SciDAC checksum of fields as an `.npy` file in double precision has them, little-endian and one after the
+/// *Collective.* Returns the SciDAC checksum of fields in the form of an `.npy` file in double precision, little-endian and one after the
 /// other: site i of field k counts as site k V + i of V sites. Each process has the part `section` of every field.
 ///
 /// # Errors
-/// Processes that do not answer.
+/// Processes that do not respond.
 pub fn checksum_of_fields<T: Fermion>(
     fields: &[HostField<T>],
     section: &Section,
@@ -188,7 +187,7 @@ pub(crate) fn write(
     combined(sums, form).map_err(SystemError::of("write"))
 }
 
-/// The sum of all pieces, or the error of the first that has one.
+/// Returns the sum of all pieces, or the error of the first that has one.
 fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Result<PartialChecksum> {
     let mut total = PartialChecksum::default();
     for sum in sums {
@@ -197,8 +196,8 @@ fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Re
     Ok(total)
 }
 
-/// Encodes a field of `values_per_site` complex numbers per site, or a part of it that begins with site number `first`, and
-/// hands it on in pieces; returns the checksum. `components` fewer than the values (24 of 36) leaves out third rows.
+/// Encodes a field of `values_per_site` complex numbers per site, or a part of it that begins with site number `first`, and passes it on in
+/// pieces; returns the checksum. If `components` is smaller than the number of values (24 of 36), third rows are left out.
 pub(crate) fn encode(
     values: &[Complex64],
     form: &StoredForm,
@@ -217,14 +216,14 @@ pub(crate) fn encode(
     Ok(total)
 }
 
-/// How numbers are stored.
+/// Storage of numbers in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredForm {
-    /// Complex numbers per site in the file.
+    /// Number of complex numbers per site in the file.
     pub components: usize,
     pub precision: FilePrecision,
     pub endian: Endian,
-    /// The checksum that the file has of them, if any.
+    /// Kind of checksum that the file has of them, if any.
     pub kind: Option<ChecksumKind>,
 }
 
@@ -235,25 +234,25 @@ impl StoredForm {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
-    /// The numbers in some bytes.
+    /// Decodes bytes to numbers.
     pub fn decode(&self, bytes: &[u8], values: &mut [Complex64]) {
         decode_reals(bytes, bytemuck::cast_slice_mut(values), self);
     }
-    /// The bytes of some numbers.
+    /// Encodes numbers to bytes.
     pub fn encode(&self, values: &[Complex64], bytes: &mut [u8]) {
         encode_reals(bytemuck::cast_slice(values), bytes, self);
     }
-    /// Of the bytes of whole sites, starting with site number `first`; zero without a sort of checksum.
+    /// Computes the checksum of the bytes of whole sites, starting with site number `first`; zero without a kind of checksum.
     fn checksum(&self, bytes: &[u8], first: usize) -> PartialChecksum {
         self.kind.map(|kind| kind.of(bytes, self.site_bytes(), first, self.endian)).unwrap_or_default()
     }
-    /// Sum of two disjoint parts.
+    /// Combines the sums of two disjoint parts.
     pub fn combine(&self, one: PartialChecksum, other: PartialChecksum) -> PartialChecksum {
         self.kind.map_or(one, |kind| one.combine(kind, other))
     }
 }
 
-/// The numbers of whole sites.
+/// Decodes the numbers of whole sites.
 fn decode(bytes: &[u8], values: &mut [Complex64], form: &StoredForm) {
     if form.components != TWO_ROWS {
         return decode_reals(bytes, bytemuck::cast_slice_mut(values), form);
@@ -265,8 +264,8 @@ fn decode(bytes: &[u8], values: &mut [Complex64], form: &StoredForm) {
     }
 }
 
-/// How far the first two rows of the links of a site are from length 1. A row decoded in the wrong byte order is huge, tiny
-/// or not a number.
+/// Returns the deviation of the first two rows of the links of a site from length 1. A row decoded in the wrong byte order is huge, tiny or
+/// not a number.
 pub(crate) fn row_violation(site: &[u8], header: &Header) -> f64 {
     let mut values = [Complex64::ZERO; LINKS];
     decode(site, &mut values, &header.form());
@@ -289,7 +288,7 @@ fn decode_reals(bytes: &[u8], out: &mut [f64], form: &StoredForm) {
     }
 }
 
-/// The bytes of whole sites.
+/// Encodes the numbers of whole sites to bytes.
 fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &StoredForm) {
     if form.components != TWO_ROWS {
         return encode_reals(bytemuck::cast_slice(values), bytes, form);

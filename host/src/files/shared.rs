@@ -1,4 +1,4 @@
-//! A file and the processes that have it together.
+//! A file with the processes that share it.
 use crate::lattice::Section;
 use crate::network::Network;
 use std::path::Path;
@@ -6,23 +6,21 @@ use std::path::Path;
 /// A file that many processes read or write together. Each of them has a section of the field, and the sections make up
 /// the lattice.
 ///
-/// It takes the place of a path: `read_gauge(SharedFile::new(&path, network).part(&section), &options)`.
+/// Use it in place of a path: `read_gauge(SharedFile::new(&path, network).part(&section), &options)`.
 #[derive(Clone, Copy)]
 pub struct SharedFile<'a> {
     pub(super) path: &'a Path,
     pub(super) network: &'a dyn Network,
-    /// `None`: the whole field, which is what one process has.
+    /// Section of this process; `None` for the whole field on one process.
     pub(super) section: Option<Section>,
 }
 
 impl<'a> SharedFile<'a> {
-    /// The file at a path, which is the same on all processes of `network`. This is enough for
-    /// [`inspect`](super::inspect).
+    /// Makes the file at a path, which is the same on all processes of `network`. This is enough for [`inspect`](super::inspect).
     pub fn new(path: &'a (impl AsRef<Path> + ?Sized), network: &'a dyn Network) -> Self {
         SharedFile { path: path.as_ref(), network, section: None }
     }
-    /// With the section of the field that this process reads or writes. A file that is read has to be on its lattice,
-    /// `section.global`.
+    /// Sets the section of the field that this process reads or writes. A file that is read has to be on its lattice, `section.global`.
     #[must_use]
     pub fn part(self, section: &Section) -> Self {
         SharedFile { section: Some(*section), ..self }

@@ -1,11 +1,11 @@
-//! Where bytes of fields come from.
+//! Sources of the bytes of fields.
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// Bytes that can be read at any place, by several threads at once.
 pub(crate) trait ReadAt: Sync {
-    /// Fills `bytes` with what stands from `offset` on.
+    /// Fills `bytes` with the content from `offset` on.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
@@ -17,7 +17,7 @@ pub(crate) enum Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn length(&self) -> io::Result<u64> {
         match self {
             Self::File(file) => (&*file).seek(SeekFrom::End(0)),
@@ -42,7 +42,7 @@ impl ReadAt for Opened<'_> {
     }
 }
 
-/// The bytes from `offset` on.
+/// Returns the bytes from `offset` on.
 fn behind(memory: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|offset| memory.get(offset..)).unwrap_or_default()
 }

@@ -207,7 +207,7 @@ fn lime_without_optional_records_in_any_order() {
         let read = read(&records, &default).unwrap();
         assert_eq!((read.gauge, read.checksum), (gauge.clone(), checksum));
     }
-    // Alone, the data does not tell its lattice.
+    // The data alone does not determine its lattice.
     let alone = read(&[links], &default).unwrap_err().to_string();
     assert!(alone.contains("would be 64 sites in single or 32 in double precision"), "{alone}");
     let given = ReadOptions { lattice: Some(gauge.lattice()), ..default.clone() };
@@ -415,7 +415,7 @@ fn optional_keys_are_parsed_or_ignored() {
     }
 }
 
-/// Errors about wrong headers say what the data is.
+/// Checks that errors about wrong headers describe the data.
 #[test]
 fn errors_say_what_the_data_would_be() {
     let gauge = random_gauge([2, 2, 2, 4], 17);
@@ -560,7 +560,7 @@ fn links_that_are_none_are_refused_by_name() {
     let written = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &WriteOptions::default());
     let written = written.unwrap_err().to_string();
     assert!(written.contains("link U_y at site (x, y, z, t) = [1, 0, 3, 1] is not finite"), "{written}");
-    // A file that holds NaN is refused whatever the options.
+    // A file that holds NaN is refused with any options.
     let mut bytes = bytes;
     let header = header_of(&bytes);
     bytes[header.offset as usize..][..8].copy_from_slice(&f64::NAN.to_be_bytes());

@@ -12,7 +12,7 @@ use num_complex::Complex64;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// What a field is written to.
+/// Destination of a field that is written.
 ///
 /// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process writes: `write_gauge(&path, &gauge, &options)`.
 /// A [`SharedFile`] converts into one that many processes write together.
@@ -37,7 +37,7 @@ impl<'a> From<SharedFile<'a>> for WriteTo<'a> {
     }
 }
 
-/// Writes a gauge field. Refuses numbers that are not finite, and to leave out third rows of links off SU(3).
+/// Writes a gauge field. Refuses numbers that are not finite, and formats of two rows for links that are not in SU(3).
 pub fn write_gauge<'a>(to: impl Into<WriteTo<'a>>, gauge: &HostGauge, options: &WriteOptions) -> Result<(), FileError> {
     let values = bytemuck::cast_slice(gauge.links());
     write(to.into(), &[(gauge.lattice(), values)], |parts| gauge_frame(gauge, options, parts))
@@ -83,8 +83,8 @@ pub fn write_block<'a, T: Fermion>(
 
 const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
 
-/// *Collective.* Writes fields, each as its extents here and its numbers, into the frame that `frame` makes once it has
-/// checked them.
+/// *Collective.* Writes fields, each given by its extents on this process and its numbers, into the frame that `frame` makes after checking
+/// them.
 fn write(
     to: WriteTo,
     fields: &[(Lattice, &[Complex64])],
@@ -117,7 +117,7 @@ fn write(
     all().map_err(FileError::at(path))
 }
 
-/// *Collective.* Checks the field and makes what stands around it.
+/// *Collective.* Checks the field and makes its frame.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let Some(format) = &options.format.links else {
         return Err(Problem::Unwritable { why: "this format holds a propagator, not links" });
@@ -127,7 +127,7 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> 
     (format.frame)(&LinksToWrite { gauge, parts }, options)
 }
 
-/// *Collective.* Checks the field and makes what stands around it.
+/// *Collective.* Checks the field and makes its frame.
 fn fermion_frame<T: Fermion>(
     field: &HostField<T>,
     options: &WriteOptions,

@@ -6,7 +6,7 @@
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// The elements of a text.
+/// Elements of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Elements {
     /// Local names and texts, in the order of start tags. `None`: an element that is not closed.
@@ -14,7 +14,7 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    /// The elements of `xml`; none if that is not XML.
+    /// Parses the elements of `xml`; none if that is not XML.
     pub fn of(xml: &str) -> Self {
         let mut elements = Self::default();
         let (mut rest, mut open) = (xml, Vec::new());
@@ -23,13 +23,13 @@ impl Elements {
         }
         elements
     }
-    /// The trimmed text of the first element of this name, with or without a prefix.
+    /// Returns the trimmed text of the first element of this name, with or without a prefix.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.all.iter().find(|(its, text)| its == name && text.is_some());
         found.and_then(|(_, text)| text.as_deref()).map(str::trim)
     }
-    /// Adds the elements in `xml` up to its end, or up to a tag with a quote that is not closed, and then returns the text after
-    /// this tag. `open` are the elements that are not closed yet, with their texts.
+    /// Adds the elements in `xml` up to its end, or up to a tag with a quote that is not closed, and then returns the text after this tag.
+    /// `open` holds the elements that are not closed yet, with their texts.
     fn add<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
         let mut reader = Reader::from_str(xml);
         let config = reader.config_mut();

@@ -14,10 +14,10 @@
 //! Ṽ_{μ;ν} = P{ (1 − α_2) U_μ + α_2/4 Σ_{±ρ ≠ ν,μ} V̄_{ρ;νμ} V̄_{μ;ρν} V̄†_{ρ;νμ} },
 //! U′_μ = P{ (1 − α_1) U_μ + α_1/6 Σ_{±ν ≠ μ} Ṽ_{ν;μ} Ṽ_{μ;ν} Ṽ†_{ν;μ} }.
 //!
-//! In space there are two levels, of staples in the only other direction and of these with 4 staples: the weights are α_2/2 and α_1/4, and α_3
-//! has no use.
+//! In space there are two levels, of staples in the only other direction and of these with 4 staples: the weights are α_2/2 and α_1/4, and
+//! α_3 is not used.
 //!
-//! P is the projection to SU(3) with the largest Re tr (P{V} V†), as Hasenfratz and Knechtli have it.
+//! P is the projection to SU(3) with the largest Re tr (P{V} V†), as in Hasenfratz and Knechtli.
 use crate::domain::{DeviceError, Result};
 use crate::field::GaugeField;
 use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
@@ -25,23 +25,23 @@ use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
-/// How links are smeared by projected sums of staples.
+/// Smearing of links by projected sums of staples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProjectedSmearing {
-    /// Which sums.
+    /// Sums that are projected.
     pub sums: SumsOfStaples,
-    /// How many times links are replaced by smeared ones.
+    /// Number of times that links are replaced by smeared ones.
     pub levels: usize,
-    /// Links in t stay as they are, and others have no staples that reach into t.
+    /// Whether links in t stay as they are, and others have no staples that reach into t.
     pub spatial: bool,
 }
 
-/// What is projected, with the share of staples in each sum.
+/// Sums that are projected, with the share of staples in each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SumsOfStaples {
-    /// α
+    /// APE smearing with the share α.
     Ape(f64),
-    /// α_1, α_2 and α_3
+    /// HYP smearing with the shares α_1, α_2 and α_3.
     Hyp([f64; 3]),
 }
 
@@ -51,7 +51,7 @@ impl SumsOfStaples {
 }
 
 impl ProjectedSmearing {
-    /// *Collective.* Smeared copies of links in double precision.
+    /// *Collective.* Returns smeared copies of links in double precision.
     ///
     /// # Errors
     /// Links in another precision, [`DeviceError::SingularSums`] where sums have no projection, and failures of the device.
@@ -59,8 +59,8 @@ impl ProjectedSmearing {
         let smeared = self.smeared_while(links, &mut || ControlFlow::Continue(()))?;
         Ok(smeared.expect("nothing ended it"))
     }
-    /// *Collective.* [`smeared`](Self::smeared) that calls `after` after each level; `None` where that returns `Break`, which has to be
-    /// the same on all processes.
+    /// *Collective.* Smears links like [`smeared`](Self::smeared) and calls `after` after each level; `None` if that returns `Break`, which
+    /// it has to do on all processes or on none.
     ///
     /// # Errors
     /// Those of [`smeared`](Self::smeared).
@@ -86,7 +86,7 @@ impl ProjectedSmearing {
         }
         Ok(Some(smeared))
     }
-    /// Fields of links that are there at once in double precision, the given and the smeared ones among them.
+    /// Returns the number of fields of links in double precision that exist at once, the given and the smeared ones included.
     pub fn fields(&self) -> usize {
         match (self.sums, self.spatial) {
             (SumsOfStaples::Ape(_), _) => 3,
@@ -94,7 +94,7 @@ impl ProjectedSmearing {
             (SumsOfStaples::Hyp(_), false) => 11,
         }
     }
-    /// Directions of links that are smeared, and of their staples: the first so many.
+    /// Returns the number of directions whose links are smeared and have staples, counted from x.
     fn directions(&self) -> u32 {
         if self.spatial { 3 } else { 4 }
     }
@@ -108,7 +108,7 @@ impl ProjectedSmearing {
         Ok(out)
     }
     fn hyp(&self, links: &GaugeField, [first, second, third]: [f64; 3]) -> Result<GaugeField> {
-        // By the direction of their staples: the links along μ of number η are V̄_{μ;νρ}, ν and ρ being the other two directions.
+        // Indexed by the direction of the staples: the links along μ of number η are V̄_{μ;νρ}, where ν and ρ are the other two directions.
         let innermost = if self.spatial { second } else { third };
         let mut inner = Vec::new();
         for eta in 0..self.directions() {
@@ -132,7 +132,7 @@ impl ProjectedSmearing {
             out.fill_border()?;
             return Ok(out);
         }
-        // By ν: the links along μ of number ν are Ṽ_{μ;ν}.
+        // Indexed by ν: the links along μ of number ν are Ṽ_{μ;ν}.
         let mut outer = Vec::new();
         for nu in 0..4 {
             let decorated = links.empty_like()?;
@@ -155,14 +155,15 @@ impl ProjectedSmearing {
         out.fill_border()?;
         Ok(out)
     }
-    /// The directions that are smeared but for those taken.
+    /// Returns the directions that are smeared, except those in `taken`.
     fn others<'a>(&self, taken: &'a [u32]) -> impl Iterator<Item = u32> + use<'a> {
         (0..self.directions()).filter(move |nu| !taken.contains(nu))
     }
 }
 
-/// The links of `out` along μ: the projection of (1 − α) U_μ and of α times the mean of the staples with sides from one field and
-/// their middle from another, each pair in a direction. In the border as well, but for its outermost sites.
+/// Computes the links of `out` along μ: the projection of (1 − α) U_μ plus α times the mean of the staples. Each element of `staples` has
+/// the field of the staples' outer links, the field of their middle links, and their direction. Computes the border as well, except for its
+/// outermost sites.
 fn projected_sum(
     links: &GaugeField,
     out: &GaugeField,
@@ -179,7 +180,7 @@ fn projected_sum(
             let kernel = Staple {
                 links: sides.both(),
                 input: middle.both().map(|middle| middle.direction(mu)),
-                // Not written, as nothing is kept.
+                // Not written, as the result is not stored.
                 out,
                 sum: out,
                 geometry: links.bordered().geometry,

@@ -2,10 +2,9 @@
 //!
 //! In temporal gauge links in t are 1, but for one time slice (Clark et al. 2009, section 4.3).
 //!
-//! A gauge transformation g takes U_μ(x) to g(x) U_μ(x) g†(x+μ̂) and ψ(x) to g(x) ψ(x); solutions and products are the
-//! same, rotated. With g(x+t̂) = g(x) U_t(x), from g = 1 on the first slice on, every U_t becomes 1 except those from the
-//! last slice to the first, which hold what is left: the product of all links in t at that point of space. Kernels for
-//! links in temporal gauge then read three directions of four.
+//! A gauge transformation g changes U_μ(x) to g(x) U_μ(x) g†(x+μ̂) and ψ(x) to g(x) ψ(x); solutions and products are the same, rotated.
+//! With g(x+t̂) = g(x) U_t(x), from g = 1 on the first slice on, every U_t becomes 1 except those from the last slice to the first, which
+//! become the product of all links in t at that point of space. Kernels for links in temporal gauge then read three directions of four.
 //!
 //! ```
 //! use ferrite::field::host::HostSpinor;
@@ -44,19 +43,19 @@ pub struct Transformation {
 }
 
 impl Transformation {
-    /// The extents.
+    /// Returns the lattice.
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// g(x) in lexicographic order of sites.
+    /// Returns g(x) in lexicographic order of sites.
     pub fn matrices(&self) -> &[Matrix] {
         &self.matrices
     }
-    /// ψ(x) ← g(x) ψ(x). Panics when the lattices differ.
+    /// Computes ψ(x) ← g(x) ψ(x). Panics if the lattices differ.
     pub fn apply<T: Fermion>(&self, psi: &mut HostField<T>) {
         self.rotate(psi, |g| *g);
     }
-    /// ψ(x) ← g†(x) ψ(x): takes [`apply`](Self::apply) back. Panics when the lattices differ.
+    /// Computes ψ(x) ← g†(x) ψ(x), which undoes [`apply`](Self::apply). Panics if the lattices differ.
     pub fn apply_inverse<T: Fermion>(&self, psi: &mut HostField<T>) {
         self.rotate(psi, adjoint);
     }
@@ -68,12 +67,12 @@ impl Transformation {
             colours.iter_mut().for_each(|spin| *spin = times(&g, spin));
         });
     }
-    /// g(x) U_μ(x) g†(x+μ̂). Panics when the lattices differ.
+    /// Returns g(x) U_μ(x) g†(x+μ̂). Panics if the lattices differ.
     pub fn links(&self, gauge: &HostGauge) -> HostGauge {
         self.links_with(gauge, &[const { None }; 4])
     }
-    /// The same for a part of a lattice. Where that is cut in direction μ, `ahead[μ]` holds the matrices of the sites
-    /// beyond the last ones, in the order of sites.
+    /// Returns g(x) U_μ(x) g†(x+μ̂) on a part of a lattice. Where the lattice is cut in direction μ, `ahead[μ]` holds the matrices of the
+    /// sites after the last ones, in the order of sites.
     fn links_with(&self, gauge: &HostGauge, ahead: &[Option<Vec<Matrix>>; 4]) -> HostGauge {
         assert_eq!(gauge.lattice(), self.lattice, "transformation and links are on the same lattice");
         let size = self.lattice.size();
@@ -91,28 +90,27 @@ impl Transformation {
     }
 }
 
-/// Links in temporal gauge, and the transformation that leads there. Links in t on all slices but the last are exactly 1.
+/// Returns links in temporal gauge, and the transformation to it. Links in t on all slices but the last are exactly 1.
 ///
-/// Links must be in SU(3). Those of a file in single precision are to 1e-7 only: the transformation is in SU(3) all the
-/// same, as is every link that becomes 1, so that fields then differ by that much, as they do where links are
-/// reconstructed.
+/// Links must be in SU(3). Those of a file in single precision are to 1e-7 only: the transformation is in SU(3) nevertheless, as is every
+/// link that becomes 1, so fields then differ by that much, as with reconstructed links.
 pub fn temporal_gauge(gauge: &HostGauge) -> (HostGauge, Transformation) {
     let (transformation, _) = Transformation::along_t(gauge, None);
     let fixed = with_unit_links(transformation.links(gauge), true);
     (fixed, transformation)
 }
 
-/// *Collective.* [`temporal_gauge`] of a gauge field of which each process has the part that a domain says: the same bits
-/// as of the whole. Panics when the links are on other extents than that part.
+/// *Collective.* Computes [`temporal_gauge`] of a gauge field of which each process has its part of a domain, with the same bits as for the
+/// whole. Panics if the links are not on that part.
 ///
 /// # Errors
-/// Processes that do not answer.
+/// Processes that do not respond.
 pub fn temporal_gauge_on(domain: &Domain, gauge: &HostGauge) -> Result<(HostGauge, Transformation), CommError> {
     assert_eq!(gauge.lattice(), domain.local(), "links are those of the process's part");
     let (grid, network, size) = (domain.grid(), domain.network(), domain.local().size());
     let to = |mu: usize, direction: Direction| grid.neighbour(network.rank(), mu, direction);
     let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
-    // One part of t after the other.
+    // One part in t after the other.
     let first = match place {
         0 => None,
         _ => Some(receive(network, to(3, Direction::Backward), TAG, size[0] * size[1] * size[2])?.finish()?),
@@ -139,14 +137,14 @@ pub fn temporal_gauge_on(domain: &Domain, gauge: &HostGauge) -> Result<(HostGaug
 }
 
 impl Transformation {
-    /// g(x+t̂) = g(x) U_t(x) from the first slice on, which is 1 if it is not given; and the slice after the last.
+    /// Computes g(x+t̂) = g(x) U_t(x) from the first slice on, which is 1 if it is not given. Returns the slice after the last, too.
     fn along_t(gauge: &HostGauge, first: Option<Vec<Matrix>>) -> (Self, Vec<Matrix>) {
         let lattice = gauge.lattice();
         let slices = lattice.size()[3];
         let space = lattice.volume() / slices;
         let mut matrices = first.unwrap_or_else(|| vec![unit(); space]);
         matrices.resize((slices + 1) * space, unit());
-        // Slice by slice, as each follows from the one before.
+        // Slice by slice: each follows from the one before.
         for t in 1..=slices {
             let (done, rest) = matrices.split_at_mut(t * space);
             let before = &done[(t - 1) * space..];
@@ -161,7 +159,8 @@ impl Transformation {
     }
 }
 
-/// Links in t are 1 but for rounding, except those from the lattice's last slice, which is here if `has_last`.
+/// Sets links in t to 1, which they are except for rounding, but not those from the lattice's last slice, which is on this process if
+/// `has_last`.
 fn with_unit_links(mut links: HostGauge, has_last: bool) -> HostGauge {
     let lattice = links.lattice();
     let unit_sites = if has_last { lattice.volume() - lattice.volume() / lattice.size()[3] } else { lattice.volume() };
@@ -169,15 +168,15 @@ fn with_unit_links(mut links: HostGauge, has_last: bool) -> HostGauge {
     links
 }
 
-/// The place of a site among those with the same coordinate in direction μ, in the order of sites.
+/// Returns the index of a site among those with the same coordinate in direction μ, in the order of sites.
 fn on_face(size: [usize; 4], mu: usize, site: [usize; 4]) -> usize {
     (0..4).rev().filter(|nu| *nu != mu).fold(0, |index, nu| index * size[nu] + site[nu])
 }
 
-/// Tags of the messages: the slice of t that goes on, then one for each direction. Those of plaquettes are below.
+/// Tags of the messages: the slice of t that is passed on, then one for each direction. Those of plaquettes are below.
 const TAG: Tag = 0x4700;
 
-/// Matrices on their way to this process.
+/// Matrices that are being received.
 struct MatrixReception(Box<dyn Message>);
 
 impl MatrixReception {

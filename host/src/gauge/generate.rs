@@ -1,8 +1,8 @@
 //! Configurations made from a seed: unit, random and weak field; random and point sources.
 //!
-//! The random numbers of a link or a site depend on the seed and on its place in the global lattice only, so that the
-//! same seed gives the same field on every machine, process grid and backend. Every function makes a [`Section`] of such
-//! a field; a [`Lattice`](crate::lattice::Lattice) is one, too.
+//! The random numbers of a link or a site depend only on the seed and on the place in the global lattice, so that the same seed gives the
+//! same field on every machine, process grid and backend. Every function makes a [`Section`] of such a field; a
+//! [`Lattice`](crate::lattice::Lattice) is one, too.
 use super::su3;
 use crate::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor, Matrix};
 use crate::lattice::Section;
@@ -19,7 +19,7 @@ fn normal(stream: &mut Philox) -> Complex64 {
     Complex64::new(re, im)
 }
 
-/// Links whose elements are `unit` · 1 + `noise` · (normal complex numbers), made unitary again.
+/// Returns links whose elements are `unit` · 1 + `noise` · (normal complex numbers), made unitary again.
 fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
     let mut gauge = HostGauge::unit(section.local);
     gauge.links_mut().par_iter_mut().enumerate().for_each(|(index, link)| {
@@ -33,7 +33,7 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
                     *element = noise * normal(&mut stream) + diagonal;
                 }
             }
-            // Two nearly parallel rows, which have no use as a basis, come once in a blue moon: draw again.
+            // Two nearly parallel rows, which do not form a basis, are very rare: draw again.
             if su3::orthonormalise(&mut u) {
                 *link = u;
                 return;
@@ -43,34 +43,34 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
     gauge
 }
 
-/// A weak field: unit links, mixed with random noise and made unitary again (Babich, Clark and Joó 2010, section VII.A).
-/// `noise` is the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
+/// Returns a weak field: unit links, mixed with random noise and made unitary again (Babich, Clark and Joó 2010, section VII.A). `noise` is
+/// the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
 ///
 /// # Panics
-/// On noise that is not a number, or beyond ±10⁵⁰, where products of what it makes of links overflow.
+/// If the noise is not a number, or outside ±10⁵⁰, where products of the elements of links overflow.
 pub fn weak_field(section: impl Into<Section>, seed: u64, noise: f64) -> HostGauge {
     assert!(noise.abs() <= 1e50, "noise of {noise}: links are drawn until they can be made unitary");
     noisy(section.into(), seed, 1.0, noise)
 }
 
-/// Independent links with the Haar measure of SU(3): the limit of infinitely strong coupling.
+/// Returns independent links with the Haar measure of SU(3): the limit of infinitely strong coupling.
 pub fn random(section: impl Into<Section>, seed: u64) -> HostGauge {
     noisy(section.into(), seed, 0.0, 1.0)
 }
 
-/// A source with independent normal components, ⟨|η|²⟩ = 2 each.
+/// Returns a source with independent normal components, ⟨|η|²⟩ = 2 each.
 pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> HostField<T> {
     noise_source(section, seed, 0)
 }
 
-/// How many independent sources [`noise_source`] makes of a seed.
+/// Number of independent sources that [`noise_source`] makes from a seed.
 pub const NOISE_SOURCES: u32 = 1 << 24;
 
-/// Source `number` of a seed, below [`NOISE_SOURCES`]; the first is [`random_source`], and all are independent.
+/// Returns source `number` of a seed, below [`NOISE_SOURCES`]; the first is [`random_source`], and all are independent.
 pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: u32) -> HostField<T> {
     let section = section.into();
     let mut source = HostField::<T>::zero(section.local);
-    // The number stands above the bits that tell uses apart.
+    // The number is stored above the bits that distinguish uses.
     let substream = SOURCE | (number % NOISE_SOURCES) << 8;
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
         let mut stream = Philox::new(seed, section.global_index(index) as u64, substream);
@@ -81,8 +81,8 @@ pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: 
     source
 }
 
-/// One at a single site of the whole lattice and component, `[spin, colour]` or `[colour]`; zero elsewhere. `None` if that
-/// is outside the lattice or there is no such component.
+/// Returns a source that is one at a single site of the whole lattice and component, `[spin, colour]` or `[colour]`, and zero elsewhere.
+/// `None` if the site is outside the lattice or there is no such component.
 pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
     let section = section.into();
     let inside = |place: &[usize], extents: &[usize]| {
@@ -99,12 +99,12 @@ pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], componen
     Some(source)
 }
 
-/// One at a single site, spin and colour; zero elsewhere. `None` if that is outside the lattice.
+/// Returns a source that is one at a single site, spin and colour, and zero elsewhere. `None` if these are outside the lattice.
 pub fn point_source(section: impl Into<Section>, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
     point(section, site, &[spin, colour])
 }
 
-/// One at a single site and colour; zero elsewhere. `None` if that is outside the lattice.
+/// Returns a source that is one at a single site and colour, and zero elsewhere. `None` if these are outside the lattice.
 pub fn point_colour_source(section: impl Into<Section>, site: [usize; 4], colour: usize) -> Option<HostColour> {
     point(section, site, &[colour])
 }

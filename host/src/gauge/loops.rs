@@ -4,28 +4,28 @@ use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{LOOP, Loop};
 use gpu_kernels::{Format, Precision};
 
-/// What a closed loop is.
+/// Shape of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
-    /// One link by one.
+    /// Plaquette: one link by one.
     Plaquette,
-    /// One link by two.
+    /// Rectangle: one link by two.
     Rectangle,
-    /// Six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+    /// Parallelogram: six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
     Parallelogram,
 }
 
 /// A closed loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPath {
-    /// What it is.
+    /// Shape of the loop.
     pub kind: LoopKind,
-    /// Its steps: direction, and whether forward.
+    /// Steps of the loop: direction, and whether forward.
     pub steps: Vec<(usize, bool)>,
 }
 
 impl LoopPath {
-    /// How far from its first site it goes, forward or backward, along each axis.
+    /// Returns the largest distance from the loop's first site, forward or backward, along each axis.
     fn reach(&self) -> [usize; 4] {
         let (mut place, mut reach) = ([0i32; 4], [0; 4]);
         for &(mu, forward) in &self.steps {
@@ -36,7 +36,7 @@ impl LoopPath {
     }
 }
 
-/// The 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
+/// Returns the 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
 pub fn closed_loops() -> Vec<LoopPath> {
     let forward = |mu: usize| (mu, true);
     let backward = |mu: usize| (mu, false);
@@ -51,7 +51,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
     };
     let rectangles = planes().flat_map(|(mu, nu)| [(mu, nu), (nu, mu)]).map(rectangle);
     let triples = (0..4).map(|left_out| (0..4).filter(|mu| *mu != left_out).collect::<Vec<_>>());
-    // The first step forward, the others either way: each loop once.
+    // The first step is forward, the others go either way: each loop once.
     let parallelograms = triples.flat_map(|axes| {
         [(true, true), (true, false), (false, true), (false, false)].map(|(second, third)| {
             let [a, b, c] = [(axes[0], true), (axes[1], second), (axes[2], third)];
@@ -62,14 +62,14 @@ pub fn closed_loops() -> Vec<LoopPath> {
     plaquettes.chain(rectangles).chain(parallelograms).collect()
 }
 
-/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path, of links in double precision.
+/// *Collective.* Computes the mean of Re tr L over the sites of the whole lattice for each path, from links in double precision.
 ///
 /// # Errors
 /// [`DeviceError::PathTooLong`] for a path that leaves the border of links in a direction that is cut, which is 4 sites wide,
 /// or 2 where a part of the lattice is no longer than that; and failures of the device.
 ///
 /// # Panics
-/// On a path of more than eight steps, and on a direction that is none of 0 to 3.
+/// If a path has more than eight steps, or a direction is not one of 0 to 3.
 pub fn mean_traces(links: &GaugeField, paths: &[LoopPath]) -> Result<Vec<f64>> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());

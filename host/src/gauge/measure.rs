@@ -1,7 +1,7 @@
-//! Numbers that say whether a gauge field is the right one: plaquettes, link trace, distance from SU(3).
+//! Numbers by which a gauge field is verified: plaquettes, link trace, distance from SU(3).
 //!
-//! All are computed in double precision on the host, in parallel, and summed in fixed point: the same field gives the
-//! same bits whatever the number of threads, and of processes that have a part of it each.
+//! All are computed in double precision on the host, in parallel, and summed in fixed point: the same field gives the same bits for any
+//! number of threads, and of processes that have a part of it each.
 use super::part::GaugePart;
 use super::su3::{product, violation};
 use crate::domain::Result;
@@ -16,17 +16,17 @@ use rayon::prelude::*;
 pub const PLAQUETTE_NAME: &str = "plaquette";
 /// Name of the mean of Re tr U / 3.
 pub const LINK_TRACE_NAME: &str = "link trace";
-/// Sites per partial sum.
+/// Number of sites per partial sum.
 const BLOCK: usize = 512;
 
 /// Mean of Re tr P / 3 over the lattice, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). One for the unit field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plaquettes {
-    /// Over all six planes.
+    /// Mean over all six planes.
     pub mean: f64,
-    /// Over xy, xz, yz.
+    /// Mean over the planes xy, xz, yz.
     pub spatial: f64,
-    /// Over xt, yt, zt.
+    /// Mean over the planes xt, yt, zt.
     pub temporal: f64,
 }
 
@@ -35,28 +35,28 @@ pub struct Plaquettes {
 pub struct Unitarity {
     /// The larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|; NaN if the link is not finite.
     pub violation: f64,
-    /// Lexicographic index of its site.
+    /// Lexicographic index of the link's site.
     pub site: usize,
-    /// Its direction, 0 to 3 for x, y, z, t.
+    /// Direction of the link, 0 to 3 for x, y, z, t.
     pub mu: usize,
 }
 
-/// Mean, spatial and temporal plaquette.
+/// Computes the mean, spatial and temporal plaquette.
 pub fn plaquette(gauge: &HostGauge) -> Plaquettes {
     Plaquettes::of_sums(plaquette_sums(&GaugePart::whole(gauge)), gauge.lattice().volume())
 }
 
-/// Mean of Re tr U / 3 over all links.
+/// Computes the mean of Re tr U / 3 over all links.
 pub fn link_trace(gauge: &HostGauge) -> f64 {
     link_trace_of_sum(trace_sum(gauge), gauge.lattice().volume())
 }
 
-/// Sums of Re tr P over the spatial and over the temporal planes at the sites of a part.
+/// Sums Re tr P over the spatial and over the temporal planes at the sites of a part.
 pub(crate) fn plaquette_sums(part: &GaugePart) -> [FixedPointSum; 2] {
     sum_over_sites(part.gauge.lattice().volume(), |site| site_plaquettes(part, site))
 }
 
-/// Sum of Re tr U over the links of a part.
+/// Sums Re tr U over the links of a part.
 pub(crate) fn trace_sum(gauge: &HostGauge) -> FixedPointSum {
     let [sum] = sum_over_sites(gauge.lattice().volume(), |site| {
         [(0..4).map(|mu| gauge.link(site, mu)).map(|u| u[0][0].re + u[1][1].re + u[2][2].re).sum()]
@@ -64,13 +64,13 @@ pub(crate) fn trace_sum(gauge: &HostGauge) -> FixedPointSum {
     sum
 }
 
-/// [`link_trace`] of a lattice of `volume` sites.
+/// Computes [`link_trace`] of a lattice of `volume` sites from the sum.
 pub(crate) fn link_trace_of_sum(sum: FixedPointSum, volume: usize) -> f64 {
     sum.total() / (12.0 * volume as f64)
 }
 
 impl Plaquettes {
-    /// Of the sums over a lattice of `volume` sites.
+    /// Computes the mean plaquettes from the sums over a lattice of `volume` sites.
     pub(crate) fn of_sums(sums: [FixedPointSum; 2], volume: usize) -> Self {
         // Three planes of either sort, three colours.
         let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
@@ -90,7 +90,7 @@ pub fn unitarity(gauge: &HostGauge) -> Unitarity {
     Unitarity { violation, site: index / 4, mu: index % 4 }
 }
 
-/// Sums of Re tr P at one site: over the spatial and over the temporal planes.
+/// Sums Re tr P at one site over the spatial and over the temporal planes.
 fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
     let coordinates = part.gauge.lattice().coordinates(site);
     let forward: [&[Matrix]; 4] = std::array::from_fn(|mu| part.forward(coordinates, mu));
@@ -107,7 +107,7 @@ fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
 }
 
 impl GaugeField {
-    /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
+    /// *Collective.* Computes the mean plaquettes and the mean link trace, Re tr / 3, over the lattice of all processes.
     pub fn plaquette(&self) -> Result<(Plaquettes, f64)> {
         self.expect_in(Precision::Double)?;
         for parity in 0..2 {

@@ -1,10 +1,10 @@
-//! Gauge fields by themselves: making, measuring, smearing and fixing them. Nothing here knows of quarks.
+//! Gauge fields without quarks: generation, measurement, smearing and gauge fixing.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`generate`] | fields from a seed: links, and sources, whose random numbers are those of links |
 //! | [`su3`] | matrices: distance from SU(3), projection |
-//! | [`measure`] | plaquette, link trace, unitarity: what tells whether a field is the right one |
+//! | [`measure`] | plaquette, link trace, unitarity, by which a field is verified |
 //! | [`loops`] | traces of closed paths |
 //! | [`ape_hyp`] | APE and HYP smearing of links, on a device |
 //! | [`fixing`] | temporal, Coulomb and Landau gauge |

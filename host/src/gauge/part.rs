@@ -1,4 +1,4 @@
-//! A part of a gauge field with what its plaquettes need of other processes' parts.
+//! A part of a gauge field with the links of other processes' parts that its plaquettes need.
 use crate::field::host::{HostGauge, Matrix};
 use crate::lattice::{Cuboid, Section};
 use crate::network::{HostBuffer, Message, Network};
@@ -15,12 +15,12 @@ pub(crate) struct GaugePart<'a> {
 }
 
 impl<'a> GaugePart<'a> {
-    /// A field that is all there.
+    /// Wraps a field that is complete on this process.
     pub fn whole(gauge: &'a HostGauge) -> Self {
         GaugePart { gauge, ahead: [const { None }; 4] }
     }
-    /// *Collective.* The part of this process, whose section is the one of `sections` at its rank. Gets the links ahead
-    /// by messages from whoever has them.
+    /// *Collective.* Makes the part of this process, whose section is the one of `sections` at its rank. Receives the links ahead by
+    /// messages from the processes that have them.
     pub fn exchange(gauge: &'a HostGauge, sections: &[Section], network: &dyn Network) -> Result<Self, CommError> {
         let mut part = Self::whole(gauge);
         for (mu, slot) in part.ahead.iter_mut().enumerate() {
@@ -28,7 +28,7 @@ impl<'a> GaugePart<'a> {
         }
         Ok(part)
     }
-    /// The four links at the site one step forward in direction `mu` of `site`, whose coordinates count from the box.
+    /// Returns the four links at the site one step forward in direction `mu` of `site`, whose coordinates count from the box.
     pub fn forward(&self, site: [usize; 4], mu: usize) -> &[Matrix] {
         let lattice = self.gauge.lattice();
         let extent = lattice.size()[mu];
@@ -42,7 +42,7 @@ impl<'a> GaugePart<'a> {
     }
 }
 
-/// The links ahead in direction `mu`: asks for its own layer, and gives others what they lack.
+/// Exchanges the links ahead in direction `mu`: receives the layer of this process, and sends others the links that they lack.
 fn layer(
     gauge: &HostGauge,
     mu: usize,

@@ -1,12 +1,12 @@
 //! Quenched ensembles: SU(3) links with the weight exp(−S), S = −(β/3) Σ Re tr P, the Wilson plaquette action.
 //!
-//! A sweep is some heat-bath passes over all links (Cabibbo and Marinari 1982; Kennedy and Pendleton 1985) and then some
-//! over-relaxation passes (Brown and Woch 1987), which keep the action and move the links far; the formulas stand with
-//! the kernels, [`gpu_kernels::heatbath`]. Links are made unitary again whenever they change.
+//! A sweep is some heat-bath passes over all links (Cabibbo and Marinari 1982; Kennedy and Pendleton 1985) and then some over-relaxation
+//! passes (Brown and Woch 1987), which preserve the action and move the links far; the formulas are documented with the kernels,
+//! [`gpu_kernels::heatbath`]. Links are made unitary again whenever they change.
 //!
-//! Random numbers depend on the seed, the site, the direction and the number of the heat-bath pass: the same on every
-//! backend and with any number of threads, and a run that is continued from its last configuration at its last pass
-//! makes what an uninterrupted run makes.
+//! Random numbers depend on the seed, the site, the direction and the number of the heat-bath pass: they are the same on every backend and
+//! with any number of threads, and a run that is continued from its last configuration at its last pass gives the results of an
+//! uninterrupted run.
 //!
 //! ```
 //! use ferrite::backend::Cpu;
@@ -33,7 +33,7 @@ use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
-/// Largest number of heat baths and over-relaxations of all links that users may ask for in one run: years on a lattice of any size.
+/// Largest number of heat baths and over-relaxations of all links that users may request in one run: years on a lattice of any size.
 pub const MOST_PASSES: u64 = 1_000_000_000;
 
 /// The first configuration.
@@ -43,7 +43,7 @@ pub enum Start<'a> {
     Cold,
     /// Independent links with the Haar measure, of the generator's seed.
     Hot,
-    /// These links, with how many heat-bath passes made them under the same seed: 0 for links from elsewhere.
+    /// The given links, with the number of heat-bath passes that made them under the same seed: 0 for links from elsewhere.
     Links(&'a HostGauge, u32),
 }
 
@@ -58,8 +58,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// *Collective.* A chain that begins with `start`, which does not depend on how the lattice is cut. Panics when β is
-    /// negative or not a number, or when the lattice of `start` is not the domain's part.
+    /// *Collective.* Starts a chain with `start`, which does not depend on how the lattice is cut. Panics if β is negative or not a number,
+    /// or if the lattice of `start` is not the domain's part.
     pub fn new(domain: &Domain, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
         assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
         let upload = |gauge: &HostGauge| GaugeField::upload(domain, gauge);
@@ -70,13 +70,13 @@ impl Generator {
         };
         Ok(Generator { links, beta, seed, passes, before: None })
     }
-    /// `heatbath` heat-bath passes over all links, then `overrelax` over-relaxation passes.
+    /// Performs `heatbath` heat-bath passes over all links, then `overrelax` over-relaxation passes.
     pub fn sweep(&mut self, heatbath: u32, overrelax: u32) -> Result {
         self.passes_while(heatbath, overrelax, &mut |_| ControlFlow::Continue(())).map(drop)
     }
-    /// *Collective.* [`sweep`](Self::sweep) that calls `after` between two passes with the number of those that are done, and ends where
-    /// that returns `Break`, which has to be the same on all processes. The links are then those before the sweep, for which it keeps a
-    /// second field of links. Whether the sweep came to its end.
+    /// *Collective.* Sweeps like [`sweep`](Self::sweep), calls `after` between two passes with the number of those that are done, and ends
+    /// if that returns `Break`, which it has to do on all processes or on none. The links are then those before the sweep, for which it
+    /// keeps a second field of links. Returns whether the sweep was completed.
     ///
     /// # Errors
     /// Failures of the device.
@@ -98,7 +98,7 @@ impl Generator {
         }
         Ok(is_done)
     }
-    /// Passes, until `after` ends them; whether they came to their end.
+    /// Performs passes until `after` ends them; returns whether all were completed.
     fn passes_while(
         &mut self,
         heatbath: u32,
@@ -144,15 +144,15 @@ impl Generator {
         }
         Ok(true)
     }
-    /// Heat-bath passes made so far, those of [`Start::Links`] included.
+    /// Returns the number of heat-bath passes made so far, those of [`Start::Links`] included.
     pub fn passes(&self) -> u32 {
         self.passes
     }
-    /// Mean plaquettes, measured on the device.
+    /// Computes the mean plaquettes on the device.
     pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
-    /// The links as they are now.
+    /// Returns the current links.
     pub fn gauge(&self) -> Result<HostGauge> {
         self.links.download()
     }

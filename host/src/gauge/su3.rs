@@ -3,24 +3,24 @@ use crate::field::host::{HostGauge, Matrix};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// 1
+/// Returns the unit matrix.
 pub(crate) fn unit() -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(f64::from(u8::from(i == j)))))
 }
-/// A B
+/// Computes A B.
 pub(crate) fn product(a: &Matrix, b: &Matrix) -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j]))
 }
-/// A†
+/// Computes A†.
 pub(crate) fn adjoint(a: &Matrix) -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
 }
-/// A v
+/// Computes A v.
 pub(crate) fn times(a: &Matrix, v: &[Complex64; 3]) -> [Complex64; 3] {
     std::array::from_fn(|i| a[i][0] * v[0] + a[i][1] * v[1] + a[i][2] * v[2])
 }
 
-/// Distance of one matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
+/// Returns the distance of one matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
 pub fn violation(u: &Matrix) -> f64 {
     let third = third_row(&u[0], &u[1]);
     let determinant: Complex64 = (0..3).map(|k| third[k].conj() * u[2][k]).sum();
@@ -29,7 +29,7 @@ pub fn violation(u: &Matrix) -> f64 {
     if norm.is_nan() || off.is_nan() { f64::NAN } else { norm.max(off) }
 }
 
-/// Distance of one matrix from U(3): ‖U U† − 1‖ (Frobenius norm).
+/// Returns the distance of one matrix from U(3): ‖U U† − 1‖ (Frobenius norm).
 pub fn violation_of_u3(u: &Matrix) -> f64 {
     let mut square = 0.0;
     for i in 0..3 {
@@ -42,20 +42,20 @@ pub fn violation_of_u3(u: &Matrix) -> f64 {
     square.sqrt()
 }
 
-/// Projects every link to SU(3): Gram–Schmidt on rows 0 and 1, row 2 = conj(row 0 × row 1). Takes rounding errors
-/// away, for example of links stored in single precision; a link far from SU(3) becomes some SU(3) matrix.
+/// Projects every link to SU(3): Gram–Schmidt on rows 0 and 1, row 2 = conj(row 0 × row 1). Removes rounding errors, for example of links
+/// stored in single precision; a link far from SU(3) becomes some SU(3) matrix.
 pub fn reunitarise(gauge: &mut HostGauge) {
     gauge.links_mut().par_iter_mut().for_each(reunitarise_link);
 }
 
 impl HostGauge {
-    /// [`reunitarise`].
+    /// Applies [`reunitarise`] to this field.
     pub fn reunitarise(&mut self) {
         reunitarise(self);
     }
 }
 
-/// The third row of the SU(3) matrix with rows `a` and `b`: conj(a × b).
+/// Returns the third row of the SU(3) matrix with rows `a` and `b`: conj(a × b).
 pub(crate) fn third_row(a: &[Complex64; 3], b: &[Complex64; 3]) -> [Complex64; 3] {
     std::array::from_fn(|i| {
         let (j, k) = ((i + 1) % 3, (i + 2) % 3);
@@ -63,7 +63,7 @@ pub(crate) fn third_row(a: &[Complex64; 3], b: &[Complex64; 3]) -> [Complex64; 3
     })
 }
 
-/// [`reunitarise`] for one matrix of any size of elements; false if its first two rows are (nearly) parallel or zero.
+/// Applies [`reunitarise`] to one matrix of any size of elements; false if its first two rows are (nearly) parallel or zero.
 pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     let norm2 = |row: &[Complex64; 3]| row.iter().map(Complex64::norm_sqr).sum::<f64>();
     let overlap: Complex64 = u[0].iter().zip(&u[1]).map(|(a, b)| a.conj() * b).sum();
@@ -73,7 +73,7 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     let independent = sine2 > 1e-6;
     if independent {
         reunitarise_link(u);
-        // What one projection leaves of the first row in the second is rounding over the sine: twice is enough.
+        // One projection leaves a part of the first row in the second that is rounding over the sine: two projections suffice.
         if sine2 < 0.01 {
             reunitarise_link(u);
         }
@@ -81,7 +81,7 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     independent
 }
 
-/// [`reunitarise`] for one matrix near SU(3).
+/// Applies [`reunitarise`] to one matrix near SU(3).
 pub(crate) fn reunitarise_link(u: &mut Matrix) {
     normalise(&mut u[0]);
     let [first, second, third] = u;

@@ -19,20 +19,20 @@ struct Slab {
     /// Sites of one parity.
     sites: u32,
     message: *mut u8,
-    /// Which way the message goes.
+    /// Direction of the message.
     way: SlabDirection,
 }
 
 enum SlabDirection {
-    /// From the slab to the neighbour.
+    /// Message from the slab to the neighbour.
     Out,
-    /// Into the slab from the neighbour at the forward or the backward end of this direction.
+    /// Message into the slab from the neighbour at the forward or the backward end of direction μ.
     In { mu: usize, forward: bool },
 }
 
 impl Halo {
-    /// *Collective.* Brings up to date a border of links that is `border` sites wide, an even number in all directions
-    /// that are cut, and no more than any neighbour has.
+    /// *Collective.* Updates a border of links that is `border` sites wide: an even number in all directions that are cut, and no more than
+    /// any neighbour has.
     pub fn fill_links(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks; 2], precision: Precision) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
         let half = |sites: u32| GaugeField::bytes_for(precision, sites as usize);
@@ -55,9 +55,9 @@ impl Halo {
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one of the same format on the
-    /// [same lattice with a ghost zone](Domain::with_ghost_zone) of `width` sites and fills that from the neighbours. Sites
-    /// across an end of the whole lattice in t are multiplied by `across`.
+    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to a field of the same format on the [same
+    /// lattice with a ghost zone](Domain::with_ghost_zone) of `width` sites and fills the ghost zone from the neighbours. Sites across an
+    /// end of the whole lattice in t are multiplied by `across`.
     pub fn fill_ghost_zone(
         &self,
         input: &DeviceField,
@@ -94,8 +94,8 @@ impl Halo {
         let bytes = |sites: u32| shape.bytes(sites as usize);
         self.fill(domain, border, geometry, bytes, copy)
     }
-    /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders
-    /// that are there already, so that corners come with them. `bytes` is for the message of so many sites of each parity.
+    /// *Collective.* Sends and receives slabs of the border's width, one direction after the other, each with the borders that are already
+    /// filled, so that corners are included. `bytes` gives the size of the message for a number of sites of each parity.
     fn fill(
         &self,
         domain: &Domain,
@@ -109,7 +109,7 @@ impl Halo {
         let mut exchanges = self.exchanges();
         for mu in (0..4).filter(|mu| self.cut() >> mu & 1 == 1) {
             let width = border[mu];
-            // From `start` on.
+            // The slab from `start` on.
             let slab = |start: u32| {
                 let interval = |nu: usize| match nu.cmp(&mu) {
                     Ordering::Less => (0, whole[nu]),
@@ -119,7 +119,7 @@ impl Halo {
                 let intervals: [(u32, u32); 4] = std::array::from_fn(interval);
                 Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length))
             };
-            // For the neighbour's sites at the backward and at the forward end: from where, and to where.
+            // Source and destination for the neighbour's sites at the backward and at the forward end.
             let sources = [slab(local[mu]), slab(width)];
             let targets = [slab(0), slab(width + local[mu])];
             let sites = sources[0].sites(&geometry);

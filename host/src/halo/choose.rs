@@ -4,14 +4,14 @@ use crate::domain::{Domain, Result, Transport};
 use crate::field::{DeviceField, FieldShape};
 use gpu_kernels::Precision;
 
-/// Transports between GPUs of one machine; others follow from where processes are.
+/// Transports between GPUs of one machine; the other transports follow from where the processes run.
 const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
-/// Exchanges before the clock starts, and while it runs.
+/// Number of exchanges before the clock starts, and while it runs.
 const EXCHANGES: [u32; 2] = [3, 20];
 
-/// *Collective.* The transport whose exchanges of a spinor field take least time for the slowest process. `domain` gives
-/// the lattice with a transport. Where no process reaches the device of a neighbour, there is nothing to choose, and the
-/// answer says how messages go: [`Transport::Mpi`] or [`Transport::Host`].
+/// *Collective.* Returns the transport whose exchanges of a spinor field take least time for the slowest process. `domain` gives the
+/// lattice with a transport. Where no process reaches the device of a neighbour, there is nothing to choose, and the result is the
+/// transport of messages: [`Transport::Mpi`] or [`Transport::Host`].
 pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport> {
     let mut best = (f64::INFINITY, Transport::default());
     for transport in CANDIDATES {
@@ -29,8 +29,8 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
     Ok(best.1)
 }
 
-/// *Collective.* How faces have travelled so far, whatever was asked for: between some processes in one way, between others
-/// in another. Nothing where there were no exchanges.
+/// *Collective.* Returns the transports that faces have used so far, whichever was requested; they can differ between pairs of processes.
+/// Empty where there were no exchanges.
 ///
 /// # Errors
 /// Those of the other processes.

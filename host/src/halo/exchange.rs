@@ -1,4 +1,4 @@
-//! The exchange of ghost zones of one size with the neighbours, again and again.
+//! Repeated exchange of ghost zones of one size with the neighbours.
 use super::peers::Peers;
 use super::trace::Trace;
 use super::transport::{Connector, ExchangeRound, HaloTransport};
@@ -10,17 +10,18 @@ use tracing::warn;
 
 /// Ghost zones of one size, and the connections with the neighbours who fill them.
 ///
-/// Zones are there twice and take turns. A neighbour that writes into them by itself may do so as soon as it has our
-/// message of the exchange before: that was packed after the kernels that read the last but one.
+/// Zones exist twice and take turns. A neighbour that writes directly into them may do so as soon as it has this process's message of the
+/// previous exchange, which was packed after the kernels that read the zones of the exchange before that.
 pub(super) struct Exchange {
-    /// `[μ]`: backward and forward neighbour in the directions that have zones. Before the memory that their messages use.
+    /// Backward and forward neighbour `[μ]` in the directions that have zones. Declared before the memory that their messages use, so that
+    /// it is dropped first.
     neighbours: [Option<[Neighbour; 2]>; 4],
     memory: ZoneMemory,
-    /// There are fields to pack.
+    /// Event after which fields can be packed.
     given: Event,
-    /// The exteriors are done.
+    /// Event after which the exteriors are done.
     done: Event,
-    /// Keeps the neighbours' zones accessible.
+    /// Access to the neighbours' zones, kept open.
     _peers: Peers,
 }
 
@@ -41,15 +42,15 @@ pub(crate) type Zones = [[*mut u8; 2]; 4];
 pub(super) struct ExchangeContext<'a> {
     pub backend: &'a dyn Backend,
     pub trace: Trace<'a>,
-    /// Streams of the ends.
+    /// Streams of the ends of directions.
     pub streams: &'a Streams,
     /// The stream that packed; `None` for the main order of work.
     pub packing: Option<&'a Stream>,
 }
 
 impl Exchange {
-    /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted. Warns of what went wrong, unless that was
-    /// `warned` before.
+    /// *Collective.* Makes an exchange for zones of `bytes[μ]` bytes; 0 where no zones are needed. Warns of failed transports, unless a
+    /// warning was printed before (`warned`).
     pub fn new(domain: &Domain, bytes: [usize; 4], warned: &mut bool) -> Result<Self> {
         let (backend, network, transport) = (domain.backend(), domain.network(), domain.transport());
         let memory = ZoneMemory::new(backend, ZoneLayout::new(bytes))?;
@@ -76,7 +77,7 @@ impl Exchange {
         let (given, done) = (backend.event(false)?, backend.event(false)?);
         Ok(Exchange { neighbours, memory, given, done, _peers: peers })
     }
-    /// Closes the memory of others, and returns what they may still have open.
+    /// Closes the memory of other processes, and returns the memory that they may still have open.
     pub fn release_peers(self) -> ZoneMemory {
         self.memory
     }
@@ -87,8 +88,8 @@ impl Exchange {
     pub fn transports(&self) -> impl Iterator<Item = Transport> {
         self.neighbours().map(|neighbour| neighbour.transport.kind())
     }
-    /// Begins the next exchange: where kernels put what others need, at `[μ][forward]` for the neighbour whose zone
-    /// `[μ][forward]` it is: the one behind the backward end for `forward`. They do so on a stream, or in the main order.
+    /// Begins the next exchange. Returns where kernels put what others need: `[μ][forward]` is for the neighbour that owns zone
+    /// `[μ][forward]`, which for `forward` is the one at the backward end. The kernels run on the stream `packing`, or in the main order.
     pub fn begin(&mut self, backend: &dyn Backend, packing: Option<&Stream>) -> Result<Zones> {
         if packing.is_some() {
             backend.mark(&self.given, None)?;
@@ -109,10 +110,9 @@ impl Exchange {
         }
         zones
     }
-    /// Sends what the launches since [`begin`](Self::begin) have packed and lets the zones be filled; meanwhile launches
-    /// `interior`, and `exterior` for one direction after the other as soon as its zones are on their way to the device.
-    /// Exteriors go to the stream that packed, beside the interior. With `overlap` off, all is in the main order and the
-    /// interior waits too.
+    /// Sends what the launches since [`begin`](Self::begin) have packed and fills the zones; meanwhile launches `interior`, and `exterior`
+    /// for one direction after the other as soon as its zones are on their way to the device. Exteriors go to the stream that packed,
+    /// beside the interior. With `overlap` off, all is in the main order and the interior waits too.
     pub fn run(
         &mut self,
         context: ExchangeContext<'_>,
@@ -158,7 +158,7 @@ impl Exchange {
         }
         Ok(())
     }
-    /// Starts everything that goes out, and makes ready for what comes in.
+    /// Starts everything that is sent, and prepares to receive.
     fn send(&mut self, context: ExchangeContext<'_>) -> Result {
         let ExchangeContext { backend, packing, .. } = context;
         let words: Vec<_> = self.neighbours().filter_map(|neighbour| neighbour.transport.packed_word()).collect();
@@ -170,8 +170,8 @@ impl Exchange {
         }
         self.for_each(context, |neighbour, round, stream| neighbour.transport.send(round, stream))
     }
-    /// Moves all messages on. Returns whether all are sent, and for each direction whether those for its zones are here, as
-    /// far as the host has to do with them.
+    /// Progresses all messages. Returns whether all are sent, and for each direction whether those for its zones have arrived, as far as
+    /// the host is involved.
     fn poll(&mut self, context: ExchangeContext<'_>) -> Result<(bool, [bool; 4])> {
         let (mut all_sent, mut received) = (true, [true; 4]);
         self.for_each(context, |Neighbour { end, transport }, round, stream| {
@@ -182,7 +182,7 @@ impl Exchange {
         })?;
         Ok((all_sent, received))
     }
-    /// Works on one neighbour after the other, with the stream of its end.
+    /// Applies `work` to one neighbour after the other, with the stream of its end.
     fn for_each(
         &mut self,
         context: ExchangeContext<'_>,
@@ -195,7 +195,7 @@ impl Exchange {
         let mut pairs = pairs.flat_map(|(neighbours, streams)| neighbours.iter_mut().flatten().zip(streams));
         pairs.try_for_each(|(neighbour, stream)| work(neighbour, &round, stream))
     }
-    /// Lets a stream, or the main order of work, wait until a direction's zones are filled.
+    /// Makes a stream, or the main order of work, wait until a direction's zones are filled.
     fn finish(&self, backend: &dyn Backend, mu: usize, stream: Option<&Stream>) -> Result {
         let mut words = Vec::with_capacity(2);
         for neighbour in self.neighbours[mu].iter().flatten() {

@@ -1,4 +1,4 @@
-//! The streams and exchanges that a domain and its clones keep.
+//! Streams and exchanges that a domain and its clones keep.
 use super::exchange::{Exchange, Streams};
 use super::trace::{Recorder, Span, Track};
 use crate::backend::Stream;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The streams of a domain's ends, and its exchanges with the neighbours.
+/// Streams of a domain's ends, and its exchanges with the neighbours.
 pub(crate) struct Halo {
     cut: u32,
     pub(super) streams: Streams,
@@ -25,7 +25,7 @@ pub(super) struct KeptExchanges {
 }
 
 impl KeptExchanges {
-    /// *Collective.* Returns the exchange for zones of so many bytes, made when it is first needed.
+    /// *Collective.* Returns the exchange for zones of `bytes[μ]` bytes, made when it is first needed.
     pub fn exchange(&mut self, domain: &Domain, bytes: [usize; 4]) -> Result<&mut Exchange> {
         Ok(match self.by_bytes.entry(bytes) {
             Entry::Occupied(there) => there.into_mut(),
@@ -44,7 +44,7 @@ impl Halo {
         }
         Ok(Halo { cut: domain.cut(), streams, exchanges: Mutex::default(), recorder: Mutex::new(None) })
     }
-    /// Directions that are cut, one bit each.
+    /// Returns the directions that are cut, one bit each.
     pub fn cut(&self) -> u32 {
         self.cut
     }
@@ -54,7 +54,7 @@ impl Halo {
     pub(super) fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
         lock(&self.recorder)
     }
-    /// The stream that packs faces: that of the first end.
+    /// Returns the stream that packs faces: that of the first end.
     pub(super) fn packing(&self) -> (Track, &Stream) {
         let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
         let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
@@ -71,31 +71,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Domain {
-    /// Returns how hops reach the other processes; `None` where there are none.
+    /// Returns the halo, which exchanges with the other processes; `None` without other processes.
     pub(crate) fn halo(&self) -> Result<Option<&Halo>> {
         if self.cut() == 0 { Ok(None) } else { self.kept(|| Halo::new(self)).map(Some) }
     }
-    /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
-    /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one
-    /// process frees others may still have open otherwise, which CUDA does not promise to bear.
+    /// *Collective.* Frees the ghost zones once no other process has them open; they are made again when needed. Must be called before the
+    /// last clone of a domain is dropped while the other processes continue: otherwise others may still have open what one process frees,
+    /// which CUDA does not allow.
     ///
     /// # Errors
-    /// Those of the device and of the other processes.
+    /// Fails on failures of the device and of the other processes.
     pub fn release(&self) -> Result {
         let Some(halo) = self.halo()? else { return Ok(()) };
         let exchanges = std::mem::take(&mut halo.exchanges().by_bytes);
-        // What is still written into others' memory comes before it is closed.
+        // Writes into others' memory have to end before it is closed.
         self.backend().synchronize()?;
         let own: Vec<_> = exchanges.into_values().map(Exchange::release_peers).collect();
         self.network().barrier()?;
         drop(own);
         Ok(())
     }
-    /// *Collective.* Does work, and returns what its exchanges did and when, since all processes began together; nothing
-    /// where there is one process only. Work takes longer than it does without.
+    /// *Collective.* Does work, and returns what its exchanges did and when, in time since all processes began together; empty with one
+    /// process only. The work takes longer than without a timeline.
     ///
     /// # Errors
-    /// Those of the work, and of the device.
+    /// Fails where the work or the device does.
     pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
         let Some(halo) = self.halo()? else { return work().map(|()| Vec::new()) };
         self.backend().synchronize()?;

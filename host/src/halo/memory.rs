@@ -1,5 +1,4 @@
-//! How much memory it takes to share a lattice: borders of links, and what processes keep for the messages that they
-//! exchange.
+//! Memory that sharing a lattice takes: borders of links, and the buffers of the messages that processes exchange.
 //!
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
 use super::zones::ZoneLayout;
@@ -11,16 +10,16 @@ use gpu_kernels::storage::{PADDING, padded};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Names of what takes memory, with its bytes.
+/// Names of the users of memory, with their bytes.
 pub type Needs = Vec<(&'static str, usize)>;
 
 impl Part {
-    /// Bytes of links that are kept once, on both parities and with their border.
+    /// Returns the bytes of links that are stored once, on both parities and with their border.
     pub fn links_bytes(&self, precision: Precision) -> usize {
         2 * GaugeField::bytes_for(precision, self.bordered_sites())
     }
-    /// Sites of one parity in the message that fills a border of this width, for each direction: those that are cut are
-    /// filled one after the other, each with the borders that are there already.
+    /// Returns the number of sites of one parity in the message that fills a border of this width, for each direction: those that are cut
+    /// are filled one after the other, each with the borders that are already filled.
     fn slabs(&self, border: [u32; 4]) -> [usize; 4] {
         let local = self.local.size();
         std::array::from_fn(|mu| {
@@ -34,20 +33,20 @@ impl Part {
     }
 }
 
-/// Kinds of fields that travel.
+/// Kinds of fields that are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HaloField {
-    /// Halves of spinors, over one step.
+    /// Halves of spinors, for hops of one step.
     Spinors,
-    /// Colour vectors, over so many steps.
+    /// Colour vectors, for hops of this many steps.
     Colours(u32),
 }
 
-/// The exchanges with neighbours that a run makes. Each is made when it is first needed, and kept as long as the
+/// Exchanges with neighbours that a run makes. Each is made when it is first needed, and kept as long as the
 /// [`Domain`](crate::domain::Domain) lives; fields whose ghost zones are equally large share one.
 ///
-/// An exchange has, for each end of each direction that is cut, two ghost zones, which take turns, and what is packed for
-/// the neighbour, on the device; and two messages in page-locked memory of the host where they go that way.
+/// An exchange has, for each end of each direction that is cut, two ghost zones, which take turns, and the sites packed for the neighbour,
+/// on the device; and two messages in page-locked memory of the host if they go that way.
 #[derive(Clone, Debug)]
 pub struct Exchanges {
     part: Part,
@@ -56,7 +55,7 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
-    /// None yet.
+    /// Returns an empty set of exchanges.
     pub fn of(part: Part) -> Self {
         Exchanges { part, zones: BTreeSet::new() }
     }
@@ -76,7 +75,7 @@ impl Exchanges {
         self.zones_of(faces, steps, bytes, nrhs);
         self
     }
-    /// Adds the exchanges of hops on a coarse level whose part has these extents, with so many spinors in single precision at each site.
+    /// Adds the exchanges of hops on a coarse level whose part has these extents, with `spinors` spinors in single precision at each site.
     #[must_use]
     pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
         let half_volume = local.iter().product::<usize>() / 2;
@@ -84,7 +83,7 @@ impl Exchanges {
         self.zones_of(faces, 1, FieldShape::spinors(Precision::Single, 1).site_bytes(), nrhs);
         self
     }
-    /// Adds the exchange of the links which begin on the last sites of a coarse level, each of so many bytes.
+    /// Adds the exchange of the links that begin on the last sites of a coarse level, `bytes` bytes each.
     #[must_use]
     pub fn level_links(mut self, local: [usize; 4], bytes: usize) -> Self {
         let volume: usize = local.iter().product();
@@ -92,7 +91,7 @@ impl Exchanges {
         self.add(std::array::from_fn(zone));
         self
     }
-    /// Zones of so many layers, each with `faces[μ]` elements of `bytes` bytes.
+    /// Adds zones of `layers` layers, each with `faces[μ]` elements of `bytes` bytes.
     fn zones_of(&mut self, faces: [usize; 4], layers: u32, bytes: usize, nrhs: &[usize]) {
         for nrhs in nrhs {
             let zone = |mu: usize| match self.part.grid.is_partitioned(mu) {
@@ -102,14 +101,14 @@ impl Exchanges {
             self.add(std::array::from_fn(zone));
         }
     }
-    /// Adds the exchanges that bring up to date the border of links that are kept once.
+    /// Adds the exchanges that update the border of links that are stored once.
     #[must_use]
     pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
         self.slabs(slabs.map(|sites| 2 * GaugeField::bytes_for(precision, sites)));
         self
     }
-    /// Adds the exchanges that fill a ghost zone of `width` sites around fields of so many bytes a site.
+    /// Adds the exchanges that fill a ghost zone of `width` sites around fields of `site_bytes` bytes per site.
     #[must_use]
     pub fn ghost_zone(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
         let slabs = self.part.slabs(self.part.width(width));
@@ -118,7 +117,7 @@ impl Exchanges {
         }
         self
     }
-    /// One exchange for each direction.
+    /// Adds one exchange for each direction.
     fn slabs(&mut self, messages: [usize; 4]) {
         for (mu, bytes) in messages.into_iter().enumerate() {
             let mut zones = [0; 4];
@@ -126,16 +125,16 @@ impl Exchanges {
             self.add(zones);
         }
     }
-    /// Bytes on the device.
+    /// Returns the bytes on the device.
     pub fn device_bytes(&self) -> usize {
         self.zones.iter().map(|zones| ZoneLayout::new(*zones).device_bytes()).sum()
     }
-    /// Bytes of page-locked memory of the host, where messages go through it: always on the CPU, on GPUs with the transport
-    /// [`Host`](crate::domain::Transport::Host) and to neighbours on other machines.
+    /// Returns the bytes of page-locked memory of the host, used where messages go through it: always on the CPU, on GPUs with the
+    /// transport [`Host`](crate::domain::Transport::Host) and to neighbours on other machines.
     pub fn pinned_bytes(&self) -> usize {
         self.zones.iter().map(|zones| 4 * zones.iter().sum::<usize>()).sum()
     }
-    /// With a name for them, if there are any.
+    /// Returns the device bytes of the exchanges with a name for them, if there are any.
     pub fn needs(&self) -> Option<(&'static str, usize)> {
         Some(("ghost zones and messages", self.device_bytes())).filter(|(_, bytes)| *bytes > 0)
     }

@@ -1,9 +1,9 @@
 //! Halo exchange: hops that reach sites of other processes (Babich et al. 2011, section 6).
 //!
-//! A kernel packs the faces of all directions that are cut. Each end of each of them has a stream of its own, which takes
-//! the packed face to the neighbour's ghost zone, while the main stream computes the interior. The first of these also
-//! packs, and computes the sites near the ends: one kernel for each direction, as soon as its zones are filled, one after
-//! the other. Nine streams in all, none of which waits for the whole device.
+//! A kernel packs the faces of all directions that are cut. Each end of each of these directions has a stream of its own, which sends the
+//! packed face to the neighbour's ghost zone, while the main stream computes the interior. The stream of the first end also packs, and
+//! computes the sites near the ends: one kernel for each direction, as soon as its zones are filled, one after the other. There are nine
+//! streams in all, none of which waits for the whole device.
 mod border;
 mod choose;
 mod exchange;
@@ -35,19 +35,18 @@ use gpu_kernels::{FermionKind, Format, Precision};
 use regions::{Parts, RegionPart};
 use trace::{Trace, Track, direction};
 
-/// Sites that hops read across the ends of the local lattice.
+/// Values that hops read across the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HopBoundary {
-    /// Other processes' sites.
+    /// Sites of other processes.
     #[default]
     Neighbours,
-    /// Nothing: the local lattice is cut into blocks of these extents, even ones that divide it, and fields are taken to be
-    /// zero outside a block, but for a direction in which one block is the whole lattice. Each block has its
-    /// own system then.
+    /// No values: the local lattice is cut into blocks of these extents, which are even and divide it, and fields are taken to be zero
+    /// outside a block, except in a direction in which one block is the whole lattice. Each block then has its own system.
     Blocks([usize; 4]),
 }
 
-/// Bytes of a site in a ghost zone: of spinors only what a hop needs travels.
+/// Returns the bytes of a site in a ghost zone: of spinors only the part that a hop needs is sent.
 pub(crate) fn zone_bytes(kind: FermionKind, precision: Precision) -> usize {
     match kind {
         FermionKind::Wilson => precision.half_spinor_bytes(),
@@ -80,22 +79,22 @@ fn pack(
 pub(crate) struct Hop {
     /// Steps of the longest hop.
     pub steps: u32,
-    /// Parity of the sites that it reaches.
+    /// Parity of the sites that the hopping term reaches.
     pub parity: usize,
-    /// The Hermitian conjugate.
+    /// Whether to apply the Hermitian conjugate.
     pub dagger: bool,
-    /// Sites that it reads across the ends.
+    /// Values that the hopping term reads across the ends.
     pub boundary: HopBoundary,
-    /// Blocks, the first ones of a field: L_s for each right-hand side.
+    /// Number of blocks, counted from the first of a field: L_s for each right-hand side.
     pub blocks: usize,
 }
 
 /// Sites whose hops leave this device.
 pub(crate) struct ExteriorPart<'a> {
-    /// Number of the part, from 1: 0 is the interior.
+    /// Number of the part, from 1; part 0 is the interior.
     pub part: usize,
     pub region: Region,
-    /// Their number.
+    /// Number of sites.
     pub sites: u32,
     /// Ghost zones that their hops read.
     pub ghosts: Ghosts,
@@ -103,7 +102,7 @@ pub(crate) struct ExteriorPart<'a> {
     pub stream: Option<&'a Stream>,
 }
 
-/// Computes the sites of a region, which are so many.
+/// Computes the sites of a region, given with their number.
 pub(crate) type InteriorLaunch<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
 pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(ExteriorPart<'_>) -> Result;
@@ -130,8 +129,8 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, e
     between_neighbours(domain, halo, zones, hop.parity, &pack, interior, exterior)
 }
 
-/// Applies [`hop`] of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site and in
-/// single precision, from the other parity to `parity`.
+/// Applies [`hop`] of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site in single precision, from
+/// the other parity to `parity`.
 pub(crate) fn hop_on_level(
     input: &DeviceField,
     (geometry, spinors): (Geometry, u32),
@@ -165,18 +164,18 @@ pub(crate) fn hop_on_level(
 #[derive(Clone, Copy)]
 struct LevelZones {
     geometry: Geometry,
-    /// Layers.
+    /// Number of layers.
     steps: u32,
-    /// Spinors of a site.
+    /// Number of spinors of a site.
     spinors: u32,
     /// Bytes of a spinor of all right-hand sides.
     bytes: usize,
 }
 
-/// Packs faces on a stream, for neighbours who have zones there.
+/// Packs faces on a stream, for neighbours that have zones at the given places.
 type Pack<'a> = dyn Fn(&dyn Backend, &Stream, Faces, Ghosts) -> Result + 'a;
 
-/// [`hop`] from the other parity to `parity` where the lattice is cut.
+/// Applies [`hop`] from the other parity to `parity` where the lattice is cut.
 fn between_neighbours(
     domain: &Domain,
     halo: &Halo,
@@ -207,7 +206,7 @@ fn between_neighbours(
         }
         None => Ok(()),
     };
-    // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
+    // Faces are packed while the interior is computed: a kernel that writes into neighbours' memory waits more than it works.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
     let mut pack = || pack(backend, stream, faces, ghosts(places));
@@ -226,9 +225,9 @@ fn between_neighbours(
     exchange.run(context, domain.overlap(), &mut interior, &mut exterior)
 }
 
-/// *Collective.* One exchange with the neighbours in the directions that are cut, in the main order of work:
-/// `pack` is called with where `bytes[μ]` bytes are put for zone `[μ][forward]` of the neighbour who has it. Hands back this
-/// process's zones; they are there until the next exchange but one of as many bytes, or until the domain is released.
+/// *Collective.* Performs one exchange with the neighbours in the directions that are cut, in the main order of work: `pack` is called with
+/// the places where `bytes[μ]` bytes are put for zone `[μ][forward]` of the neighbour that owns it. Returns this process's zones, which are
+/// valid until the exchange after the next one of as many bytes, or until the domain is released.
 pub(crate) fn exchange_once(
     domain: &Domain,
     halo: &Halo,
@@ -245,7 +244,7 @@ pub(crate) fn exchange_once(
     Ok(exchange.zones())
 }
 
-/// [`hop`] without neighbours: nothing is sent.
+/// Applies [`hop`] without neighbours: nothing is sent.
 fn in_blocks(domain: &Domain, blocks: &Blocks, interior: InteriorLaunch<'_>, exterior: ExteriorLaunch<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());

@@ -6,16 +6,15 @@ use crate::network::Network;
 use comms::CommError;
 use std::collections::HashMap;
 
-/// The ghost zones of the other processes of this machine, as far as both sides reach each other's.
+/// The ghost zones of the other processes of this machine, where each process of a pair reaches the other's.
 pub(super) struct Peers {
     /// Open memory by rank.
     opened: Vec<Option<Peer>>,
 }
 
 impl Peers {
-    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others.
-    /// Processes of other machines, a driver that refuses, or a host-only transport leave none. Also answers with what went
-    /// wrong, the same on all processes.
+    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others. None are opened
+    /// between machines, if the driver refuses, or with a host-only transport. Also returns what failed, the same on all processes.
     pub fn new(
         backend: &dyn Backend,
         network: &dyn Network,
@@ -26,7 +25,7 @@ impl Peers {
         let (rank, size) = (network.rank(), network.size());
         // A process cannot open its own memory; processes that are threads share a machine and a process.
         let place = format!("{}/{}", host_name(), std::process::id());
-        // What is still to be done to this memory, that clears it or had it before, must not come after what others write.
+        // Pending work on this memory, which clears it or belongs to an earlier owner, must not come after what others write.
         backend.synchronize()?;
         let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
         let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
@@ -47,12 +46,12 @@ impl Peers {
                 None => None,
             });
         }
-        // A process that does not reach ours gets messages, and so do we: both ends of a connection are alike.
+        // A process that does not reach ours gets messages and sends them: both ends of a connection are alike.
         let reach_us = everybodys(network, &opened)?;
         let both_reach = opened.into_iter().zip(reach_us).map(|(peer, reaches_us)| peer.filter(|_| reaches_us));
         let mut peers = Peers { opened: both_reach.collect() };
         let works = peers.works(backend, network, zones, room, &numbers_on_machines(&places))?;
-        // One that fails makes all fall back: a machine that does this is not to be trusted with the others.
+        // One failure makes all fall back: a machine that fails once is not to be trusted with the others.
         let mut failed = [f64::from(u8::from(!works))];
         network.sum(&mut failed)?;
         if failed[0] > 0.0 {
@@ -66,8 +65,8 @@ impl Peers {
     pub fn zones_of(&self, backend: &dyn Backend, rank: usize) -> Option<*mut u8> {
         self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
     }
-    /// *Collective.* Everybody writes a number into the memory of all whom it reaches, and finds those of the others.
-    /// `numbers` are those of ranks on their machines.
+    /// *Collective.* Checks that memory is shared: each process writes a number into the memory of all that it reaches, and checks those
+    /// that the others have written. `numbers` are the numbers of the ranks on their machines.
     fn works(
         &self,
         backend: &dyn Backend,
@@ -77,7 +76,7 @@ impl Peers {
         numbers: &[usize],
     ) -> Result<bool> {
         const FIELD: usize = 16;
-        // Not behind: words there are read by those who wait for zones.
+        // Not after the zones: processes that wait for zones read the words there.
         let fits = |rank: usize| (numbers[rank] + 1) * FIELD <= room;
         let number = |rank: usize| 0x5EED_0000 + rank as u32;
         for peer in self.opened.iter().flatten().filter(|_| fits(network.rank())) {
@@ -97,14 +96,14 @@ impl Peers {
     }
 }
 
-/// *Collective.* By rank: whether that process has opened our memory.
+/// *Collective.* Returns, by rank, whether that process has opened this process's memory.
 fn everybodys<P>(network: &dyn Network, opened: &[Option<P>]) -> std::result::Result<Vec<bool>, CommError> {
     let mine: Vec<u8> = opened.iter().map(|peer| u8::from(peer.is_some())).collect();
     let all = network.all_gather(&mine)?;
     Ok(all.into_iter().map(|theirs| theirs.get(network.rank()) == Some(&1)).collect())
 }
 
-/// What the first process met that met something, and how many others did. Only one of all processes speaks.
+/// Returns the first process's problem with its rank, and how many other processes had one, so that a single process can report it.
 fn first_problem(all: &[Vec<u8>]) -> Option<String> {
     let (rank, first) = all.iter().enumerate().find(|(_, problem)| !problem.is_empty())?;
     let first = String::from_utf8_lossy(first);
@@ -124,7 +123,7 @@ fn machine(place: &[u8]) -> Option<&[u8]> {
     place.rsplitn(2, |c| *c == b'/').nth(1)
 }
 
-/// By rank: how many ranks before it are on the same machine.
+/// Returns, by rank, how many ranks before it are on the same machine.
 fn numbers_on_machines(places: &[&[u8]]) -> Vec<usize> {
     let (mut counts, mut numbers) = (HashMap::new(), Vec::with_capacity(places.len()));
     for place in places {

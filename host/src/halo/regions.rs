@@ -10,13 +10,13 @@ pub struct RegionPart {
     pub sites: u32,
 }
 
-/// The local lattice in parts: the interior, whose hops stay on it, and for each direction that is cut the sites that
-/// can be computed once the ghosts of that direction and of those before it are here. Every site is in one part.
+/// The local lattice in parts: the interior, whose hops stay on it, and for each direction that is cut the sites that can be computed once
+/// the ghosts of that direction and of those before it have arrived. Every site is in one part.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
-    /// `None`: the lattice is too thin to have any.
+    /// Interior; `None` if the lattice is too thin to have any.
     pub interior: Option<RegionPart>,
-    /// `[μ]`; `None` where the direction is not cut.
+    /// Exteriors `[μ]`; `None` where the direction is not cut.
     pub exteriors: [Option<RegionPart>; 4],
 }
 
@@ -28,7 +28,7 @@ impl Parts {
         // The first site whose hops along μ reach no neighbour, and how many of those there are.
         let unreached =
             |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
-        // The others, around the end: all, where the lattice is so thin that there are no others.
+        // The other sites, around the end: all, if the lattice is so thin that there is no interior.
         let edge = |mu: usize| match extents[mu].checked_sub(hops) {
             Some(start) if 2 * hops < extents[mu] => (start, 2 * hops),
             _ => (0, extents[mu]),
@@ -41,7 +41,7 @@ impl Parts {
             Some(RegionPart { region, sites: region.sites(geometry) })
         };
         let interior = part(std::array::from_fn(unreached));
-        // What is near an end of two directions waits for the later one.
+        // Sites near an end of two directions wait for the later one.
         let exterior = |mu: usize| {
             let interval = |nu: usize| match nu.cmp(&mu) {
                 std::cmp::Ordering::Less => (0, extents[nu]),

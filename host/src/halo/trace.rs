@@ -1,4 +1,4 @@
-//! A timeline of what an exchange does, as in figure 4 of Babich et al. 2011.
+//! Timeline of an exchange, as in figure 4 of Babich et al. 2011.
 use crate::backend::{Backend, Event, Stream};
 use crate::domain::Result;
 use std::cell::RefCell;
@@ -13,11 +13,11 @@ pub struct Span {
     pub track: String,
     /// Seconds since all processes started the timeline together.
     pub start: f64,
-    /// Seconds at its end.
+    /// Seconds from the start of the timeline to the end of the work.
     pub end: f64,
 }
 
-/// The ends of directions: `[μ][forward]`.
+/// Names of the ends of directions: `[μ][forward]`.
 const ENDS: [[&str; 2]; 4] = [["x-", "x+"], ["y-", "y+"], ["z-", "z+"], ["t-", "t+"]];
 
 /// The stream of a piece of work.
@@ -37,12 +37,12 @@ impl Track {
     }
 }
 
-/// The name of a direction.
+/// Returns the name of a direction.
 pub(super) fn direction(mu: usize) -> &'static str {
     ["x", "y", "z", "t"][mu]
 }
 
-/// Takes down what is done, when it is asked to.
+/// Recorder of what is done, while a timeline is requested.
 pub(super) struct Recorder {
     start: Event,
     started: Instant,
@@ -51,7 +51,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// From now on, when the device has nothing to do.
+    /// Waits until the device is idle and starts recording.
     pub fn start(backend: &dyn Backend) -> Result<Self> {
         backend.synchronize()?;
         Ok(Recorder {
@@ -61,7 +61,7 @@ impl Recorder {
             host: RefCell::default(),
         })
     }
-    /// All that was done.
+    /// Waits for the device and returns all recorded spans.
     pub fn spans(self, backend: &dyn Backend) -> Result<Vec<Span>> {
         backend.synchronize()?;
         let mut spans = Vec::new();
@@ -87,7 +87,7 @@ impl<'a> Trace<'a> {
     pub fn new(recorder: Option<&'a Recorder>) -> Self {
         Trace(recorder)
     }
-    /// Does work of a stream, the main one by default, and takes down how long the device is at it.
+    /// Does work of a stream, the main one by default, and records how long it takes on the device.
     pub fn device(
         &self,
         backend: &dyn Backend,
@@ -104,11 +104,11 @@ impl<'a> Trace<'a> {
         recorder.device.borrow_mut().push((name(), track, from, to));
         Ok(())
     }
-    /// The time, where it is asked for.
+    /// Returns the time, if a timeline is requested.
     pub fn now(&self) -> Option<Instant> {
         self.0.map(|_| Instant::now())
     }
-    /// Takes down what the host has done since `from`.
+    /// Records what the host has done since `from`.
     pub fn host(&self, track: Track, name: &str, from: Option<Instant>) {
         if let (Some(recorder), Some(from)) = (self.0, from) {
             recorder.host.borrow_mut().push((name.into(), track, from, Instant::now()));

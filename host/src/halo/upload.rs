@@ -1,4 +1,4 @@
-//! Host links on a device, with the border of the neighbours' links: what makes a gauge field is an exchange, too.
+//! Copies of host links on a device, with the border of the neighbours' links: making a gauge field is an exchange, too.
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{DeviceGauge, GaugeField};
@@ -26,7 +26,7 @@ impl GaugeField {
         thin.fill_border()?;
         Ok(thin)
     }
-    /// *Collective.* Brings the border up to date after links have changed.
+    /// *Collective.* Updates the border after links have changed.
     pub(crate) fn fill_border(&self) -> Result {
         match self.domain().halo()? {
             Some(halo) => halo.fill_links(self.domain(), self.border(), self.both(), self.precision()),

@@ -1,4 +1,4 @@
-//! Places of ghost zones and of what is packed for those of neighbours are in the memory of a device.
+//! Layout of ghost zones, and of sites packed for those of neighbours, in the memory of a device.
 use crate::backend::{Backend, DeviceBuffer, Event, Ordered};
 use crate::domain::Result;
 
@@ -12,7 +12,7 @@ pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 /// One end of a partitioned direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ZoneEnd {
-    /// 0 to 3 for x to t.
+    /// Direction: 0 to 3 for x to t.
     pub mu: usize,
     /// 1 for the forward end, else 0.
     pub forward: usize,
@@ -35,8 +35,8 @@ impl ZoneEnd {
 /// Bytes between the words of ghost zones.
 const WORD: usize = 16;
 
-/// The layout of ghost zones: for each of two turns the zones `[μ][forward]`, one behind the other; then a word for each
-/// zone, in which those who write into it count the exchanges. It is the same on all processes.
+/// The layout of ghost zones: for each of two turns the zones `[μ][forward]`, one after the other; then a word for each zone, in which the
+/// process that writes into it counts the exchanges. All processes have the same layout.
 #[derive(Clone, Copy)]
 pub(super) struct ZoneLayout {
     /// Bytes of a zone of each direction, 0 where there are none.
@@ -51,15 +51,15 @@ impl ZoneLayout {
     pub fn has_zones(&self, mu: usize) -> bool {
         self.bytes[mu] > 0
     }
-    /// Bytes of the zone of an end.
+    /// Returns the bytes of the zone of an end.
     pub fn bytes(&self, end: ZoneEnd) -> usize {
         self.bytes[end.mu]
     }
-    /// Bytes of all zones of a turn, and of what is packed for the neighbours.
+    /// Returns the bytes of all zones of a turn, and so of what is packed for the neighbours.
     pub fn turn_bytes(&self) -> usize {
         2 * self.bytes.iter().sum::<usize>()
     }
-    /// Returns where the zone of an end begins in its turn, and what is packed for the neighbour there in packed memory.
+    /// Returns where the zone of an end begins in its turn, and where the sites for the neighbour there begin in packed memory.
     pub fn offset(&self, end: ZoneEnd) -> usize {
         2 * self.bytes[..end.mu].iter().sum::<usize>() + end.forward * self.bytes[end.mu]
     }
@@ -71,26 +71,26 @@ impl ZoneLayout {
     pub fn word(&self, end: ZoneEnd) -> usize {
         2 * self.turn_bytes() + WORD * end.number()
     }
-    /// Bytes of the zones of both turns and their words.
+    /// Returns the bytes of the zones of both turns and their words.
     fn zone_bytes(&self) -> usize {
         2 * self.turn_bytes() + 8 * WORD
     }
-    /// Bytes that an exchange takes on the device.
+    /// Returns the bytes that an exchange takes on the device.
     pub fn device_bytes(&self) -> usize {
         self.zone_bytes() + self.turn_bytes()
     }
 }
 
-/// The memory of an exchange on the device, and which turn it is.
+/// The memory of an exchange on the device, and the number of its turn.
 pub(super) struct ZoneMemory {
     pub layout: ZoneLayout,
     /// The ghost zones.
     pub zones: DeviceBuffer,
-    /// Packed sites that neighbours are sent.
+    /// Packed sites that are sent to neighbours.
     pub packed: DeviceBuffer,
     /// Number of the last exchange.
     pub count: u32,
-    /// Everything is packed.
+    /// Event after which everything is packed.
     pub ready: Event,
 }
 
@@ -100,7 +100,7 @@ impl ZoneMemory {
         let packed = backend.allocate_apart(layout.turn_bytes(), "what other processes' ghost zones get")?;
         Ok(ZoneMemory { layout, zones, packed, count: 0, ready: backend.event(false)? })
     }
-    /// The turn of the last exchange.
+    /// Returns the turn of the last exchange.
     pub fn turn(&self) -> usize {
         self.count as usize & 1
     }

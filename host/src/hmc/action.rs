@@ -8,45 +8,45 @@ use gpu_kernels::gauge_force::{
 };
 use gpu_kernels::{Format, Precision};
 
-/// S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles and
-/// 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ). docs/rhmc.md has the β of
-/// other codes.
+/// The gauge action S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles
+/// and 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ). docs/rhmc.md has the β of other
+/// codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAction {
-    /// β
+    /// Coupling β.
     pub beta: f64,
-    /// c_P
+    /// Coefficient c_P of plaquettes.
     pub plaquette: f64,
-    /// c_R
+    /// Coefficient c_R of rectangles.
     pub rectangle: f64,
-    /// c_C
+    /// Coefficient c_C of parallelograms.
     pub parallelogram: f64,
-    /// What c_P and c_R are multiplied with where the lattice is anisotropic.
+    /// Factors of c_P and c_R on an anisotropic lattice.
     pub anisotropy: Anisotropy,
 }
 
-/// Factors of loops by how they lie to t.
+/// Factors of loops by their orientation relative to t.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Anisotropy {
-    /// Of plaquettes in space, and of those with t.
+    /// Factors of spatial plaquettes, and of those with t.
     pub plaquettes: [f64; 2],
-    /// Of rectangles in space, of those with their short side in t, and of those with their long side in t.
+    /// Factors of spatial rectangles, of those with their short side in t, and of those with their long side in t.
     pub rectangles: [f64; 3],
 }
 
 impl Anisotropy {
-    /// None.
+    /// Factors of an isotropic lattice, all 1.
     pub const NONE: Self = Anisotropy { plaquettes: [1.0; 2], rectangles: [1.0; 3] };
 }
 
-/// An anisotropic lattice, as actions are made for it.
+/// Parameters of an anisotropic lattice in gauge actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AnisotropicLattice {
-    /// ξ_0, the bare ratio of the lattice spacings in space and in t.
+    /// Bare ratio ξ_0 of the lattice spacings in space and in t.
     pub xi: f64,
-    /// u_s, the tadpole factor of links in space. Wilson's action has none.
+    /// Tadpole factor u_s of links in space. Wilson's action has none.
     pub space: f64,
-    /// u_t, that of links in t.
+    /// Tadpole factor u_t of links in t.
     pub time: f64,
 }
 
@@ -66,7 +66,7 @@ pub enum ActionName {
 }
 
 impl ActionName {
-    /// All of them, as users know them.
+    /// All named actions, with the names for users.
     pub const ALL: [(&str, ActionName); 5] = [
         ("wilson", ActionName::Wilson),
         ("symanzik-tree", ActionName::SymanzikTree),
@@ -74,15 +74,15 @@ impl ActionName {
         ("iwasaki", ActionName::Iwasaki),
         ("dbw2", ActionName::Dbw2),
     ];
-    /// Whether it has a tadpole factor.
+    /// Whether the action has a tadpole factor.
     pub fn has_tadpole_factor(self) -> bool {
         matches!(self, ActionName::SymanzikTree | ActionName::LuscherWeisz)
     }
-    /// Whether it exists with an anisotropy.
+    /// Whether the action exists with an anisotropy.
     pub fn can_be_anisotropic(self) -> bool {
         matches!(self, ActionName::Wilson | ActionName::SymanzikTree)
     }
-    /// The action with β and tadpole factor u₀. `flavours` are those of HISQ quarks in the coefficients of
+    /// Returns the action with β and tadpole factor u₀. `flavours` are those of HISQ quarks in the coefficients of
     /// [`LuscherWeisz`](Self::LuscherWeisz).
     pub fn isotropic(self, beta: f64, u0: f64, flavours: Option<f64>) -> GaugeAction {
         match (self, flavours) {
@@ -97,43 +97,45 @@ impl ActionName {
 }
 
 impl GaugeAction {
-    /// Wilson's: plaquettes only.
+    /// Returns Wilson's action: plaquettes only.
     pub fn wilson(beta: f64) -> Self {
         GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0, anisotropy: Anisotropy::NONE }
     }
-    /// Plaquettes and rectangles with c_P = 1 − 8 c_1 and c_R = c_1, so that β = 6/g².
+    /// Returns an action of plaquettes and rectangles with c_P = 1 − 8 c_1 and c_R = c_1, so that β = 6/g².
     pub fn with_rectangles(beta: f64, c1: f64) -> Self {
         GaugeAction { plaquette: 1.0 - 8.0 * c1, rectangle: c1, ..Self::wilson(beta) }
     }
-    /// Iwasaki's: c_1 = −0.331 (Iwasaki 1985).
+    /// Returns Iwasaki's action: c_1 = −0.331 (Iwasaki 1985).
     pub fn iwasaki(beta: f64) -> Self {
         Self::with_rectangles(beta, -0.331)
     }
-    /// DBW2, made by doubly blocked Wilson links with two couplings: c_1 = −1.4088 (Takaishi 1996; de Forcrand et al. 2000).
+    /// Returns the DBW2 action, made from doubly blocked Wilson links with two couplings: c_1 = −1.4088 (Takaishi 1996; de Forcrand et al.
+    /// 2000).
     pub fn dbw2(beta: f64) -> Self {
         Self::with_rectangles(beta, -1.4088)
     }
-    /// Wilson's on an anisotropic lattice: plaquettes in space are divided by ξ_0, those with t multiplied (Klassen 1998).
+    /// Returns Wilson's action on an anisotropic lattice: spatial plaquettes are divided by ξ_0, those with t multiplied (Klassen 1998).
     pub fn anisotropic_wilson(beta: f64, xi: f64) -> Self {
         let anisotropy = Anisotropy { plaquettes: [1.0 / xi, xi], ..Anisotropy::NONE };
         GaugeAction { anisotropy, ..Self::wilson(beta) }
     }
-    /// Symanzik's at tree level on an anisotropic lattice, improved in space only: no loop takes two steps in t, so that there are no
-    /// additional states (Morningstar and Peardon 1997, eq. 2). Over the factor 5/3 u_s⁻⁴ of their plaquettes, which β has here as on
-    /// isotropic lattices, c_P is 1/ξ_0 in space and (4/5) ξ_0 u_s²/u_t² with t, and c_R is −1/(20 u_s² ξ_0) and −ξ_0 / (20 u_t²).
+    /// Returns Symanzik's action at tree level on an anisotropic lattice, improved in space only: no loop takes two steps in t, so that
+    /// there are no additional states (Morningstar and Peardon 1997, eq. 2). Divided by the factor 5/3 u_s⁻⁴ of their plaquettes, which β
+    /// includes here as on isotropic lattices, c_P is 1/ξ_0 in space and (4/5) ξ_0 u_s²/u_t² with t, and c_R is −1/(20 u_s² ξ_0) and −ξ_0 /
+    /// (20 u_t²).
     pub fn anisotropic_symanzik(beta: f64, lattice: AnisotropicLattice) -> Self {
         let AnisotropicLattice { xi, space, time } = lattice;
         let ratio = xi * (space / time).powi(2);
         let anisotropy = Anisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
         GaugeAction { anisotropy, ..Self::tree_level_symanzik(beta, space) }
     }
-    /// Symanzik's at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
+    /// Returns Symanzik's action at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
     /// of the plaquette, which is 5/3 of that in actions normalised to c_0 + 8 c_1 = 1.
     pub fn tree_level_symanzik(beta: f64, u0: f64) -> Self {
         GaugeAction { rectangle: -0.05 / (u0 * u0), ..Self::wilson(beta) }
     }
-    /// Symanzik's to one loop, without quarks, as MILC has it: c_R = −(1 + 0.4805 α) / (20 u_0²) and
-    /// c_C = −0.03325 α / u_0² with α = −4 ln u_0 / 3.0684 (Lepage and Mackenzie 1993; Alford et al. 1995).
+    /// Returns Symanzik's action to one loop, without quarks, as in MILC: c_R = −(1 + 0.4805 α) / (20 u_0²) and c_C = −0.03325 α / u_0²
+    /// with α = −4 ln u_0 / 3.0684 (Lepage and Mackenzie 1993; Alford et al. 1995).
     pub fn one_loop_symanzik(beta: f64, u0: f64) -> Self {
         let (square, ln) = (u0 * u0, u0.ln());
         GaugeAction {
@@ -142,9 +144,9 @@ impl GaugeAction {
             ..Self::wilson(beta)
         }
     }
-    /// Symanzik's to one loop with `flavours` quarks of HISQ, as MILC has it: c_R = −(1 − (0.6264 − 1.1746 N_f) ln u_0) / (20 u_0²) and
-    /// c_C = (0.0433 − 0.0156 N_f) ln u_0 / u_0² (Hart, von Hippel and Horgan 2009). Without quarks c_C is 0.0433 instead of the 0.04335 of
-    /// [`one_loop_symanzik`](Self::one_loop_symanzik).
+    /// Returns Symanzik's action to one loop with `flavours` quarks of HISQ, as in MILC: c_R = −(1 − (0.6264 − 1.1746 N_f) ln u_0) / (20
+    /// u_0²) and c_C = (0.0433 − 0.0156 N_f) ln u_0 / u_0² (Hart, von Hippel and Horgan 2009). Without quarks c_C is 0.0433 instead of the
+    /// 0.04335 of [`one_loop_symanzik`](Self::one_loop_symanzik).
     pub fn one_loop_symanzik_with_hisq(beta: f64, u0: f64, flavours: f64) -> Self {
         let (square, ln) = (u0 * u0, u0.ln());
         GaugeAction {
@@ -156,7 +158,7 @@ impl GaugeAction {
     fn is_improved(&self) -> bool {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
-    /// *Collective.* S of links in double precision.
+    /// *Collective.* Computes S of links in double precision.
     pub fn value(&self, links: &GaugeField) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };
@@ -173,7 +175,7 @@ impl GaugeAction {
             LoopKind::Parallelogram => self.parallelogram,
         }
     }
-    /// P ← P − ε ∂S
+    /// Computes P ← P − ε ∂S.
     pub(super) fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;

@@ -1,4 +1,4 @@
-//! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
+//! Staggered quarks as pseudofermions: their heat bath, their action and their force.
 pub use super::functions::RationalFunctions;
 pub use super::hops::{QuarkOperator, QuarkSmearing};
 pub use super::poles::{ShiftedSolver, SolverError};
@@ -25,23 +25,23 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Largest number of pseudofermions of a quark that users may ask for.
+/// Largest number of pseudofermions of a quark that users may request.
 pub const MOST_PSEUDOFERMIONS: usize = 64;
 
-/// Pseudofermions and their noise: colour vectors in double precision.
+/// Shape of pseudofermions and their noise: colour vectors in double precision.
 const VECTORS: FieldShape = FieldShape::colours(Precision::Double, 1);
-/// Links of solvers in single precision and of forces.
+/// Storage of the links of solvers in single precision and of forces.
 const TWO_ROWS: LinkStorage = LinkStorage::of(12);
 
-/// Blocks of `nrhs` colour vectors.
+/// Returns the space of blocks of `nrhs` colour vectors.
 fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
     FieldSpace::new(domain, FieldShape::colours(precision, nrhs))
 }
 
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin or stout ones where
-    /// there are no others, stored as it says, those in U(3) with their phase, or with all reals. Its links are packed once for all masses
-    /// and both parities.
+    /// Makes A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision. Long links, or thin or stout ones if
+    /// there are no others, are in the requested storage, those in U(3) with their phase or with all reals. The links are packed once for
+    /// all masses and both parities.
     pub(crate) fn on(
         &self,
         links: &EvolvingLinks,
@@ -72,24 +72,24 @@ impl QuarkOperator {
     }
 }
 
-/// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
+/// A monomial of staggered quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
 /// advance together.
 pub struct Pseudofermions {
     name: String,
     operator: QuarkOperator,
     functions: RationalFunctions,
-    /// In molecular dynamics, and for heat bath and Metropolis step.
+    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
     field: DeviceField,
-    /// Number of the first among all pseudofermions.
+    /// Number of the first of these among all pseudofermions.
     first: u32,
     counts: SolverCounts,
     guarded: Cell<usize>,
 }
 
 impl Pseudofermions {
-    /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
-    /// dynamics, and of heat bath and Metropolis step.
+    /// Makes `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular dynamics,
+    /// and of heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -113,26 +113,26 @@ impl Pseudofermions {
         this.set_functions(functions);
         Ok(this)
     }
-    /// Hops of these quarks.
+    /// Returns the hopping term of these quarks.
     pub fn operator(&self) -> &QuarkOperator {
         &self.operator
     }
-    /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion, and they
-    /// are colour vectors in double precision.
+    /// Sets all φ, on the even sites. Panics unless there is one vector for each pseudofermion, and they are colour vectors in double
+    /// precision.
     pub fn set_field(&mut self, field: DeviceField) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
         let shape = VECTORS.with_nrhs(self.count());
         assert_eq!(field.shape(), shape, "pseudofermions are colour vectors in double precision");
         self.field = field;
     }
-    /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
+    /// *Collective.* Computes φ† r φ with the function of molecular dynamics, whose derivative is its force.
     pub fn dynamics_action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
         space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
         Ok(dots.iter().map(|dot| dot.re).sum())
     }
-    /// r(A) b, with solutions in the precision of the action's solver.
+    /// Computes r(A) b, with solutions in the precision of the action's solver.
     fn evaluate(
         &self,
         links: &EvolvingLinks,
@@ -149,7 +149,7 @@ impl Pseudofermions {
         let x = self.solve(links, &operator, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 0.25, b, &x)?)
     }
-    /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    /// Computes 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
         &self,
         links: &EvolvingLinks,
@@ -171,7 +171,7 @@ impl Monomial for Pseudofermions {
     fn count(&self) -> usize {
         self.field.nrhs()
     }
-    /// φ = r ξ
+    /// Computes φ = r ξ.
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
         let mut noise = DeviceField::zero(self.field.domain(), VECTORS.with_nrhs(self.count()))?;
         draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
@@ -181,11 +181,12 @@ impl Monomial for Pseudofermions {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
-    /// Σ ‖r φ‖²
+    /// Computes Σ ‖r φ‖².
     fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
-    /// Residuals that were given for each pole are cut off, or go on with the last one, where the number of poles is another.
+    /// Sets the rational functions. If the number of poles changes, residuals that were given for each pole are cut off, or continued with
+    /// the last one.
     fn set_functions(&mut self, functions: RationalFunctions) {
         let tol = &mut self.solvers[0].tol;
         if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
@@ -236,12 +237,11 @@ fn norm2(field: &DeviceField) -> Result<f64> {
     Ok(sums.iter().sum())
 }
 
-/// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
-/// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`. They are colour
-/// vectors in double precision.
+/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose, number, seed
+/// and trajectory on every process grid. The vectors of a block are numbered from `which` on. They are colour vectors in double precision.
 ///
 /// # Panics
-/// For numbers of vectors of 4096 or more: the next ones would be the first ones again.
+/// For numbers of vectors of 4096 or more, which would repeat the first ones.
 pub(crate) fn draw_noise(
     out: &mut DeviceField,
     parity: u32,

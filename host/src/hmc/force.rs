@@ -5,15 +5,16 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use gpu_kernels::Precision;
 
-/// A part of the action whose force molecular dynamics follows.
+/// A part of the action whose force acts in molecular dynamics.
 pub trait Force {
-    /// For reports.
+    /// Returns the name of the force for reports.
     fn name(&self) -> String;
-    /// Whether it is that of the gauge action, which [some integrators](super::integrator::Scheme::ThreeGaugeOneFermion) take more often.
+    /// Whether the force is that of the gauge action, which [some integrators](super::integrator::Scheme::ThreeGaugeOneFermion) evaluate
+    /// more often.
     fn is_of_gauge_action(&self) -> bool {
         false
     }
-    /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
+    /// *Collective.* Computes P ← P − ε ∂S. May panic if links and momenta are on different lattices.
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
 }
 
@@ -21,7 +22,7 @@ pub trait Force {
 pub struct GaugeActionForce {
     /// The action.
     pub action: GaugeAction,
-    /// Whether staples are multiplied in single precision, or in double.
+    /// Whether staples are multiplied in single precision instead of double.
     pub single: bool,
 }
 

@@ -1,21 +1,21 @@
-//! Rational functions for groups of rooted staggered quarks.
+//! Rational functions for monomials of rooted staggered quarks.
 use rational::{Approximation, Error, Factor, Fraction, Interval, PartialFractions, Pole, Power};
 
-/// Mass-degenerate quarks.
+/// Quarks of one mass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quarks {
-    /// m in M = m + ½ D.
+    /// Mass m in M = m + ½ D.
     pub mass: f64,
-    /// N_f: how many. A staggered field by itself is 4.
+    /// Number of flavours N_f. A staggered field without a root has 4.
     pub flavours: Fraction,
 }
 
-/// How good approximations have to be: largest relative errors.
+/// Tolerances of approximations: largest relative errors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerances {
-    /// In molecular dynamics.
+    /// Tolerance in molecular dynamics.
     pub dynamics: f64,
-    /// For heat bath and Metropolis step.
+    /// Tolerance in heat bath and Metropolis step.
     pub action: f64,
 }
 
@@ -29,22 +29,21 @@ impl Default for Tolerances {
 /// The mass stands in the shifts, 4 m² for one mass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RationalFunctions {
-    /// r with the action φ† r φ that molecular dynamics follows.
+    /// Function r of the action φ† r φ in molecular dynamics.
     pub dynamics: PartialFractions,
-    /// r with φ = r ξ.
+    /// Function r of the heat bath φ = r ξ.
     pub heat_bath: PartialFractions,
-    /// r with the action ‖r φ‖² of the Metropolis step.
+    /// Function r of the action ‖r φ‖² in the Metropolis step.
     pub action: PartialFractions,
 }
 
-/// Functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`; equal
-/// masses count as one, with all their flavours:
-/// Π_k (A + 4 m_k²)^{−N_k / (4 n)} for molecular dynamics, its root for the action, and the inverse of that for the heat
-/// bath, which so fits the action exactly. `approximate` is [`rational::approximate_to`], or that of a
-/// [cache](rational::Cache).
+/// Computes functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`; equal masses
+/// count as one, with all their flavours: Π_k (A + 4 m_k²)^{−N_k / (4 n)} for molecular dynamics, the root of it for the action, and the
+/// inverse of the latter for the heat bath, which therefore matches the action exactly. `approximate` is [`rational::approximate_to`], or
+/// that of a [cache](rational::Cache).
 ///
 /// # Errors
-/// Of the approximation: bounds that are not numbers, and functions that have none.
+/// Errors of the approximation: bounds that are not numbers, and functions that have none.
 pub fn rational_functions(
     quarks: &[Quarks],
     count: usize,
@@ -82,11 +81,11 @@ pub fn rational_functions(
     Ok(RationalFunctions { dynamics, heat_bath: moved(action.inverse()), action: moved(action.direct()) })
 }
 
-/// Functions of K = M̂†M̂ for Wilson-like quarks of one mass that share `count` pseudofermions, where the eigenvalues of K are in an
-/// interval: K^{−N / (2 n)} for molecular dynamics, and its root for the action, as [`rational_functions`].
+/// Computes functions of K = M̂†M̂ for Wilson-like quarks of one mass that share `count` pseudofermions, where the eigenvalues of K are in
+/// an interval: K^{−N / (2 n)} for molecular dynamics, and the root of it for the action, as in [`rational_functions`].
 ///
 /// # Errors
-/// Of the approximation: bounds that are not numbers, and functions that have none or need none.
+/// Errors of the approximation: bounds that are not numbers, and functions that have none or need none.
 pub fn rational_functions_of_norm(
     flavours: u32,
     count: usize,
@@ -101,7 +100,7 @@ pub fn rational_functions_of_norm(
     Ok(RationalFunctions { dynamics, heat_bath: action.inverse().clone(), action: action.direct().clone() })
 }
 
-/// Quarks of equal masses are those of one mass, with all of their flavours.
+/// Combines quarks of equal masses to those of one mass, with all of their flavours.
 fn by_mass(quarks: &[Quarks]) -> Result<Vec<Quarks>, Error> {
     let mut all: Vec<Quarks> = Vec::new();
     for one in quarks {

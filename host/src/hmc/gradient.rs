@@ -1,4 +1,4 @@
-//! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links, and through the
+//! Chain rule from pairs of vectors that hops join to the force on thin links: along the paths of fat and long links, and through the
 //! levels of stout links.
 use super::HmcError;
 use super::hops::{QuarkOperator, QuarkSmearing};
@@ -20,14 +20,14 @@ use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Instances, Precision};
 use std::rc::Rc;
 
-/// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
+/// Vectors Z_j on all sites from which a force is computed, as right-hand sides of one field for each parity.
 pub(crate) struct HopVectors {
     fields: [DeviceField; 2],
     added: usize,
 }
 
 impl HopVectors {
-    /// Room for `count` vectors in a precision.
+    /// Allocates `count` vectors in a precision.
     pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FieldShape::colours(precision, count));
         Ok(HopVectors { fields: [field()?, field()?], added: 0 })
@@ -55,7 +55,7 @@ impl HopVectors {
         self.added += x.nrhs();
         Ok(())
     }
-    /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
+    /// *Collective.* Extends the vectors by those of the neighbours, on the lattice of links with a border.
     fn with_border(self, lattice: &GaugeField, across: f64) -> Result<Self> {
         let domain = lattice.domain();
         let Some(halo) = domain.halo()? else { return Ok(self) };
@@ -77,12 +77,12 @@ impl HopVectors {
     }
 }
 
-/// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_{n even} x†(n) (D y)(n), x being
+/// Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G† and G is the gradient of Re Σ_{n even} x†(n) (D y)(n), with x
 /// on even and y on odd sites, in double precision.
 ///
 /// # Errors
-/// Fields on another lattice than the links or in another format, long links on parts that are fewer than 3 sites long in a
-/// direction that is cut, and failures of the device.
+/// Fails for fields on another lattice than the links or in another format, for long links on parts that are fewer than 3 sites long in a
+/// direction that is cut, and on failures of the device.
 pub fn hop_force(
     operator: &QuarkOperator,
     x: &DeviceField,
@@ -100,12 +100,12 @@ pub fn hop_force(
     Ok(())
 }
 
-/// Links of HISQ whose first level has a singular value with a square below this are guarded in forces, as MILC's are
-/// (Bazavov et al. 2010, appendix C).
+/// Square below which a singular value of HISQ's first level counts as small: the forces of such links are guarded, as in MILC (Bazavov et
+/// al. 2010, appendix C).
 const SMALLEST_SQUARE: f64 = 5e-5;
 
-/// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
-/// even sites n, in the precision of Z. Gives the number of links of HISQ's first level that were guarded.
+/// Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G† and G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
+/// even sites n, in the precision of Z. Returns the number of links of HISQ's first level that were guarded.
 pub(crate) fn kick(
     operator: &QuarkOperator,
     hops: HopVectors,
@@ -118,11 +118,11 @@ pub(crate) fn kick(
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
     momenta.expect_on(&domain)?;
     if operator.smearing.has_long_links() {
-        // Long links that begin further away are with nobody that this process hears of.
+        // No process that exchanges messages with this one has long links that begin further away.
         domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
     }
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
-    // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
+    // The geometry has the ends of the whole lattice if hops cross them, and none if the vectors include their sign.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
     let (pairs, phases) = (hops.pairs(operator), operator.phases(&domain));
@@ -175,8 +175,8 @@ pub(crate) fn kick(
     Ok(guarded)
 }
 
-/// *Collective.* From the gradient of the links of HISQ in U(3), on the local lattice, to that of the links that they are
-/// projected from, with that of neighbours' links around.
+/// *Collective.* Computes the gradient with respect to the links before their projection from that of the links of HISQ in U(3): reads the
+/// local lattice, and writes neighbours' links, too.
 fn before_projection(fat: &GaugeField, unitary: &GaugeField, gradient: &GaugeField) -> Result {
     let format = Format::of(gradient.precision());
     for parity in 0..2 {
@@ -187,7 +187,7 @@ fn before_projection(fat: &GaugeField, unitary: &GaugeField, gradient: &GaugeFie
     gradient.fill_border()
 }
 
-/// Writes the gradient of links that vectors hop over, on all sites of their bordered lattice.
+/// Writes the gradient of the links over which vectors hop, on all sites of their bordered lattice.
 fn hop_gradient(
     hops: &'static Instances<HopGradient>,
     pairs: &HopPairs,
@@ -203,7 +203,7 @@ fn hop_gradient(
     Ok(())
 }
 
-/// The chain rule from fat and long links to thin ones.
+/// Chain rule from fat and long links to thin ones.
 ///
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
 /// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
@@ -212,7 +212,7 @@ struct ChainRule<'a> {
     thin: &'a GaugeField,
     paths: PathCoefficients,
     lattice: Bordered,
-    /// The gradient of thin links.
+    /// Gradient with respect to thin links.
     sum: GaugeField,
 }
 
@@ -226,12 +226,12 @@ impl<'a> ChainRule<'a> {
     fn sites(&self) -> u32 {
         self.thin.bordered_sites()
     }
-    /// Of kernels for links and matrices.
+    /// Returns the format of kernels for links and matrices.
     fn format(&self) -> Format {
         Format::of(self.thin.precision())
     }
-    /// The gradient of thin links from vectors in their precision. Hops are over fat links with phases, e^{iφ} F: with the gradient
-    /// G with respect to that, the one with respect to F is e^{−iφ} G.
+    /// Computes the gradient with respect to thin links from vectors in their precision. Hops are over fat links with phases, e^{iφ} F: if
+    /// G is the gradient with respect to these, the one with respect to F is e^{−iφ} G.
     fn gradient(self, pairs: &HopPairs, phases: HopPhases) -> Result<GaugeField> {
         let without_phases = |gradient: &GaugeField, steps: usize| gradient.multiply(phases.over(steps).conj());
         let (c, geometry) = (self.paths, self.lattice.geometry);
@@ -265,7 +265,7 @@ impl<'a> ChainRule<'a> {
         let longer = c.five != 0.0 || c.seven != 0.0;
         for mu in 0..4 {
             let (link, g) = (self.thin.both().map(|u| u.direction(mu)), fat.both().map(|g| g.direction(mu)));
-            // Staples of staples in one direction also have the paths that go aside and back, which are the link itself.
+            // Staples of staples in one direction include the paths that go sideways and back, which are the link itself.
             let sum = self.sum.both().map(|sum| sum.direction(mu));
             self.combine(sum, g, (1.0, c.one_link - 6.0 * c.lepage))?;
             for nu in others(&[mu]) {
@@ -298,7 +298,7 @@ impl<'a> ChainRule<'a> {
         }
         Ok(())
     }
-    /// X ← a X + b Y
+    /// Computes X ← a X + b Y.
     fn combine(&self, out: [Matrices; 2], input: [Matrices; 2], (a, b): (f64, f64)) -> Result {
         for (out, input) in out.into_iter().zip(input) {
             let kernel = CombineMatrices { out, input, a, b };
@@ -306,7 +306,7 @@ impl<'a> ChainRule<'a> {
         }
         Ok(())
     }
-    /// `out` = S_ν V, and `sum` ← `sum` + c S_ν V.
+    /// Computes `out` = S_ν V, and `sum` ← `sum` + c S_ν V.
     fn staple(
         &self,
         (mu, nu): (u32, u32),
@@ -319,7 +319,7 @@ impl<'a> ChainRule<'a> {
             let kernel = Staple {
                 links: self.thin.both(),
                 input,
-                // Not written where nothing is kept.
+                // Not written where the result is not stored.
                 out: out.unwrap_or(sum)[parity],
                 sum: sum[parity],
                 geometry: self.lattice.geometry,
@@ -333,7 +333,7 @@ impl<'a> ChainRule<'a> {
         }
         Ok(())
     }
-    /// Adds what the staple S_ν V with the gradient c G gives to the gradient of U_ν.
+    /// Adds the contribution of the staple S_ν V with the gradient c G to the gradient of U_ν.
     fn beside(&self, (mu, nu): (u32, u32), path: [Matrices; 2], gradient: [Matrices; 2], coefficient: f64) -> Result {
         for parity in 0..2 {
             let kernel = StapleGradient {

@@ -11,9 +11,9 @@ use gpu_kernels::LinkStorage;
 pub struct QuarkOperator {
     /// Boundary condition and phases; the mass does not matter here.
     pub params: StaggeredParams,
-    /// The links that they hop over.
+    /// Smearing of the links over which they hop.
     pub smearing: QuarkSmearing,
-    /// Twisted boundary conditions.
+    /// Angles of twisted boundary conditions.
     pub theta: BoundaryAngles,
 }
 
@@ -24,11 +24,11 @@ pub enum QuarkSmearing {
     Thin,
     /// Stout links (Morningstar and Peardon 2004).
     Stout(StoutSmearing),
-    /// Fat and long links are sums of paths over thin links, as those of asqtad.
+    /// Fat and long links that are sums of paths over thin links, like those of asqtad.
     Paths(PathCoefficients),
-    /// Two levels with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
+    /// Two levels of smearing with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
     Hisq {
-        /// ε
+        /// Correction ε of the Naik term.
         epsilon: f64,
     },
 }
@@ -49,11 +49,11 @@ impl QuarkSmearing {
 }
 
 impl QuarkOperator {
-    /// Returns the links without phases at the boundary of the lattice.
+    /// Makes the hopping term without phases at the boundary of the lattice.
     pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
         QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
     }
-    /// Factors of hops.
+    /// Returns the factors of hops.
     pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
         self.theta.of_hops(domain.global())
     }

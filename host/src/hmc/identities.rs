@@ -1,4 +1,4 @@
-//! Whether forces and the distribution of the links agree: Schwinger-Dyson identities of loops.
+//! Consistency of forces with the distribution of the links: Schwinger-Dyson identities of loops.
 //!
 //! For a function F of the links and a distribution with the weight exp(−S), integration by parts gives ⟨ΔF⟩ = ⟨∂F · ∂S⟩, Δ = Σ ∂_a ∂_a and the
 //! product being sums over all links and over the eight directions iλ_a/√2 of each. In F = Σ Re tr L over loops L of n different links, each link
@@ -6,8 +6,8 @@
 //!
 //! ⟨Σ Re tr L⟩ = ⟨∂F · (−∂S)⟩ / (8n/3):
 //!
-//! forces give the mean of the loops once more. Pseudofermions φ that were just drawn have, with the links before them, the distribution
-//! exp(−S(U, φ)) that the identity is true of.
+//! forces give the mean of the loops once more. Pseudofermions φ that were just drawn have, together with the links, the distribution
+//! exp(−S(U, φ)) to which the identity applies.
 use super::HmcError;
 use super::action::GaugeAction;
 use super::force::Force;
@@ -34,7 +34,7 @@ impl LoopIdentity {
     }
 }
 
-/// Identities of the links and pseudofermions that a trajectory begins with.
+/// Identities of the initial links and pseudofermions of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Identities {
     /// Identity of plaquettes.
@@ -44,7 +44,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// *Collective.* Measures identities with the sum of these forces on links as they are.
+    /// *Collective.* Measures identities with the sum of these forces on the present links.
     ///
     /// # Errors
     /// Those of the forces, and failures of the device.
@@ -71,10 +71,10 @@ impl Identities {
     }
 }
 
-/// β of Wilson's action for which −∂S is ∂W, W = Σ Re tr P.
+/// β of Wilson's action for which −∂S is ∂W, with W = Σ Re tr P.
 const LOOPS: f64 = 3.0;
 
-/// *Collective.* Measures the identity of loops of one kind, whose sum is −S of `action` up to a constant; the force comes back as it was, to
+/// *Collective.* Measures the identity of loops of one kind, whose sum is −S of `action` up to a constant; the force is restored, up to
 /// rounding.
 fn identity(
     links: &GaugeField,

@@ -1,4 +1,4 @@
-//! Integrators of molecular dynamics: symmetric, so that they can be run backwards, and with the volume of phase space kept.
+//! Integrators of molecular dynamics: symmetric, so that they are reversible, and area-preserving.
 //!
 //! With A = exp (τ d/dτ) of the links at fixed momenta and B of the momenta at fixed links, a step of length h is
 //!
@@ -10,10 +10,10 @@
 //! | fourth order, with force gradient | B(h/6) A(h/2) B̃(2h/3) A(h/2) B(h/6) | h⁴ |
 //! | three gauge steps for one of quarks (3G1F) | see below | h² |
 //!
-//! The last one is MILC's 3G1F: B is G of the gauge action and F of all others, each in a scheme of minimum norm with links first,
-//! F with the step h and G with h/3, on one time axis. In h, G(h/6) are at (k + λ)/3 and (k + 1 − λ)/3, k = 0, 1, 2, and F(h/2) at λ and
-//! 1 − λ. There is no inner level: what is between two kicks is one drift. A step of MILC's is h/2, and its α and β, with
-//! λ = 1/4 − α/2 = 1/4 − β/2, are 0.1: λ = 0.2.
+//! The last one is MILC's 3G1F: B is G of the gauge action and F of all others, each in a scheme of minimum norm with links first, F with
+//! the step h and G with h/3, on one time axis. In h, G(h/6) are at (k + λ)/3 and (k + 1 − λ)/3, k = 0, 1, 2, and F(h/2) at λ and 1 − λ.
+//! There is no inner level: the time between two kicks is one drift. A step of MILC's is h/2, and its α and β, with λ = 1/4 − α/2 = 1/4 −
+//! β/2, are 0.1: λ = 0.2.
 //!
 //! B̃(2h/3) takes the force at links moved by h²/24 times the force as momentum (Yin and Mawhinney 2011), instead of the
 //! second derivative of the action. (Omelyan, Mryglod and Folk 2003; Takaishi and de Forcrand 2006.)
@@ -28,56 +28,56 @@ use super::{HmcError, PlanError};
 /// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
 pub const MINIMUM_NORM: f64 = 0.193_183_327_503_783_6;
 
-/// A scheme.
+/// Integration scheme of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scheme {
-    /// Momenta by half a step, links, momenta by half a step.
+    /// Leapfrog: momenta by half a step, links, momenta by half a step.
     Leapfrog,
-    /// Links by half a step, momenta, links by half a step.
+    /// Leapfrog with links first: links by half a step, momenta, links by half a step.
     LeapfrogLinksFirst,
-    /// Second order with minimum norm; λ is [`MINIMUM_NORM`] where nothing else is wanted.
+    /// Second order with minimum norm; λ is [`MINIMUM_NORM`] by default.
     Omelyan {
-        /// λ
+        /// Parameter λ.
         lambda: f64,
     },
-    /// The same with links moved first.
+    /// Second order with minimum norm, links first.
     OmelyanLinksFirst {
-        /// λ
+        /// Parameter λ.
         lambda: f64,
     },
     /// Fourth order with force gradient.
     ForceGradient,
-    /// Second order with minimum norm, links first, in which the gauge action has three steps where other forces have one: MILC's
-    /// 3G1F, whose λ is 0.2. Two steps of MILC's are one of these.
+    /// Second order with minimum norm, links first, in which the gauge action has three steps where other forces have one: MILC's 3G1F,
+    /// whose λ is 0.2. Two steps of MILC are one of these.
     ThreeGaugeOneFermion {
-        /// λ, of both.
+        /// Parameter λ of both forces.
         lambda: f64,
     },
 }
 
-/// Which forces change momenta.
+/// Forces that change momenta in a kick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forces {
     All,
-    /// That of the gauge action.
+    /// Force of the gauge action.
     Gauge,
-    /// All but that.
+    /// All other forces.
     Fermion,
 }
 
-/// One thing that a level does.
+/// One move of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Move {
-    /// Momenta by this time, with these forces.
+    /// Change of the momenta for this time, with these forces.
     Kick(Forces, f64),
-    /// Links, or the level inside, by this time.
+    /// Motion of the links, or of the inner level, for this time.
     Drift(f64),
-    /// Momenta by the first time with the force at links that were moved by the second number times the force.
+    /// Change of the momenta for the first time, with the force at links that were moved by the second number times the force.
     GradientKick(f64, f64),
 }
 
 impl Scheme {
-    /// All of them, as users know them, with λ where they have one.
+    /// Returns all schemes with their names for users; those with a λ have this one.
     pub const fn named(lambda: f64) -> [(&'static str, Scheme); 6] {
         [
             ("leapfrog", Scheme::Leapfrog),
@@ -88,7 +88,7 @@ impl Scheme {
             ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
         ]
     }
-    /// The moves of `steps` steps that make up the time `tau`, neighbours of one kind joined.
+    /// Returns the moves of `steps` steps that make up the time `tau`, with neighbours of one kind joined.
     fn moves(self, tau: f64, steps: usize) -> Vec<Move> {
         let h = tau / steps as f64;
         let kick = |time: f64| Move::Kick(Forces::All, time);
@@ -128,7 +128,7 @@ impl Scheme {
         }
         moves
     }
-    /// The longest times of one kind of move, where `steps` steps make up the time `tau`.
+    /// Returns the longest times of each kind of move, if `steps` steps make up the time `tau`.
     pub fn longest_moves(self, tau: f64, steps: usize) -> LongestMoves {
         let mut longest = LongestMoves::default();
         let longer = |time: &mut f64, other: f64| *time = if other.abs() > time.abs() { other } else { *time };
@@ -150,11 +150,11 @@ impl Scheme {
         }
         longest
     }
-    /// How often the links, or the level inside, move in so many steps.
+    /// Returns the number of moves of the links, or of the inner level, in `steps` steps.
     pub fn drifts(self, steps: usize) -> usize {
         self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
     }
-    /// Evaluations of the forces in so many steps; of those of quarks where the gauge action has more.
+    /// Returns the number of evaluations of the forces in `steps` steps; those of quark forces if the gauge force has more.
     pub fn evaluations(self, steps: usize) -> usize {
         let count = |one: &Move| match one {
             Move::Kick(Forces::All | Forces::Fermion, _) => 1,
@@ -165,18 +165,18 @@ impl Scheme {
     }
 }
 
-/// The longest times of the moves of a level.
+/// Longest times of the moves of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LongestMoves {
-    /// For which the gauge force, if it acts there, changes momenta at once.
+    /// Longest time of a change of the momenta by the gauge force, if it acts on this level.
     pub gauge: f64,
-    /// The same of other forces.
+    /// Longest time of a change of the momenta by other forces.
     pub others: f64,
-    /// For which links, or the level inside, move.
+    /// Longest time of a motion of the links, or of the inner level.
     pub drift: f64,
 }
 
-/// A step of [`Scheme::ThreeGaugeOneFermion`].
+/// Returns the moves of a step of [`Scheme::ThreeGaugeOneFermion`].
 fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
     let of_gauge = (0..3).flat_map(|k| [lambda, 1.0 - lambda].map(|part| (Forces::Gauge, (f64::from(k) + part) / 3.0)));
     let mut kicks: Vec<(Forces, f64)> =
@@ -192,35 +192,35 @@ fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
     moves
 }
 
-/// A level: forces that are taken in turn with the levels inside, or with links moving.
+/// A level: forces that alternate with the inner levels, or with motion of the links.
 pub struct Level<'a> {
-    /// The forces.
+    /// Forces of the level.
     pub forces: Vec<&'a dyn Force>,
-    /// How.
+    /// Integration scheme of the level.
     pub scheme: Scheme,
-    /// Steps in each drift of the level outside; of the outermost level: in the whole trajectory.
+    /// Number of steps in each drift of the next outer level; for the outermost level: in the whole trajectory.
     pub steps: usize,
 }
 
-/// When links become unitary again.
+/// Time at which links are made unitary again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unitarise {
-    /// Whenever they have moved.
+    /// After every motion of the links.
     #[default]
     Always,
-    /// After a trajectory only.
+    /// Only after a trajectory.
     Never,
 }
 
-/// Links and momenta, moving; both are in one precision.
+/// Molecular dynamics of links and momenta, both in one precision.
 pub struct Dynamics<'a> {
-    /// From the outermost level inwards.
+    /// Levels from the outermost inwards.
     pub levels: &'a [Level<'a>],
-    /// When links become unitary.
+    /// Time at which links are made unitary.
     pub unitarise: Unitarise,
 }
 
-/// Whether all levels take steps.
+/// Checks that all levels take steps.
 pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), PlanError> {
     match steps.into_iter().position(|steps| steps == 0) {
         Some(level) => Err(PlanError::NoSteps { level }),
@@ -229,15 +229,16 @@ pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), 
 }
 
 impl Dynamics<'_> {
-    /// *Collective.* Follows the equations of motion for the time `tau`.
+    /// *Collective.* Integrates the equations of motion for the time `tau`.
     ///
     /// # Errors
-    /// [`PlanError::NoSteps`], momenta in another precision than the links, [`HmcError::Stopped`] where the links'
-    /// [`StopSignal`](super::links::StopSignal) asks for it, and those of the forces and the device.
+    /// Fails with [`PlanError::NoSteps`], for momenta in another precision than the links, with [`HmcError::Stopped`] if the links'
+    /// [`StopSignal`](super::links::StopSignal) requests it, and with errors of the forces and the device.
     pub fn run(&self, links: &mut EvolvingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
-    /// *Collective.* The same; after each move of the outermost level `watch` is called with how many are made, and of how many.
+    /// *Collective.* Integrates the equations of motion for the time `tau`; after each move of the outermost level `watch` is called with
+    /// the number of moves made, and the number of all.
     pub fn run_watched(
         &self,
         links: &mut EvolvingLinks,
@@ -286,7 +287,7 @@ impl Dynamics<'_> {
                 }
             };
             moved.map_err(|why| match (number, why) {
-                // Moves of levels inside are parts of those of the outermost.
+                // Moves of inner levels are parts of those of the outermost.
                 (0, why @ HmcError::Solver { .. }) => {
                     HmcError::Move { number: done + 1, of: moves.len(), why: Box::new(why) }
                 }

@@ -1,4 +1,4 @@
-//! Links that evolve, in molecular dynamics or along a flow, and what is made from them between two steps.
+//! Links that evolve, in molecular dynamics or along a flow, and the fields that are made from them between two steps.
 use super::hops::QuarkSmearing;
 use super::stout::{StoutLinks, StoutSmearing};
 use crate::domain::{DeviceError, Result};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl GaugeField {
-    /// The same links in another precision, double or single; the very same memory in their own.
+    /// Converts the links to another precision, double or single; shares the memory if it is their own.
     ///
     /// # Errors
     /// A precision of 16 bits, and failures of the device.
@@ -32,21 +32,21 @@ impl GaugeField {
     }
 }
 
-/// Whether somebody wants a trajectory to end: solvers ask after each iteration, and molecular dynamics before each move. On
-/// several processes the answer has to be the same on all of them.
+/// Signal that a trajectory has to end: solvers query it after each iteration, and molecular dynamics before each move. On several
+/// processes it has to be the same on all of them.
 #[derive(Clone, Default)]
 pub struct StopSignal(Option<Rc<dyn Fn() -> bool>>);
 
 impl StopSignal {
-    /// Asks `is_asked`.
+    /// Makes a signal from `is_asked`, which returns whether to stop.
     pub fn new(is_asked: impl Fn() -> bool + 'static) -> Self {
         StopSignal(Some(Rc::new(is_asked)))
     }
-    /// Whether the trajectory is to end now.
+    /// Whether the trajectory has to end now.
     pub fn is_asked(&self) -> bool {
         self.0.as_ref().is_some_and(|is_asked| is_asked())
     }
-    /// Whether it may ever be.
+    /// Whether the signal may ever be given.
     pub(super) fn may_come(&self) -> bool {
         self.0.is_some()
     }
@@ -61,7 +61,7 @@ impl Observer for StopSignal {
     }
 }
 
-/// Everything that is made from the links of one moment, besides what [`LinkCache`] has of them and of smeared ones.
+/// Fields that are made from links between two steps, besides those in [`LinkCache`] of these and of smeared links.
 #[derive(Default)]
 pub(crate) struct MadeOfLinks {
     /// Copies of the links.
@@ -74,16 +74,15 @@ pub(crate) struct MadeOfLinks {
     pub improved: Slot<QuarkSmearing, Rc<ImprovedLinks>>,
     /// The first level of HISQ, in double precision.
     first_level: Slot<(), Rc<FirstLevel>>,
-    /// Fat links of that level, before their projection to U(3).
+    /// Fat links of the first level, before their projection to U(3).
     pub first_fat: Slot<Precision, Rc<GaugeField>>,
-    /// Links of that level in U(3).
+    /// Links of the first level in U(3).
     pub first_unitary: Slot<Precision, Rc<GaugeField>>,
-    /// Number of its links whose force is guarded.
+    /// Number of links of the first level whose force is guarded.
     pub first_guarded: Slot<(), usize>,
 }
 
-/// Links that evolve, in double or in single precision. What is made from them, copies in other formats and smeared links, is
-/// kept until their next step.
+/// Links that evolve, in double or in single precision. Copies in other formats and smeared links are kept until their next step.
 pub struct EvolvingLinks {
     links: GaugeField,
     made: MadeOfLinks,
@@ -92,38 +91,38 @@ pub struct EvolvingLinks {
 }
 
 impl EvolvingLinks {
-    /// Copies of links, in a precision.
+    /// Copies links in a precision.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
         let [stop, setup_stop] = Default::default();
         Ok(EvolvingLinks { links, made: MadeOfLinks::default(), stop, setup_stop })
     }
-    /// From now on work on them ends where `stop` asks for it.
+    /// Makes later work on the links end when `stop` requests it.
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.setup_stop = stop.clone();
         self.stop = stop;
     }
-    /// Lets multigrid setups on these links end where `stop` asks for it, and with a setup the trajectory that needs it.
+    /// Makes multigrid setups on these links, and the trajectories that need them, end when `stop` requests it.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.setup_stop = stop;
     }
-    /// Whether multigrid setups on them are to end.
+    /// Returns the signal that ends multigrid setups on the links.
     pub fn setup_stop(&self) -> &StopSignal {
         &self.setup_stop
     }
-    /// Whether work on them is to end.
+    /// Returns the signal that ends work on the links.
     pub fn stop(&self) -> &StopSignal {
         &self.stop
     }
-    /// Of the links as they evolve.
+    /// Returns the precision in which the links evolve.
     pub fn precision(&self) -> Precision {
         self.links.precision()
     }
-    /// As they are.
+    /// Returns the links in the precision in which they evolve.
     pub fn own(&self) -> &GaugeField {
         &self.links
     }
-    /// To change them: what was made from them is forgotten.
+    /// Returns the links for changes, and drops everything that was made from them.
     pub fn own_mut(&mut self) -> &mut GaugeField {
         self.made = MadeOfLinks::default();
         &mut self.links
@@ -132,7 +131,7 @@ impl EvolvingLinks {
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
         self.made.thin.get(precision, || Ok(Rc::new(self.links.converted(precision)?)))
     }
-    /// *Collective.* Stout links of them, level by level, in a precision; they are smeared in double precision.
+    /// *Collective.* Returns the stout links of all levels in a precision; they are smeared in double precision.
     pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
         let double = || Ok::<_, DeviceError>(Rc::new(smearing.levels(&*self.thin(Precision::Double)?)?));
         let all = self.made.stout.get((*smearing, Precision::Double), double)?;

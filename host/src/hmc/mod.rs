@@ -3,16 +3,16 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`momenta`] | momenta of links: drawing them, their energy, how they move links |
-//! | [`action`] | gauge actions, their force |
-//! | [`monomial`] | parts of the fermion action |
-//! | [`fermions`] | pseudofermions: how they are drawn, their action, their force |
+//! | [`momenta`] | momenta of links: refresh, kinetic energy, motion of links |
+//! | [`action`] | gauge actions and their forces |
+//! | [`monomial`] | monomials: parts of the fermion action |
+//! | [`fermions`] | pseudofermions: heat bath, action, force |
 //! | [`functions`] | rational functions for numbers of flavours and masses |
 //! | [`integrator`] | steps of molecular dynamics |
 //! | [`stout`] | stout links |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
-//! | [`quarks`] | quarks as users choose them, and the registry of the parts of the action that they make |
-//! | [`identities`] | whether forces and the distribution of the links agree |
+//! | [`quarks`] | quarks as users choose them, and the registry of their monomials |
+//! | [`identities`] | consistency of forces with the distribution of the links |
 //! | [`wilson`] | Wilson-like quarks |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
@@ -40,41 +40,41 @@ pub mod wilson;
 use crate::backend::BackendError;
 use crate::domain::DeviceError;
 
-/// Why a trajectory could not be made.
+/// Reason why a trajectory could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HmcError {
-    /// The device, or other processes.
+    /// Failure of the device, or of other processes.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The plan of the chain, or the noise that a trajectory is given.
+    /// Invalid plan of the chain, or invalid noise for a trajectory.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A solver.
+    /// Failure of a solver.
     #[error("the solver for {quarks}: {why}")]
     Solver {
-        /// Which quarks.
+        /// Name of the quarks.
         quarks: String,
-        /// What it said.
+        /// Error of the solver.
         why: Box<fermions::SolverError>,
     },
-    /// In molecular dynamics.
+    /// Failure during molecular dynamics.
     #[error("{why}, in move {number} of {of} of molecular dynamics")]
     Move {
-        /// From 1, on the outermost level.
+        /// Number of the move, from 1, on the outermost level.
         number: usize,
-        /// How many there are.
+        /// Number of all moves.
         of: usize,
-        /// What failed.
+        /// Error of the move.
         why: Box<HmcError>,
     },
-    /// Somebody asked for it.
+    /// The trajectory was stopped on request.
     #[error("stopped")]
     Stopped,
 }
 
 impl HmcError {
-    /// Whether somebody asked for the end: of molecular dynamics, or of a solve.
+    /// Whether the trajectory was stopped on request, in molecular dynamics or in a solve.
     pub fn is_stop(&self) -> bool {
         match self {
             HmcError::Stopped => true,
@@ -83,7 +83,8 @@ impl HmcError {
             _ => false,
         }
     }
-    /// What a solver said, unless the device failed under it: the same on all processes, as it is said of sums over all of them.
+    /// Returns the error of a solver, unless it is a failure of the device. It is the same on all processes, as it follows from sums over
+    /// all of them.
     pub fn solver(&self) -> Option<&fermions::SolverError> {
         match self {
             HmcError::Solver { why, .. } if !matches!(**why, solvers::SolveError::Backend(_)) => Some(why),
@@ -93,38 +94,38 @@ impl HmcError {
     }
 }
 
-/// Why trajectories cannot be made as they are planned.
+/// Reason why trajectories cannot be made as planned.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Links would not move.
+    /// A level without steps, so that links would not move.
     #[error("level {level} of the integrator has no steps")]
     NoSteps {
-        /// From 0, the outermost.
+        /// Number of the level, from 0, the outermost.
         level: usize,
     },
     /// A length that is zero or no number.
     #[error("the length of a trajectory is a number other than 0, not {0}")]
     Length(f64),
-    /// Friction that takes nothing away.
+    /// Friction that has no effect.
     #[error("the friction of momenta is a number above 0, not {0}")]
     Friction(f64),
-    /// A group of quarks that there is not.
+    /// A monomial of quarks that does not exist.
     #[error("level {level} of the integrator has the force of quark group {group}, counted from 0, of {groups}")]
     NoSuchQuarks {
-        /// From 0, the outermost.
+        /// Number of the level, from 0, the outermost.
         level: usize,
-        /// From 0.
+        /// Number of the monomial, from 0.
         group: usize,
-        /// How many there are.
+        /// Number of monomials.
         groups: usize,
     },
-    /// Noise for more or fewer pseudofermions than there are.
+    /// Noise for more or fewer pseudofermions than the action has.
     #[error("there is noise for {found} pseudofermions, of which there are {expected}")]
     Noise {
-        /// How many fields were given.
+        /// Number of fields given.
         found: usize,
-        /// How many there are.
+        /// Number of pseudofermions.
         expected: usize,
     },
     /// Noise, which is colour vectors, for pseudofermions of another kind.
@@ -133,7 +134,7 @@ pub enum PlanError {
          draw their noise from its seed"
     )]
     NoiseKind {
-        /// Number of the first such part of the fermion action, from 0.
+        /// Number of the first monomial with such pseudofermions, from 0.
         group: usize,
     },
 }

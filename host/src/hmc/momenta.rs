@@ -19,7 +19,7 @@ pub struct MomentumField {
 }
 
 impl MomentumField {
-    /// Zero everywhere.
+    /// Allocates momenta that are zero.
     ///
     /// # Errors
     /// [`DeviceError::OtherFormat`] for a precision of 16 bits, and failures of the device.
@@ -29,7 +29,7 @@ impl MomentumField {
         let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
         Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], precision })
     }
-    /// Bytes for the links that start at `sites` sites of one parity.
+    /// Returns the bytes of the momenta of the links that start at `sites` sites of one parity.
     ///
     /// # Panics
     /// For a precision of 16 bits.
@@ -43,23 +43,23 @@ impl MomentumField {
             Precision::Half | Precision::Fp16 => panic!("momenta have 64 or 32 bits, not 16"),
         }
     }
-    /// Where the field lives.
+    /// Returns the domain on which the field is stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// How their numbers are stored.
+    /// Returns the precision of the stored numbers.
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// Of kernels for them.
+    /// Returns the format of kernels for the momenta.
     fn format(&self) -> Format {
         Format::of(self.precision)
     }
-    /// Kernels take sites of several fields, so that these have to be there in all of them.
+    /// Checks that the momenta are on a domain: kernels access the same sites of several fields, which have to exist in all of them.
     pub(crate) fn expect_on(&self, domain: &Domain) -> Result {
         domain.expect_here("a field of momenta", &self.domain)
     }
-    /// The same, and in one precision.
+    /// Checks that the momenta are on a domain and in a precision.
     fn expect_like(&self, domain: &Domain, precision: Precision) -> Result {
         self.expect_on(domain)?;
         if self.precision == precision {
@@ -67,13 +67,12 @@ impl MomentumField {
         }
         Err(DeviceError::OtherFormat { found: self.format(), expected: Format::of(precision) })
     }
-    /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
+    /// Returns the momenta of the links that start at the sites of `parity`. The view must not outlive the field.
     pub(crate) fn view(&self, parity: usize) -> Momenta {
         let (sites, bytes) = (self.domain.half_sites() as usize, Self::site_bytes(self.precision));
         view::momenta(&self.halves[parity], sites, bytes)
     }
-    /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory, whatever the
-    /// process grid.
+    /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory on every process grid.
     pub fn draw(&mut self, seed: u64, trajectory: u32) -> Result {
         let (geometry, position) = (self.domain.geometry(), self.domain.position());
         for parity in 0..2 {
@@ -83,7 +82,7 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// *Collective.* ½ Σ_{x,μ} Σ_jk |P_jk|² less its mean, 4 for each link.
+    /// *Collective.* Computes ½ Σ_{x,μ} Σ_jk |P_jk|² minus its mean, which is 4 for each link.
     pub fn kinetic_energy(&self) -> Result<f64> {
         for parity in 0..2 {
             let kernel = KineticEnergy { momenta: self.view(parity) };
@@ -94,13 +93,13 @@ impl MomentumField {
         self.domain.sums(&mut sums)?;
         Ok(sums[0] + sums[1])
     }
-    /// A copy.
+    /// Copies the momenta.
     pub fn copied(&self) -> Result<Self> {
         let mut copy = Self::zero(&self.domain, self.precision)?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Takes over other momenta. An error if they are on another lattice or in another precision.
+    /// Copies other momenta to these. Fails if they are on another lattice or in another precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
         other.expect_like(&self.domain, self.precision)?;
         let bytes = Self::bytes_for(self.precision, self.domain.local().half_volume());
@@ -109,7 +108,7 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// P ← a P + b Q. An error if Q is on another lattice or in another precision.
+    /// Computes P ← a P + b Q. Fails if Q is on another lattice or in another precision.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
         other.expect_like(&self.domain, self.precision)?;
         for parity in 0..2 {
@@ -118,7 +117,7 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// P ← a P
+    /// Computes P ← a P.
     pub fn scale(&mut self, a: f64) -> Result {
         for parity in 0..2 {
             let momenta = self.view(parity);
@@ -127,8 +126,8 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
-    /// error if the links are on another lattice or in another precision.
+    /// *Collective.* Computes U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. Fails if the
+    /// links are on another lattice or in another precision.
     pub fn move_links(&self, links: &mut GaugeField, step: f64, unitarise: bool) -> Result {
         self.expect_like(links.domain(), links.precision())?;
         for parity in 0..2 {
@@ -144,7 +143,7 @@ impl MomentumField {
         }
         links.fill_border()
     }
-    /// The traceless anti-Hermitian parts of host matrices, in a precision.
+    /// Makes momenta from the traceless anti-Hermitian parts of host matrices, in a precision.
     pub fn upload(domain: &Domain, matrices: &HostGauge, precision: Precision) -> Result<Self> {
         domain.expect("a field of momenta", matrices.lattice())?;
         let field = Self::zero(domain, precision)?;
@@ -176,9 +175,9 @@ impl MomentumField {
     }
 }
 
-/// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
-/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An error if they are on different
-/// lattices or in different precisions.
+/// *Collective.* Computes \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, where N = 8 for each link is the number of degrees of
+/// freedom: the distance of two states (Bonati et al. 2011, eqs. 14 and 15). Fails if they are on different lattices or in different
+/// precisions.
 pub fn distance(links: [&GaugeField; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
     let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;
@@ -223,13 +222,13 @@ mod tests {
         reduce().unwrap();
         let refused = elsewhere().unwrap_err();
         assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
-        // The first thread's sums are untouched, and the other one can go on when they are fetched.
+        // The first thread's sums are untouched, and the other one can continue when they are fetched.
         let mut even = [0.0];
         backend.sums(&mut even).unwrap();
         assert!(even[0] != 0.0 && even[0].is_finite());
         assert_eq!(elsewhere().unwrap(), energy);
 
-        // One that ends without its sums is in nobody's way.
+        // A thread that ends without its sums does not block others.
         std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
         assert_eq!(elsewhere().unwrap(), energy);
     }

@@ -12,25 +12,25 @@ use solvers::{
 };
 use std::cell::Cell;
 
-/// Iterations for which solvers of a trajectory go on without a new smallest residual: as many as they took to reach it, and no fewer than this. One
-/// that wanders about at the level of rounding would else go on to its last iteration.
+/// Patience of solvers of a trajectory, which continue without a new smallest residual for as many iterations as they took to reach it, and
+/// no fewer than this. A solver that fluctuates at the level of rounding would otherwise continue to its last iteration.
 pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 
 /// Solver of systems with A + σ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftedSolver {
-    /// Whether in single precision, with links of 12 reals.
+    /// Whether to solve in single precision, with links of 12 reals.
     pub single: bool,
     /// Relative residuals: one for all shifts, or one for each.
     pub tol: Vec<f64>,
-    /// Whether all systems go on until that of the smallest shift has its residual, as in MILC's code; otherwise each has its own.
+    /// Whether all systems continue until that of the smallest shift has its residual, as in MILC; otherwise each has its own.
     pub together: bool,
     /// Most iterations.
     pub max_iterations: usize,
 }
 
 impl ShiftedSolver {
-    /// Returns the precision of its vectors.
+    /// Returns the precision of the solver's vectors.
     pub fn precision(&self) -> Precision {
         if self.single { Precision::Single } else { Precision::Double }
     }
@@ -39,17 +39,17 @@ impl ShiftedSolver {
 /// Error of a solver, with its own report.
 pub type SolverError = SolveError<DeviceError>;
 
-/// What solvers did since somebody asked.
+/// Counts of solvers since they were last read.
 #[derive(Default)]
 pub(super) struct SolverCounts {
-    /// Iterations.
+    /// Number of iterations.
     pub iterations: Cell<usize>,
-    /// The largest true residual.
+    /// Largest true residual.
     pub residual: Cell<f64>,
 }
 
-/// (K + σ_j)⁻¹ b for all shifts, in the precision of b. With `check`, true residuals are computed and noted; `name` is that of the
-/// quarks, and `stop` may end the solve.
+/// Computes (K + σ_j)⁻¹ b for all shifts, in the precision of b. With `check`, true residuals are computed and recorded; `name` is that of
+/// the quarks, and `stop` may end the solve.
 pub(super) fn solutions(
     operator: &impl LinearOperator<FieldSpace>,
     shifts: &[f64],
@@ -77,7 +77,7 @@ pub(super) fn solutions(
     Ok(x)
 }
 
-/// r(K) b in double precision from b and (K + σ_j)⁻¹ b, of which `factor` times x_j is each.
+/// Computes r(K) b in double precision from b and (K + σ_j)⁻¹ b, each of which is `factor` times x_j.
 pub(super) fn sum(function: &PartialFractions, factor: f64, b: &DeviceField, x: &[DeviceField]) -> Result<DeviceField> {
     let n = b.nrhs();
     let space = FieldSpace::new(b.domain(), FieldShape::new(b.kind(), Precision::Double, n));

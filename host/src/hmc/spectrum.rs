@@ -1,4 +1,4 @@
-//! The largest eigenvalue of A = −D², which bounds the interval of rational approximations. The smallest is not below 0.
+//! Upper bound of the eigenvalues of A = −D², which ends the interval of rational approximations. The lower bound is 0.
 use super::HmcError;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::EvolvingLinks;
@@ -10,26 +10,26 @@ use solvers::{SolveError, largest_eigenvalue};
 
 /// Most applications of A.
 const STEPS: usize = 60;
-/// The bound is at most this much too large.
+/// Largest relative excess of the bound.
 const TOLERANCE: f64 = 1e-3;
 
-/// How far intervals of rational functions reach beyond the largest eigenvalue.
+/// Factor by which intervals of rational functions extend above the largest eigenvalue.
 const MARGIN: f64 = 1.15;
-/// Inverse iteration comes from above, and the smallest eigenvalue moves from one trajectory to the next: intervals begin at this
-/// fraction of what was found.
+/// Fraction of the computed smallest eigenvalue at which intervals begin: inverse iteration approaches it from above, and it changes from
+/// one trajectory to the next.
 const BELOW: f64 = 0.4;
 
-/// Where the interval of a rational function of A = −D² ends, of whose eigenvalues none is above `largest`.
+/// Returns the upper end of the interval of a rational function of A = −D², none of whose eigenvalues is above `largest`.
 pub fn end_of_interval(largest: f64) -> f64 {
     MARGIN * largest
 }
 
-/// The interval of a rational function of K = M̂†M̂, whose smallest and largest eigenvalues these are.
+/// Returns the interval of a rational function of K = M̂†M̂ with these smallest and largest eigenvalues.
 pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
     [BELOW * smallest, MARGIN * largest]
 }
 
-/// The error of a search for the largest eigenvalue.
+/// Converts the error of a search for the largest eigenvalue.
 pub(super) fn of_search(error: SolveError<DeviceError>) -> HmcError {
     match error {
         SolveError::Backend(error) => error.into(),
@@ -38,7 +38,7 @@ pub(super) fn of_search(error: SolveError<DeviceError>) -> HmcError {
     }
 }
 
-/// *Collective.* What the eigenvalues of A are not above, to a thousandth.
+/// *Collective.* Computes an upper bound of the eigenvalues of A, to a thousandth.
 pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();
     let square = operator.on(links, Precision::Double, LinkStorage::FULL, 0, 0.0, 1)?;

@@ -5,8 +5,8 @@
 //! with the staples C_μ(x) = Σ_{ν≠μ} U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂) and the traceless anti-Hermitian part
 //! \[X\] = (X − X†)/2 − tr (X − X†)/6.
 //!
-//! An action of stout links has a gradient with respect to them, and by the chain rule one with respect to the links that they are made of:
-//! [`StoutLinks::thin_gradient`].
+//! An action of stout links has a gradient with respect to them, and by the chain rule one with respect to the links from which they are
+//! made: [`StoutLinks::thin_gradient`].
 use super::action::{Anisotropy, GaugeAction};
 use super::momenta::MomentumField;
 use crate::backend::{DeviceBuffer, view};
@@ -17,24 +17,24 @@ use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, Stou
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
-/// How links are smeared.
+/// Parameters of stout smearing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoutSmearing {
-    /// ρ, from 0 to [`LARGEST_RHO`].
+    /// Smearing parameter ρ, from 0 to [`LARGEST_RHO`].
     pub rho: f64,
-    /// How many times links are replaced by smeared ones.
+    /// Number of times that links are replaced by smeared ones.
     pub levels: usize,
-    /// Links in t stay as they are, and others have no staples that reach into t.
+    /// Whether links in t stay as they are, and others have no staples that reach into t.
     pub spatial: bool,
 }
 
-/// iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
+/// Largest ρ: iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
 pub const LARGEST_RHO: f64 = 0.25;
-/// Largest number of levels of smearing, stout or another, that users may ask for.
+/// Largest number of levels of smearing, stout or another, that users may request.
 pub const MOST_LEVELS: u16 = u16::MAX;
 
 impl StoutSmearing {
-    /// *Collective.* Smeared copies of links, in their precision.
+    /// *Collective.* Returns smeared copies of links, in their precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -43,8 +43,8 @@ impl StoutSmearing {
         self.smear(&mut smeared)?;
         Ok(smeared)
     }
-    /// *Collective.* [`smeared`](Self::smeared) that calls `after` after each level; `None` where that returns `Break`, which has to be
-    /// the same on all processes.
+    /// *Collective.* Smears copies like [`smeared`](Self::smeared) and calls `after` after each level; `None` if that returns `Break`,
+    /// which it has to do on all processes or on none.
     ///
     /// # Errors
     /// Failures of the device.
@@ -56,8 +56,8 @@ impl StoutSmearing {
         let mut smeared = links.copied()?;
         Ok(self.smear_while(&mut smeared, after)?.then_some(smeared))
     }
-    /// *Collective.* [`smear`](Self::smear) that calls `after` after each level and ends where that returns `Break`, which has to be the
-    /// same on all processes; whether all levels were made.
+    /// *Collective.* Smears links like [`smear`](Self::smear), calls `after` after each level and ends if that returns `Break`, which it
+    /// has to do on all processes or on none; returns whether all levels were made.
     ///
     /// # Errors
     /// Failures of the device.
@@ -72,15 +72,15 @@ impl StoutSmearing {
         }
         Ok(true)
     }
-    /// *Collective.* Replaces links by smeared ones. Beside the links, momenta for them are in the memory of the device.
+    /// *Collective.* Replaces links by smeared ones. Besides the links, momenta for them are in the memory of the device.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn smear(&self, links: &mut GaugeField) -> Result {
         (0..self.levels).try_for_each(|_| self.level(links))
     }
-    /// *Collective.* The links of every level, in the precision of `links`. These are not copied: they must stay as they are for
-    /// as long as gradients are asked for.
+    /// *Collective.* Computes the links of every level, in the precision of `links`. These are not copied: they must not change while
+    /// gradients are computed.
     ///
     /// # Errors
     /// Failures of the device.
@@ -93,19 +93,19 @@ impl StoutSmearing {
         }
         Ok(StoutLinks { smearing: *self, levels })
     }
-    /// Bytes on a device that [`smear`](Self::smear) takes beside the links, on a process's part of a lattice.
+    /// Returns the bytes on a device that [`smear`](Self::smear) takes besides the links, on a process's part of a lattice.
     pub fn workspace_bytes(part: Part, precision: Precision) -> usize {
         2 * MomentumField::bytes_for(precision, part.sites())
     }
-    /// Bytes of [`StoutLinks`] beside the thin links.
+    /// Returns the bytes of [`StoutLinks`] besides the thin links.
     pub fn levels_bytes(&self, part: Part, precision: Precision) -> usize {
         self.levels * part.links_bytes(precision)
     }
-    /// Bytes that [`StoutLinks::thin_gradient`] takes beside the gradient.
+    /// Returns the bytes that [`StoutLinks::thin_gradient`] takes besides the gradient.
     pub fn gradient_bytes(&self, part: Part, precision: Precision) -> usize {
         if self.levels == 0 { 0 } else { 2 * MomentumField::bytes_for(precision, part.bordered_sites()) }
     }
-    /// One level.
+    /// Smears by one level.
     fn level(&self, links: &mut GaugeField) -> Result {
         // U_μ(x) C†_μ(x) is the sum of the plaquettes with the link, whose force is that of Wilson's action: with β = 3 ρ it is
         // [ρ U_μ(x) C†_μ(x)] = −iQ_μ(x), which is subtracted.
@@ -115,30 +115,30 @@ impl StoutSmearing {
         staples.kick(links, 1.0, &mut iq)?;
         iq.move_links(links, 1.0, false)
     }
-    /// Directions of links that are smeared, and of their staples: the first so many.
+    /// Returns the number of directions whose links are smeared and have staples, counted from x.
     fn directions(&self) -> u32 {
         if self.spatial { 3 } else { 4 }
     }
 }
 
-/// Links and what smearing made of them, level by level.
+/// Links and their smeared links, level by level.
 pub struct StoutLinks {
     smearing: StoutSmearing,
-    /// One more than there are levels, from the thin links on.
+    /// Links of all levels, one more than there are levels, from the thin links on.
     levels: Vec<GaugeField>,
 }
 
 impl StoutLinks {
-    /// How links were smeared.
+    /// Returns the parameters of the smearing.
     pub fn smearing(&self) -> StoutSmearing {
         self.smearing
     }
-    /// Those of the last level, which an operator has.
+    /// Returns the links of the last level, over which operators hop.
     pub fn smeared(&self) -> &GaugeField {
         &self.levels[self.smearing.levels]
     }
-    /// The same links in another precision, double or single: gradients are in that of the links. In their own precision no
-    /// memory is needed.
+    /// Converts the links to another precision, double or single; gradients are in that of the links. In their own precision this takes no
+    /// memory.
     ///
     /// # Errors
     /// A precision of 16 bits, and failures of the device.
@@ -146,10 +146,9 @@ impl StoutLinks {
         let levels = self.levels.iter().map(|links| links.converted(precision)).collect::<Result<_>>()?;
         Ok(StoutLinks { smearing: self.smearing, levels })
     }
-    /// *Collective.* From the gradient of an action with respect to the links of the last level, that with respect to the thin
-    /// links: G with dS = Re Σ tr (G†_μ(x) dU_μ(x)), for each link that starts in this process's part of the lattice. The border of
-    /// the one given need not be filled, that of the result has no meaning. Momenta change by the traceless anti-Hermitian part of
-    /// U G†.
+    /// *Collective.* Computes the gradient of an action with respect to the thin links from that with respect to the links of the last
+    /// level: G with dS = Re Σ tr (G†_μ(x) dU_μ(x)), for each link that starts in this process's part of the lattice. The border of the
+    /// given gradient need not be filled, that of the result has no meaning. Momenta change by the traceless anti-Hermitian part of U G†.
     ///
     /// # Errors
     /// A gradient on another lattice or in another precision than the links, and failures of the device.
@@ -167,7 +166,7 @@ impl StoutLinks {
     }
 }
 
-/// Λ, a traceless anti-Hermitian matrix for each link, on the lattice of links with its border.
+/// Field of Λ, a traceless anti-Hermitian matrix for each link, on the lattice of links with its border.
 struct Weights {
     halves: [DeviceBuffer; 2],
     sites: usize,
@@ -188,7 +187,7 @@ impl Weights {
 }
 
 impl StoutSmearing {
-    /// *Collective.* Makes the gradient with respect to smeared links that with respect to `links`, from which one level made them.
+    /// *Collective.* Turns the gradient with respect to smeared links into that with respect to `links`, from which one level made them.
     fn propagate(&self, links: &GaugeField, weights: &Weights, gradient: &GaugeField) -> Result {
         let (domain, format) = (links.domain(), Format::of(links.precision()));
         let (rho, directions) = (self.rho, self.directions());

@@ -1,5 +1,5 @@
-//! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
-//! it led with the probability min(1, exp(−ΔH)).
+//! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, integrate the equations of motion, and accept the result with the
+//! probability min(1, exp(−ΔH)).
 use super::action::GaugeAction;
 use super::force::{Force, GaugeActionForce};
 use super::identities::Identities;
@@ -19,26 +19,26 @@ use gpu_kernels::{FermionKind, Precision};
 pub struct Energies {
     /// The gauge action.
     pub gauge: f64,
-    /// ½ Σ |P|² less its mean.
+    /// Kinetic energy ½ Σ |P|² minus its mean.
     pub kinetic: f64,
     /// The action of the pseudofermions.
     pub fermions: f64,
 }
 
 impl Energies {
-    /// H, less a constant.
+    /// Returns H up to a constant.
     pub fn total(&self) -> f64 {
         self.gauge + self.kinetic + self.fermions
     }
-    /// H − `other`, part by part, so that digits do not cancel more than they must.
+    /// Returns H − `other`, computed part by part to limit cancellation.
     pub fn minus(&self, other: &Self) -> f64 {
         (self.gauge - other.gauge) + (self.kinetic - other.kinetic) + (self.fermions - other.fermions)
     }
 }
 
-/// Largest number of steps of a trajectory, on all levels together, that users may ask for.
+/// Largest number of steps of a trajectory, on all levels together, that users may request.
 pub const MOST_STEPS: usize = 1_000_000;
-/// Largest number of levels of quarks that users may ask for.
+/// Largest number of levels of quarks that users may request.
 pub const MOST_LEVELS: usize = 16;
 
 /// A level of the integrator, from the outermost inwards.
@@ -46,39 +46,39 @@ pub const MOST_LEVELS: usize = 16;
 pub struct LevelPlan {
     /// Whether the gauge force acts here.
     pub gauge: bool,
-    /// Groups of quarks whose forces act here.
+    /// Numbers of the monomials whose forces act here.
     pub quarks: Vec<usize>,
-    /// How.
+    /// Integration scheme of the level.
     pub scheme: Scheme,
-    /// Steps in each drift of the level outside; of the outermost: in the trajectory.
+    /// Number of steps in each drift of the next outer level; for the outermost level: in the trajectory.
     pub steps: usize,
 }
 
-/// How trajectories are made.
+/// Plan of trajectories: action, integrator and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The gauge action.
     pub gauge: GaugeAction,
-    /// Whether its force is computed in single precision.
+    /// Whether the gauge force is computed in single precision.
     pub single_gauge_force: bool,
     /// Length τ of a trajectory.
     pub length: f64,
-    /// The integrator.
+    /// Levels of the integrator.
     pub levels: Vec<LevelPlan>,
-    /// When links become unitary.
+    /// Time at which links are made unitary.
     pub unitarise: Unitarise,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// γ of momenta that are not drawn anew: those of a trajectory are e^{−γτ} times those at the end of the one before and
-    /// (1 − e^{−2γτ})^{1/2} times new ones, and a rejection turns them round (Horowitz 1991; as a step of stochastic molecular dynamics:
-    /// Francis et al. 2020). `None`: all are new in each trajectory.
+    /// Friction γ of momenta that are not drawn anew: those of a trajectory are e^{−γτ} times those at the end of the one before and (1 −
+    /// e^{−2γτ})^{1/2} times new ones, and a rejection reverses them (Horowitz 1991; as a step of stochastic molecular dynamics: Francis et
+    /// al. 2020). `None`: all are new in each trajectory.
     pub friction: Option<f64>,
-    /// Trajectories from this number on end with a Metropolis step; those before are accepted as they are.
+    /// Number of the first trajectory that ends with a Metropolis step; those before are accepted unconditionally.
     pub metropolis_from: u32,
 }
 
 impl Plan {
-    /// Whether trajectories can be made so, with as many groups of quarks.
+    /// Checks that trajectories can be made with this number of monomials.
     fn check(&self, groups: usize) -> Result<(), PlanError> {
         check_steps(self.levels.iter().map(|level| level.steps))?;
         if self.length == 0.0 || !self.length.is_finite() {
@@ -96,35 +96,35 @@ impl Plan {
     }
 }
 
-/// Random numbers from elsewhere, instead of those of the seed.
+/// Given noise in place of the random numbers of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise<'a> {
     /// Momenta, as matrices.
     pub momenta: &'a HostGauge,
-    /// ξ of all pseudofermions, group after group, as many as there are; only even sites count.
+    /// Noise ξ of all pseudofermions, monomial after monomial; only even sites count.
     pub pseudofermions: &'a [HostColour],
 }
 
 /// Outcome of a trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrajectoryOutcome {
-    /// Its number.
+    /// Number of the trajectory.
     pub number: u32,
     /// H at the start.
     pub start: Energies,
     /// H at the end.
     pub end: Energies,
-    /// ΔH
+    /// Change ΔH.
     pub delta: f64,
     /// Whether the end was accepted.
     pub accepted: bool,
-    /// Iterations of solvers for each group of quarks: in heat bath and Metropolis step, and in molecular dynamics.
+    /// Iterations of solvers for each monomial: in heat bath and Metropolis step, and in molecular dynamics.
     pub iterations: Vec<[usize; 2]>,
-    /// Where the way back led, if it was gone: see [`distance`].
+    /// Result of the reversibility check, if it was made: see [`distance`].
     pub irreversibility: Option<[f64; 2]>,
-    /// Identities of the links and pseudofermions at the start, where they were asked for and no solver gave up.
+    /// Identities of the links and pseudofermions at the start, if they were requested and no solver gave up.
     pub identities: Option<Identities>,
-    /// Why it did not come to its end, where a solver gave up on the way: then ΔH is not a number, and it is not accepted.
+    /// Reason why the trajectory was not completed, if a solver gave up: then ΔH is not a number, and the trajectory is not accepted.
     pub failure: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub struct Chain {
     plan: Plan,
     links: EvolvingLinks,
     momenta: MomentumField,
-    /// Whether the momenta are those that a trajectory ended with.
+    /// Whether the momenta are those at the end of a trajectory.
     has_momenta: bool,
     quarks: Vec<Box<dyn Monomial>>,
     gauge: GaugeActionForce,
@@ -142,10 +142,10 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// *Collective.* A chain from these links on, with links and momenta in a precision.
+    /// *Collective.* Starts a chain from these links, with links and momenta in a precision.
     ///
     /// # Errors
-    /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
+    /// Fails with [`PlanError`] if the plan moves no links or names monomials that do not exist, and on failures of the device.
     pub fn new(
         plan: Plan,
         links: &GaugeField,
@@ -158,26 +158,26 @@ impl Chain {
         let (has_momenta, has_identities) = (false, false);
         Ok(Chain { plan, links, momenta, has_momenta, quarks, gauge, watch: Box::new(|_, _| {}), has_identities })
     }
-    /// Whether the following trajectories measure [`Identities`] at their start. This takes one more evaluation of the forces of all parts of
-    /// the action, whose iterations count as those of the heat bath, and changes nothing of the trajectories.
+    /// Sets whether the following trajectories measure [`Identities`] at their start. This takes one more evaluation of the forces of all
+    /// parts of the action, whose iterations count as those of the heat bath, and does not change the trajectories.
     pub fn measure_identities(&mut self, is_on: bool) {
         self.has_identities = is_on;
     }
-    /// From now on `watch` is called, after each move of the outermost level of a trajectory, how many are made, and of how
-    /// many; not on a way back.
+    /// Sets the function that is called after each move of the outermost level of a trajectory with the number of moves made, and the
+    /// number of all; not during a reversibility check.
     pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
         self.watch = Box::new(watch);
     }
-    /// From now on a trajectory ends with [`HmcError::Stopped`] where `stop` asks for it, at the next iteration of a solver or
-    /// the next move of molecular dynamics, and leaves the chain as it was: the same number makes the same trajectory again.
+    /// Makes later trajectories end with [`HmcError::Stopped`] when `stop` requests it, at the next iteration of a solver or the next move
+    /// of molecular dynamics. The chain then is as before the trajectory: the same number makes the same trajectory again.
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.links.stop_when(stop);
     }
-    /// Lets a trajectory also end where `stop` asks for it during a multigrid setup, but at no other time.
+    /// Makes a trajectory also end when `stop` requests it during a multigrid setup, but at no other time.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.links.stop_setups_when(stop);
     }
-    /// Momenta to go on from, where [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
+    /// Sets the momenta from which to continue if [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
     ///
     /// # Errors
     /// Momenta on another lattice, and failures of the device.
@@ -186,32 +186,32 @@ impl Chain {
         self.has_momenta = true;
         Ok(())
     }
-    /// Those that the next trajectory goes on from; `None` where it draws all anew.
+    /// Returns the momenta from which the next trajectory continues; `None` if it draws all anew.
     pub fn momenta(&self) -> Option<&MomentumField> {
         Some(&self.momenta).filter(|_| self.has_momenta && self.plan.friction.is_some())
     }
-    /// Where it lives.
+    /// Returns the domain that holds the chain.
     pub fn domain(&self) -> &Domain {
         self.momenta.domain()
     }
-    /// Of links and momenta.
+    /// Returns the precision of links and momenta.
     pub fn precision(&self) -> Precision {
         self.links.precision()
     }
-    /// The links as they are now.
+    /// Returns the current links.
     pub fn links(&self) -> &EvolvingLinks {
         &self.links
     }
-    /// The parts of the fermion action.
+    /// Returns the monomials of the fermion action.
     pub fn quarks(&mut self) -> impl Iterator<Item = &mut (dyn Monomial + 'static)> {
         self.quarks.iter_mut().map(|quarks| &mut **quarks)
     }
-    /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `reverse` it is
-    /// also run backwards, to see how far from its start that leads.
+    /// *Collective.* Makes trajectory `number`, with random numbers from its seed or with given noise. With `reverse` it is also run
+    /// backwards, to measure the distance of the end from its start.
     ///
     /// # Errors
-    /// [`PlanError::Noise`] where there is not noise for each pseudofermion, and [`PlanError::NoiseKind`] where pseudofermions are not
-    /// colour vectors, as given noise is; solvers that give up; [`HmcError::Stopped`]; the device.
+    /// Fails with [`PlanError::NoiseKind`] if pseudofermions are not colour vectors, as given noise is, with [`PlanError::Noise`] if there
+    /// is not noise for each pseudofermion, for solvers that give up, with [`HmcError::Stopped`], and on failures of the device.
     pub fn trajectory(
         &mut self,
         number: u32,
@@ -219,7 +219,7 @@ impl Chain {
         reverse: bool,
     ) -> Result<TrajectoryOutcome, HmcError> {
         let had_momenta = self.has_momenta;
-        // Those of the trajectory before, which only friction needs.
+        // The momenta of the trajectory before, which only friction needs.
         let may_stop = self.links.stop().may_come() || self.links.setup_stop().may_come();
         let is_needed = may_stop && had_momenta && self.plan.friction.is_some();
         let momenta = is_needed.then(|| self.momenta.copied()).transpose()?;
@@ -234,7 +234,7 @@ impl Chain {
         self.count();
         Err(HmcError::Stopped)
     }
-    /// The same; where it is stopped, momenta are not what they were.
+    /// Makes trajectory `number` without restoring the momenta if it is stopped.
     fn attempt(&mut self, number: u32, noise: Option<Noise>, reverse: bool) -> Result<TrajectoryOutcome, HmcError> {
         let (seed, domain) = (self.plan.seed, self.domain().clone());
         self.count();
@@ -250,7 +250,7 @@ impl Chain {
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
-                // What is given are colour vectors. Before anything of the chain changes.
+                // Given noise consists of colour vectors. This check comes before anything of the chain changes.
                 let is_other = |quarks: &dyn Monomial| quarks.count() > 0 && quarks.kind() != FermionKind::Staggered;
                 if let Some(group) = self.quarks.iter().position(|quarks| is_other(&**quarks)) {
                     return Err(PlanError::NoiseKind { group }.into());
@@ -275,7 +275,7 @@ impl Chain {
         }
         made
     }
-    /// From momenta and pseudofermions to the Metropolis step.
+    /// Completes a trajectory from its momenta and pseudofermions to the Metropolis step.
     fn follow(
         &mut self,
         (number, start): (u32, Energies),
@@ -311,7 +311,7 @@ impl Chain {
             _ => None,
         };
         if self.plan.unitarise == Unitarise::Never {
-            // Roundings would add up from one trajectory to the next; and H belongs to the links that are kept.
+            // Rounding errors would add up from one trajectory to the next; and H is that of the links that are kept.
             self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
         let end = match self.energies() {
@@ -334,15 +334,15 @@ impl Chain {
         let failure = None;
         Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, identities, failure })
     }
-    /// *Collective.* Identities of links and pseudofermions as they are.
+    /// *Collective.* Measures the identities of the present links and pseudofermions.
     fn identities(&self) -> Result<Identities, HmcError> {
         let quarks = self.quarks.iter().map(|quarks| &**quarks as &dyn Force);
         let found = Identities::of(&self.links, std::iter::once(&self.gauge as &dyn Force).chain(quarks));
-        // Molecular dynamics begins as it would have without.
+        // Molecular dynamics starts as it would have without them.
         self.quarks.iter().for_each(|quarks| quarks.forget_guesses());
         found
     }
-    /// A trajectory whose end is not known.
+    /// Returns the outcome of a trajectory whose end is not known.
     fn rejected(
         &mut self,
         (number, start): (u32, Energies),
@@ -358,7 +358,7 @@ impl Chain {
         let delta = nan;
         Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, identities, failure })
     }
-    /// Back to where a trajectory began, with momenta that point the other way.
+    /// Resets the links to the start of a trajectory, and reverses the momenta.
     fn turn_round(&mut self, before: &GaugeField, first_momenta: Option<MomentumField>) -> Result<(), HmcError> {
         self.links.own_mut().copy_from(before)?;
         if let Some(first) = first_momenta {
@@ -367,17 +367,17 @@ impl Chain {
         }
         Ok(())
     }
-    /// Draws momenta, all of them or the part that friction takes away.
+    /// Draws momenta: all of them, or the part that friction removes.
     fn refresh_momenta(&mut self, number: u32) -> Result<(), HmcError> {
         let friction = self.plan.friction.filter(|_| self.has_momenta);
         let Some(friction) = friction else { return Ok(self.momenta.draw(self.plan.seed, number)?) };
         let mut drawn = MomentumField::zero(self.domain(), self.precision())?;
         drawn.draw(self.plan.seed, number)?;
         let exponent = -friction * self.plan.length.abs();
-        // 1 − e^{2x} without the digits that are lost where x is small.
+        // 1 − e^{2x} without the cancellation where x is small.
         Ok(self.momenta.add(exponent.exp(), (-(2.0 * exponent).exp_m1()).sqrt(), &drawn)?)
     }
-    /// *Collective.* All parts of H, in double.
+    /// *Collective.* Computes all parts of H, in double.
     pub fn energies(&self) -> Result<Energies, HmcError> {
         let mut energies = Energies {
             gauge: self.plan.gauge.value(&*self.links.thin(Precision::Double)?)?,
@@ -409,7 +409,7 @@ impl Chain {
             dynamics.run(links, momenta, plan.length)
         }
     }
-    /// Runs the trajectory backwards, measures how far from its start that leads, and restores its end.
+    /// Runs the trajectory backwards, measures the distance of the result from its start, and restores its end.
     fn reverse_trajectory(&mut self, before: &GaugeField, first: &MomentumField) -> Result<[f64; 2], HmcError> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
@@ -421,7 +421,7 @@ impl Chain {
         self.count();
         Ok(off)
     }
-    /// Iterations of each group since the last call.
+    /// Returns the iterations of each monomial since the last call.
     fn count(&self) -> Vec<[usize; 2]> {
         self.quarks.iter().map(|quarks| [quarks.take_iterations(), 0]).collect()
     }

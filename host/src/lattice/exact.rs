@@ -1,12 +1,12 @@
 //! Sums whose bits do not depend on the order of their terms.
 
-/// 2⁶⁴: terms are cut off behind so many bits, far below the last one of a term of order 1.
+/// Scale 2⁶⁴ of fixed-point numbers: terms are cut off after this many bits, far below the last bit of a term of order 1.
 const SCALE: f64 = (1u128 << 64) as f64;
-/// 2¹²: terms below it, four on each of as many sites as a lattice may have, 2⁴⁸, fit the 127 bits.
+/// Limit 2¹² of terms in fixed point: smaller ones, four on each of as many sites as a lattice may have, 2⁴⁸, fit the 127 bits.
 const LIMIT: f64 = (1u64 << 12) as f64;
 
-/// A sum over sites in fixed point: the same however sites are dealt out to threads and processes. Terms of 2¹² and
-/// more, which no sensible field has, are summed in floating point beside it.
+/// A sum over sites in fixed point, the same for every distribution of sites over threads and processes. Terms of 2¹² and more, which no
+/// sensible field has, are summed separately in floating point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FixedPointSum {
     fixed: i128,
@@ -28,7 +28,7 @@ impl FixedPointSum {
     pub fn total(self) -> f64 {
         self.fixed as f64 / SCALE + self.overflow
     }
-    /// For other processes.
+    /// Returns the words of the sum, for other processes.
     pub fn words(self) -> [u64; 3] {
         [self.fixed as u64, (self.fixed >> 64) as u64, self.overflow.to_bits()]
     }

@@ -1,37 +1,36 @@
-//! The extents of a lattice, the order of its sites in host memory and in files, and sums over sites that do not depend on
-//! how these are shared out.
+//! Extents of a lattice, the order of its sites in host memory and in files, and sums over sites that do not depend on how these are
+//! distributed.
 mod exact;
 
 pub(crate) use exact::FixedPointSum;
 
-/// Extents X, Y, Z, T of a periodic four-dimensional lattice. They are even, so that even and odd sites alternate, which all
-/// operators and devices need; only what is read from files or written to them may have others
-/// ([`of_any_extents`](Self::of_any_extents)). Sites are ordered lexicographically with x fastest:
-/// index = x + X (y + Y (z + Z t)).
+/// Extents X, Y, Z, T of a periodic four-dimensional lattice. They are even, so that even and odd sites alternate, which all operators and
+/// devices need; only fields that are read from files or written to them may have others ([`of_any_extents`](Self::of_any_extents)). Sites
+/// are ordered lexicographically with x fastest: index = x + X (y + Y (z + Z t)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lattice {
     size: [usize; 4],
 }
 
-/// Why four numbers are not the extents of a lattice.
+/// Reason why four numbers are not the extents of a lattice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LatticeError {
-    /// An extent is odd or zero: even and odd sites would not alternate across the boundary.
+    /// An extent that is odd or zero: even and odd sites would not alternate across the boundary.
     #[error("extent {axis} = {extent} of lattice {size:?}: every extent must be even and at least 2")]
     Odd {
-        /// x, y, z or t.
+        /// Axis: x, y, z or t.
         axis: char,
         /// The offending extent.
         extent: usize,
-        /// All four.
+        /// All four extents.
         size: [usize; 4],
     },
-    /// An extent is zero.
+    /// An extent that is zero.
     #[error("extent {axis} of lattice {size:?} is 0: there is no site")]
     Empty {
-        /// x, y, z or t.
+        /// Axis: x, y, z or t.
         axis: char,
-        /// All four.
+        /// All four extents.
         size: [usize; 4],
     },
     /// An extent of 2³¹ or more, or more sites than [`MOST_SITES`].
@@ -42,13 +41,12 @@ pub enum LatticeError {
     },
 }
 
-/// The most sites of a lattice: few enough to count the bytes of anything that has 2¹⁶ of them per site, and to leave the
-/// bits of random streams above a site's number to other uses. How much of a lattice one device holds is limited by
-/// [`Domain`](crate::domain::Domain).
+/// Largest number of sites of a lattice: small enough to count the bytes of anything that has 2¹⁶ of them per site, and to leave the bits
+/// of random streams above a site's number to other uses. [`Domain`](crate::domain::Domain) limits how much of a lattice one device holds.
 pub const MOST_SITES: u64 = 1 << 48;
 
 impl Lattice {
-    /// A lattice of even extents X, Y, Z, T.
+    /// Makes a lattice of even extents X, Y, Z, T.
     ///
     /// # Errors
     /// Extents that are odd, zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
@@ -56,7 +54,7 @@ impl Lattice {
         Lattice { size }.require_even()?;
         Self::of_any_extents(size)
     }
-    /// A lattice whose extents may be odd: for fields on the host, which are read, checked, measured there and written. Devices
+    /// Makes a lattice whose extents may be odd: for fields on the host, which are read, checked, measured there and written. Devices
     /// refuse it ([`Domain`](crate::domain::Domain)).
     ///
     /// # Errors
@@ -69,13 +67,13 @@ impl Lattice {
         let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
         if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
     }
-    /// The sites of one time.
+    /// Returns the lattice of the sites of one time.
     #[must_use]
     pub fn of_one_time(&self) -> Self {
         let [x, y, z, _] = self.size;
         Lattice { size: [x, y, z, 1] }
     }
-    /// That all extents are even.
+    /// Checks that all extents are even.
     ///
     /// # Errors
     /// [`LatticeError::Odd`] for the first that is not.
@@ -84,33 +82,33 @@ impl Lattice {
         let odd = ['x', 'y', 'z', 't'].into_iter().zip(size).find(|(_, extent)| *extent < 2 || extent % 2 != 0);
         odd.map_or(Ok(()), |(axis, extent)| Err(LatticeError::Odd { axis, extent, size }))
     }
-    /// X, Y, Z, T.
+    /// Returns the extents X, Y, Z, T.
     pub fn size(&self) -> [usize; 4] {
         self.size
     }
-    /// Number of sites.
+    /// Returns the number of sites.
     pub fn volume(&self) -> usize {
         self.size.iter().product()
     }
-    /// Number of sites of one parity, if all extents are even.
+    /// Returns the number of sites of one parity, if all extents are even.
     pub fn half_volume(&self) -> usize {
         self.volume() / 2
     }
-    /// Lexicographic index of a site.
+    /// Returns the lexicographic index of a site.
     pub fn index(&self, [x, y, z, t]: [usize; 4]) -> usize {
         let [nx, ny, nz, _] = self.size;
         x + nx * (y + ny * (z + nz * t))
     }
-    /// Coordinates of a lexicographic index.
+    /// Returns the coordinates of a lexicographic index.
     pub fn coordinates(&self, index: usize) -> [usize; 4] {
         let [nx, ny, nz, _] = self.size;
         [index % nx, index / nx % ny, index / (nx * ny) % nz, index / (nx * ny * nz)]
     }
-    /// (x + y + z + t) mod 2.
+    /// Returns (x + y + z + t) mod 2.
     pub fn parity(&self, site: [usize; 4]) -> usize {
         site.iter().sum::<usize>() % 2
     }
-    /// Index of the neighbour of `index` one step forward (`true`) or backward in direction `mu`, periodically.
+    /// Returns the index of the neighbour of `index` one step forward (`true`) or backward in direction `mu`, periodically.
     pub fn neighbour(&self, index: usize, mu: usize, forward: bool) -> usize {
         let mut site = self.coordinates(index);
         let extent = self.size[mu];
@@ -126,40 +124,40 @@ impl std::fmt::Display for Lattice {
     }
 }
 
-/// A box of a lattice: what one process has of it.
+/// A box of a lattice: the part that one process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The whole lattice.
     pub global: Lattice,
     /// Global coordinates of the box's first site; all even where the lattice is, unless the box has one time.
     pub origin: [usize; 4],
-    /// The box, whose sites are counted from its first one.
+    /// Lattice of the box, whose sites are counted from the first one.
     pub local: Lattice,
 }
 
 impl Section {
-    /// Index in the whole lattice of a site of the box.
+    /// Returns the index in the whole lattice of a site of the box.
     pub fn global_index(&self, index: usize) -> usize {
         let site = self.local.coordinates(index);
         self.global.index(std::array::from_fn(|mu| self.origin[mu] + site[mu]))
     }
-    /// The coordinates in the box of a site of the whole lattice, if it is in the box.
+    /// Returns the coordinates in the box of a site of the whole lattice, if it is in the box.
     pub fn locate(&self, site: [usize; 4]) -> Option<[usize; 4]> {
         let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
         (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
     }
-    /// The sites of a time of the whole lattice, as a box of their own; `None` where the box has none.
+    /// Returns the sites of a time of the whole lattice, as a box of their own; `None` if the box has none.
     pub fn at_time(&self, time: usize) -> Option<Self> {
         let here = (self.origin[3]..self.origin[3] + self.local.size[3]).contains(&time);
         let [x, y, z, _] = self.origin;
         here.then(|| Section { origin: [x, y, z, time], local: self.local.of_one_time(), ..*self })
     }
-    /// Its sites.
+    /// Returns the box of the section's sites.
     pub(crate) fn cuboid(&self) -> Cuboid {
         Cuboid { origin: self.origin, size: self.local.size }
     }
-    /// The sites of other boxes that are one step ahead in direction `mu`, as far as they share a plaquette with it;
-    /// `None` where the lattice is not cut. They may lie around its end.
+    /// Returns the sites of other boxes that are one step ahead in direction `mu`, as far as they share a plaquette with this one; `None`
+    /// where the lattice is not cut. They may lie around its end.
     pub(crate) fn ahead(&self, mu: usize) -> Option<Cuboid> {
         let Cuboid { mut origin, mut size } = self.cuboid();
         if size[mu] == self.global.size[mu] {
@@ -171,19 +169,19 @@ impl Section {
     }
 }
 
-/// A lattice as a box of itself.
+/// Converts a lattice to the section that is all of it.
 impl From<Lattice> for Section {
     fn from(lattice: Lattice) -> Self {
         Section { global: lattice, origin: [0; 4], local: lattice }
     }
 }
 
-/// Any box of sites of a lattice, odd ones too. Sites are counted as in a [`Lattice`].
+/// A box of sites of a lattice, at any position and with any extents. Sites are counted as in a [`Lattice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cuboid {
-    /// Its first site.
+    /// Coordinates of the first site.
     pub origin: [usize; 4],
-    /// Its extents.
+    /// Extents of the box.
     pub size: [usize; 4],
 }
 
@@ -191,7 +189,7 @@ impl Cuboid {
     pub fn volume(&self) -> usize {
         self.size.iter().product()
     }
-    /// A site, by its number in the box.
+    /// Returns a site, by its number in the box.
     pub fn site(&self, index: usize) -> [usize; 4] {
         let mut rest = index;
         std::array::from_fn(|mu| {
@@ -200,11 +198,11 @@ impl Cuboid {
             self.origin[mu] + step
         })
     }
-    /// The number in the box of a site that is in it.
+    /// Returns the number in the box of a site that is in it.
     pub fn index(&self, site: [usize; 4]) -> usize {
         (0..4).rev().fold(0, |index, mu| site[mu] - self.origin[mu] + self.size[mu] * index)
     }
-    /// The sites that both have.
+    /// Returns the sites that both boxes have.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let end = |c: &Self, mu: usize| c.origin[mu] + c.size[mu];
         let origin: [usize; 4] = std::array::from_fn(|mu| self.origin[mu].max(other.origin[mu]));

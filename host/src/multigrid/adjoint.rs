@@ -1,4 +1,4 @@
-//! The cycle for the adjoint of an operator.
+//! Multigrid cycle for the adjoint of an operator.
 use super::cycle::CycleResult;
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldShape, FieldSpace};
@@ -7,8 +7,8 @@ use gpu_kernels::Precision;
 use solvers::{Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 
-/// K′ = γ_5 A K A⁻¹ γ_5 for the symmetric complement, and γ_5 K γ_5 for the asymmetric one, A on the even sites: K′ is for M̂† what K is
-/// for M̂.
+/// The adjoint cycle K′ = γ_5 A K A⁻¹ γ_5 for the symmetric complement, or γ_5 K γ_5 for the asymmetric one, with A on the even sites: K′
+/// is for M̂† what K is for M̂.
 pub(crate) struct AdjointCycle<'a> {
     cycle: &'a dyn Preconditioner<FieldSpace>,
     operator: &'a EvenOddWilson,
@@ -26,7 +26,7 @@ impl<'a> AdjointCycle<'a> {
         let field = || space.allocate().map(RefCell::new);
         Ok(AdjointCycle { cycle, operator, scratch: [field()?, field()?] })
     }
-    /// `out` = A⁻¹ x, or A x, for the symmetric complement, and x for the other.
+    /// Computes `out` = A⁻¹ x, or A x, for the symmetric complement, and copies x for the asymmetric one.
     fn divide(&self, space: &FieldSpace, inverse: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let form = DiagonalForm { parity: 0, inverse, dagger: false };
         match self.operator.complement() {
@@ -40,7 +40,7 @@ impl Preconditioner<FieldSpace> for AdjointCycle<'_> {
     fn apply(&self, space: &FieldSpace, r: &DeviceField, _: &[f64], z: &mut DeviceField) -> Result<Work> {
         let [first, second] = &self.scratch;
         let (mut first, mut second) = (first.borrow_mut(), second.borrow_mut());
-        // iγ_5 before and −iγ_5 after.
+        // Multiply by iγ_5 before and by −iγ_5 after.
         self.operator.twist(1.0, r, &first)?;
         self.divide(space, true, &first, &mut second)?;
         let mut norms = vec![0.0; if self.cycle.needs_norms() { space.nrhs() } else { 0 }];

@@ -1,4 +1,4 @@
-//! Whether the levels of a setup belong together.
+//! Check that the levels of a setup are consistent.
 use super::coarse::CoarseOperator;
 use super::cycle::Coarsening;
 use super::level::Level;
@@ -9,25 +9,25 @@ use crate::operators::{EvenOdd, EvenOddWilson};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
-/// What a check of a level and the operator below it found: relative errors, each the largest of some vectors. They are as large
-/// as the rounding of near-null vectors and coarse operators allows.
+/// Result of the check of a level and the operator below it: relative errors, each the largest over some vectors. They are as large as the
+/// rounding of near-null vectors and coarse operators allows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelCheck {
-    /// ‖(1 − P P†) v‖/‖v‖ of the test vectors v that P was made of.
+    /// Largest ‖(1 − P P†) v‖/‖v‖ of the test vectors v from which P was made.
     pub near_null: f64,
-    /// ‖(R D P − D_c) c‖/‖D_c c‖ of random coarse vectors.
+    /// Largest ‖(R D P − D_c) c‖/‖D_c c‖ of random coarse vectors.
     pub galerkin: f64,
-    /// |(a, γ5 D_c b) − (γ5 D_c a, b)|/(‖a‖ ‖D_c b‖) of random coarse vectors, without what a twisted mass makes of it.
+    /// Largest |(a, γ5 D_c b) − (γ5 D_c a, b)|/(‖a‖ ‖D_c b‖) of random coarse vectors, without the contribution of a twisted mass.
     pub gamma5: f64,
 }
 
-/// Random vectors that a level is checked with: a and b.
+/// Number of random vectors with which a level is checked: a and b.
 const RANDOM: usize = 2;
-/// Of their random numbers, which are not those of test vectors.
+/// Seed of the random vectors, which differ from test vectors.
 const SEED: u64 = 2;
 
-/// Checks all levels, with the test vectors of the finest one on all sites, one for each right-hand side, and its operator in single
-/// precision for blocks of two right-hand sides at least.
+/// Checks all levels, with the test vectors of the finest one on all sites, one for each right-hand side, and the finest operator in single
+/// precision for blocks of at least two right-hand sides.
 ///
 /// # Errors
 /// Failures of the device.
@@ -52,14 +52,14 @@ pub fn check_levels(levels: &[Coarsening], finest: &EvenOddWilson, test: FullFie
     Ok(found)
 }
 
-/// R x
+/// Computes R x.
 fn restricted(space: &NullSpace, x: &FullField) -> Result<FullField> {
     let nrhs = x.even.nrhs();
     let mut coarse = space.coarse().zero(nrhs)?;
     (0..2).try_for_each(|parity| space.restrict(parity, x.parity(parity), &mut coarse, parity > 0, nrhs))?;
     Ok(coarse)
 }
-/// P x
+/// Computes P x.
 fn prolonged(space: &NullSpace, x: &FullField) -> Result<FullField> {
     let nrhs = x.even.nrhs();
     let mut fine = space.fine().zero(nrhs)?;
@@ -67,7 +67,7 @@ fn prolonged(space: &NullSpace, x: &FullField) -> Result<FullField> {
     Ok(fine)
 }
 
-/// (x_j, y_j) on all sites.
+/// Computes (x_j, y_j) on all sites.
 fn dots(space: &FieldSpace, x: &FullField, y: &FullField) -> Result<Vec<Complex64>> {
     let mut sum = vec![Complex64::ZERO; space.nrhs()];
     for parity in 0..2 {
@@ -78,7 +78,7 @@ fn dots(space: &FieldSpace, x: &FullField, y: &FullField) -> Result<Vec<Complex6
     Ok(sum)
 }
 
-/// The largest ‖x_j − y_j‖/‖x_j‖. `y` is lost.
+/// Returns the largest ‖x_j − y_j‖/‖x_j‖. `y` is overwritten.
 fn distance(level: &Level, x: &FullField, y: &mut FullField) -> Result<f64> {
     let space = level.space(x.even.nrhs());
     let whole = dots(&space, x, x)?;
@@ -88,8 +88,8 @@ fn distance(level: &Level, x: &FullField, y: &mut FullField) -> Result<f64> {
     Ok(part.iter().zip(&whole).map(|(part, whole)| (part.re / whole.re).sqrt()).fold(0.0, f64::max))
 }
 
-/// How far γ5 D_c is from its Hermitian conjugate, from D_c a and D_c b for two vectors. With a twisted mass μ
-/// (a, γ5 D_c b) − (γ5 D_c a, b) is 2 i μ (a, b), and a tells what μ is.
+/// Measures how far γ5 D_c is from its Hermitian conjugate, from D_c a and D_c b for two vectors. With a twisted mass μ (a, γ5 D_c b) − (γ5
+/// D_c a, b) is 2 i μ (a, b), where μ is determined from a.
 fn hermiticity(space: &NullSpace, c: &FullField, image: &FullField) -> Result<f64> {
     let level = space.coarse();
     let fields = level.space(RANDOM);
@@ -110,7 +110,7 @@ fn hermiticity(space: &NullSpace, c: &FullField, image: &FullField) -> Result<f6
     }
     let (same, across) = (dots(&fields, c, &turned)?, dots(&fields, &exchanged, &turned)?);
     let (norms, images) = (dots(&fields, c, c)?, dots(&fields, image, image)?);
-    // (a, b) of the first pair, a with what was exchanged to its place.
+    // (a, b) of the first pair: a is exchanged to the place of b.
     let overlap = dots(&fields, &exchanged, c)?[1];
     let mass = same[0].im / norms[0].re;
     // (b, γ5 D_c a) and (a, γ5 D_c b)

@@ -23,26 +23,26 @@ use std::ops::ControlFlow;
 /// Directions of hops.
 const HOPS: usize = 8;
 
-/// Called after each part of the work of a coarse operator with the share that the part has in it.
+/// Function that is called after each part of the work of a coarse operator with the part's share of the whole.
 pub(super) type After<'a> = dyn FnMut(f64) -> ControlFlow<()> + 'a;
-/// Share of one of the ten parts, the diagonal one and four directions for each chirality.
+/// Share of one of the ten parts: the diagonal one, and four directions for each chirality.
 const PART: f64 = 0.1;
 
-/// D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d), the operator R D P on a coarse lattice.
+/// The operator R D P on a coarse lattice: D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d).
 pub struct CoarseOperator {
     level: Level,
     vectors: usize,
-    /// X
+    /// Diagonal matrices X.
     diagonal: CoarseMatrices,
-    /// X⁻¹
+    /// Inverse X⁻¹ of the diagonal matrices.
     inverse: CoarseMatrices,
-    /// Y
+    /// Hopping matrices Y.
     links: CoarseMatrices,
-    /// X⁻¹ Y, in the precision of solves.
+    /// Products X⁻¹ Y, in the precision of solves.
     hops: CoarseMatrices,
 }
 
-/// What one launch of a coarse operator reads, and from where.
+/// Matrices that one launch of a coarse operator applies, and whether they act on the same site.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     matrices: &'a CoarseMatrices,
@@ -51,8 +51,8 @@ struct Part<'a> {
 }
 
 impl CoarseOperator {
-    /// R M P for a Wilson-like operator in single precision on `links`, which it was made from, with its phases, for blocks of as many
-    /// right-hand sides as there are near-null vectors at least. Hops are kept in `precision`.
+    /// Computes R M P for a Wilson-like operator in single precision on `links`, from which it was made, with its phases, for blocks of at
+    /// least as many right-hand sides as there are near-null vectors. Hops are stored in `precision`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -65,8 +65,8 @@ impl CoarseOperator {
         let made = Self::of_wilson_while(space, operator, links, precision, &mut |_| ControlFlow::Continue(()))?;
         Ok(made.expect("nothing ended it"))
     }
-    /// [`of_wilson`](Self::of_wilson) that calls `after` after each part of the work with the share that it has in the whole; `None`
-    /// where `after` ended it.
+    /// Computes R M P like [`of_wilson`](Self::of_wilson) and calls `after` after each part of the work with its share of the whole; `None`
+    /// if `after` ended it.
     pub(super) fn of_wilson_while(
         space: &NullSpace,
         operator: &EvenOddWilson,
@@ -110,7 +110,7 @@ impl CoarseOperator {
             if phases.are_none() {
                 return Ok(());
             }
-            // Links as they come have no phases.
+            // Links as stored have no phases.
             let (none, phase) = (vec![Complex64::ZERO; nrhs], vec![phases.0[mu]; nrhs]);
             space.fine().space(nrhs).axpby(&none, input, &phase, out)
         };
@@ -120,7 +120,7 @@ impl CoarseOperator {
         };
         Self::build(space, precision, &diagonal, &hop, after)
     }
-    /// R D P for the operator D of another coarse level.
+    /// Computes R D P for the operator D of another coarse level.
     ///
     /// # Errors
     /// Failures of the device.
@@ -128,8 +128,8 @@ impl CoarseOperator {
         let made = Self::of_coarse_while(space, operator, precision, &mut |_| ControlFlow::Continue(()))?;
         Ok(made.expect("nothing ended it"))
     }
-    /// [`of_coarse`](Self::of_coarse) that calls `after` after each part of the work with the share that it has in the whole; `None`
-    /// where `after` ended it.
+    /// Computes R D P like [`of_coarse`](Self::of_coarse) and calls `after` after each part of the work with its share of the whole; `None`
+    /// if `after` ended it.
     pub(super) fn of_coarse_while(
         space: &NullSpace,
         operator: &CoarseOperator,
@@ -145,8 +145,8 @@ impl CoarseOperator {
         };
         Self::build(space, precision, &diagonal, &hop, after)
     }
-    /// From what the diagonal part of an operator makes of columns of P, in the device's spin basis, and what its hops forward do,
-    /// in that of chirality.
+    /// Builds the operator from two products with columns of P: `diagonal` applies the diagonal part of the fine operator, in the device's
+    /// spin basis, and `hop` its forward hops, in the chiral basis.
     fn build(
         space: &NullSpace,
         precision: Precision,
@@ -235,7 +235,7 @@ impl CoarseOperator {
         let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
         Ok(Some(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops }))
     }
-    /// *Collective.* Forward links that begin on the neighbours' sites next to the backward ends of this process's part, `[μ]`.
+    /// *Collective.* Returns the forward links that begin on the neighbours' sites next to the backward ends of this process's part, `[μ]`.
     fn neighbour_links(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {
         let (coarse, count) = (space.coarse(), space.count());
         let (domain, geometry) = (coarse.domain(), Geometry::new(coarse.extents()));
@@ -259,7 +259,7 @@ impl CoarseOperator {
         let zones = halo::exchange_once(domain, halo, bytes, &mut pack)?;
         Ok(zones.map(|[backward, _]| view::message_matrices(backward, count)))
     }
-    /// Bytes of an operator on `sites` sites with so many near-null vectors, and at the peak while it is made.
+    /// Returns the bytes of an operator on `sites` sites with `vectors` near-null vectors, and at the peak of its construction.
     pub(crate) fn bytes_for(sites: usize, vectors: usize, precision: Precision) -> [usize; 2] {
         let bytes = |count, precision| CoarseMatrices::bytes_for(sites, vectors, count, precision);
         let single = |count| bytes(count, Precision::Single);
@@ -268,15 +268,15 @@ impl CoarseOperator {
         let rounded = if precision == Precision::Single { 0 } else { hops };
         [diagonals + hops, diagonals + single(HOPS) + rounded]
     }
-    /// The level that it acts on.
+    /// Returns the level on which the operator acts.
     pub fn level(&self) -> &Level {
         &self.level
     }
-    /// Near-null vectors that it was made with.
+    /// Returns the number of near-null vectors from which the operator was made.
     pub fn vectors(&self) -> usize {
         self.vectors
     }
-    /// `out` = a x + b Σ M ψ on the sites of `parity`; without a field for x, that is what `out` has.
+    /// Computes `out` = a x + b Σ M ψ on the sites of `parity`; without a field, x is the old `out`.
     #[allow(clippy::too_many_arguments)] // one launch, all of whose operands are needed
     fn launch(
         &self,
@@ -326,7 +326,7 @@ impl CoarseOperator {
         };
         halo::hop_on_level(input, (geometry, spinors), parity, nrhs, &mut interior, &mut exterior)
     }
-    /// `out` = X x, or X⁻¹ x, on the sites of `parity`.
+    /// Computes `out` = X x, or X⁻¹ x, on the sites of `parity`.
     ///
     /// # Errors
     /// Fields of another level or format; failures of the device.
@@ -341,7 +341,7 @@ impl CoarseOperator {
         let matrices = if inverse { &self.inverse } else { &self.diagonal };
         self.launch(Part { matrices, range: [0, 1], here: true }, parity, (0.0, None), 1.0, x, out, nrhs)
     }
-    /// `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other one.
+    /// Computes `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other one.
     fn hop(
         &self,
         parity: usize,
@@ -354,7 +354,7 @@ impl CoarseOperator {
         let part = Part { matrices: &self.hops, range: [0, HOPS as u32], here: false };
         self.launch(part, parity, ax, b, psi, out, nrhs)
     }
-    /// `out` = D ψ on all sites.
+    /// Computes `out` = D ψ on all sites.
     ///
     /// # Errors
     /// Fields of another level or format; failures of the device.
@@ -368,13 +368,13 @@ impl CoarseOperator {
         }
         Ok(())
     }
-    /// The right-hand side of the even system from one on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and X⁻¹ b_o.
+    /// Computes the right-hand side of the even system from one on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and X⁻¹ b_o.
     pub fn prepare(&self, b: &FullField, even: &mut DeviceField, odd: &mut DeviceField, nrhs: usize) -> Result {
         self.apply_diagonal(true, 1, &b.odd, odd, nrhs)?;
         self.apply_diagonal(true, 0, &b.even, even, nrhs)?;
         self.hop(0, (1.0, None), -1.0, odd, even, nrhs)
     }
-    /// The odd half from the even one: x_o = X⁻¹ b_o − X⁻¹ Y x_e, with X⁻¹ b_o from [`prepare`](Self::prepare).
+    /// Computes the odd half from the even one: x_o = X⁻¹ b_o − X⁻¹ Y x_e, with X⁻¹ b_o from [`prepare`](Self::prepare).
     pub fn reconstruct(&self, odd: &DeviceField, x: &mut FullField, nrhs: usize) -> Result {
         let FullField { even, odd: out } = x;
         self.hop(1, (1.0, Some(odd)), -1.0, even, out, nrhs)
@@ -389,10 +389,10 @@ pub struct CoarseSchur<'a> {
 }
 
 impl<'a> CoarseSchur<'a> {
-    /// For blocks of `nrhs` right-hand sides.
+    /// Makes the Schur complement for blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
-    /// No memory.
+    /// Too little memory.
     pub fn new(operator: &'a CoarseOperator, nrhs: usize) -> Result<Self> {
         let odd = RefCell::new(operator.level.zero(nrhs)?.odd);
         Ok(CoarseSchur { operator, odd, nrhs: Cell::new(nrhs) })
@@ -416,7 +416,7 @@ impl LinearOperator<FieldSpace> for CoarseSchur<'_> {
         }
         fits
     }
-    /// 8 operations for each element of the matrices of all hops, and a sum.
+    /// Counts 8 operations for each element of the matrices of all hops, and a sum.
     fn flops(&self) -> f64 {
         let (rows, sites) = (2.0 * self.operator.vectors as f64, self.operator.level.domain().global().volume() as f64);
         let sites = sites / self.operator.level.spinors() as f64;

@@ -12,28 +12,28 @@ use solvers::{
 };
 use std::cell::RefCell;
 
-/// One step down: near-null vectors of a level, and the operator on the next coarser one.
+/// One coarsening step: near-null vectors of a level, and the operator on the next coarser one.
 pub struct Coarsening {
-    /// P and R.
+    /// Prolongation P and restriction R.
     pub space: NullSpace,
-    /// The operator below.
+    /// Operator on the coarser level.
     pub operator: CoarseOperator,
 }
 
-/// Directions of GCR around a cycle, which takes two or three dozen iterations in all.
+/// Number of directions of GCR around a cycle, which takes two or three dozen iterations in all.
 pub(crate) const OUTER_DIRECTIONS: usize = 8;
-/// δ of GCR around a cycle in single precision: its residual falls by two thirds in an iteration, and restarts lose directions.
+/// δ of GCR around a cycle in single precision: the residual falls by two thirds in an iteration, and restarts lose directions.
 pub(crate) const OUTER_DELTA: f64 = 1e-3;
 
-/// What is asked of a solver that may fail to be made.
+/// Result of a solver whose construction may fail.
 pub type CycleResult<T = ()> = std::result::Result<T, SolveError<DeviceError>>;
 
 /// The operators of the finest level, for blocks of right-hand sides.
 #[derive(Clone, Copy)]
 pub struct Finest<'a> {
-    /// In single precision.
+    /// Operator in single precision.
     pub operator: &'a EvenOddWilson,
-    /// That of the smoother, in its precision.
+    /// Operator of the smoother, in the smoother's precision.
     pub smoother: &'a EvenOddWilson,
 }
 
@@ -63,11 +63,11 @@ impl<D: FineDiagonal> Transfer<FieldSpace, FieldSpace> for EvenTransfer<'_, D> {
     }
 }
 
-/// Hands the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides, and puts what each level did into
-/// `reports`, the finest one first.
+/// Passes the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides, and writes the work of each level to `reports`, the
+/// finest one first.
 ///
 /// # Errors
-/// Those of `then`; no memory.
+/// Those of `then`; too little memory.
 pub fn with_cycle(
     finest: Finest<'_>,
     levels: &[Coarsening],
@@ -103,7 +103,7 @@ pub fn with_cycle(
     })
 }
 
-/// The same with the solver of a coarse level.
+/// Passes the solver of a coarse level to `then`, for blocks of `nrhs` right-hand sides, and adds the work of each level to `reports`.
 fn with_coarse(
     operator: &CoarseOperator,
     below: &[Coarsening],
@@ -121,7 +121,7 @@ fn with_coarse(
         return done;
     };
     with_coarse(&first.operator, rest, params, nrhs, reports, &mut |coarse| {
-        // As good as so many steps of GCR, with one wait for the device.
+        // Equivalent to as many steps of GCR, with one wait for the device.
         let smoother = |basis: usize| CaGcr::new(&space, &schur, CaGcrParams { basis, max_cycles: 1, tol: 0.5 });
         let coarse_space = first.space.coarse().space(nrhs);
         let transfer = EvenTransfer::new(&first.space, &first.operator, CoarseDiagonal(operator), nrhs)?;

@@ -1,4 +1,4 @@
-//! The lattice of a level and how vectors live on it.
+//! Lattice of a multigrid level, and the layout of vectors on it.
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::lattice::Lattice;
@@ -6,11 +6,11 @@ use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::multigrid::{CHIRAL, Chiral, TEST_VECTORS, TestVectors, spinors_of};
 use gpu_kernels::{Format, Precision};
 
-/// A level of multigrid: a lattice, of which each site has some spinors. On the finest one that is one spinor; on a coarse
-/// one they hold two numbers for each near-null vector, one of each chirality.
+/// A level of multigrid: a lattice with some spinors on each site. On the finest level that is one spinor; on a coarse one the spinors hold
+/// two numbers for each near-null vector, one of each chirality.
 #[derive(Clone)]
 pub struct Level {
-    /// On whose sites the spinors are.
+    /// Domain on whose sites the spinors are stored.
     domain: Domain,
     /// This process's part of the level's lattice.
     lattice: Lattice,
@@ -18,11 +18,11 @@ pub struct Level {
 }
 
 impl Level {
-    /// The finest one.
+    /// Returns the finest level.
     pub fn finest(domain: &Domain) -> Self {
         Level { domain: domain.clone(), lattice: domain.local(), spinors: 1 }
     }
-    /// That whose sites are blocks of this one, for so many near-null vectors.
+    /// Returns the level whose sites are blocks of this one, for `vectors` near-null vectors.
     ///
     /// # Errors
     /// Blocks that do not divide the lattice into even numbers of them in each direction.
@@ -34,33 +34,33 @@ impl Level {
         let domain = self.domain.with_local(Lattice::new([x * spinors, y, z, t])?)?;
         Ok(Level { domain, lattice, spinors })
     }
-    /// Where its vectors live: a lattice with a site for each spinor.
+    /// Returns the domain of the level's vectors: a lattice with a site for each spinor.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// This process's part of its lattice.
+    /// Returns this process's part of the level's lattice.
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// Spinors of a site.
+    /// Returns the number of spinors of a site.
     pub fn spinors(&self) -> usize {
         self.spinors
     }
-    /// The space of vectors on the sites of one parity, in single precision.
+    /// Returns the space of vectors on the sites of one parity, in single precision.
     pub fn space(&self, nrhs: usize) -> FieldSpace {
         FieldSpace::new(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
-    /// Vectors on all sites, in single precision, zero.
+    /// Allocates vectors on all sites, in single precision, zero.
     pub fn zero(&self, nrhs: usize) -> Result<FullField> {
         FullField::zero(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
-    /// Random vectors on all sites, in single precision: the same on every process grid for the finest level.
+    /// Returns random vectors on all sites, in single precision: the same on every process grid for the finest level.
     pub(super) fn random(&self, nrhs: usize, seed: u64) -> Result<FullField> {
         let mut vectors = self.zero(nrhs)?;
         (0..2).try_for_each(|parity| self.fill(vectors.parity_mut(parity), parity, 0, seed))?;
         Ok(vectors)
     }
-    /// Random numbers for the sites of `parity`, from vector number `first` on.
+    /// Fills `vectors` with random numbers for the sites of `parity`, from vector number `first` on.
     pub(crate) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
         let kernel = TestVectors {
             out: vectors.view(),
@@ -73,8 +73,8 @@ impl Level {
         let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
         Ok(self.domain.backend().launch(&TEST_VECTORS, format, &kernel, sites, vectors.nrhs() as u32)?)
     }
-    /// The part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. Where the level has the
-    /// device's spin basis, `x` is in that of chirality and `out` in the device's.
+    /// Computes the part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. If the level has the device's
+    /// spin basis, `x` is in the chiral basis and `out` in the device's.
     pub(super) fn one_chirality(&self, chirality: u32, x: &DeviceField, out: &mut DeviceField) -> Result {
         let shape = FieldShape::spinors(Precision::Single, x.nrhs());
         out.expect(&self.domain, shape)?;
@@ -92,7 +92,7 @@ impl Level {
     pub(super) fn extents(&self) -> [u32; 4] {
         self.lattice.size().map(|extent| extent as u32)
     }
-    /// Its sites as kernels see them. Those of coarse levels are not in lane order.
+    /// Returns the level's sites as kernels use them. Those of coarse levels are not in lane order.
     pub(super) fn geometry(&self) -> Geometry {
         if self.spinors == 1 { self.domain.geometry() } else { Geometry::new(self.extents()) }
     }

@@ -13,18 +13,18 @@ use gpu_kernels::{Format, Precision};
 
 /// A Cholesky QR step.
 struct Step {
-    /// Of the diagonal, relative to it.
+    /// Shift of the diagonal, relative to it.
     shift: f32,
-    /// The part of ‖v‖² that has to be left of a vector beside those before it.
+    /// Least part of ‖v‖² that has to remain of a vector orthogonal to those before it.
     least: f32,
 }
-/// Products of vectors of norm 1 are right to a few 1e-7. With shifts of a hundred times that, two steps bring what is left of a
-/// vector beside the others from σ² to about σ²/(σ² + 4e-10); where that is below 1e-2, rounding errors are all that it has.
+/// Cholesky QR steps. Products of vectors of norm 1 are accurate to a few 1e-7. With shifts of a hundred times that, two steps change the
+/// part of a vector orthogonal to the others from σ² to about σ²/(σ² + 4e-10); if that is below 1e-2, it consists of rounding errors only.
 const STEPS: [Step; 3] =
     [Step { shift: 2e-5, least: 0.0 }, Step { shift: 2e-5, least: 0.0 }, Step { shift: 0.0, least: 1e-2 }];
 
-/// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span: P
-/// takes its vectors to this one, R = P† those of this one there.
+/// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span: P maps coarse
+/// vectors to fine ones, and R = P† fine vectors to coarse ones.
 pub struct NullSpace {
     fine: Level,
     coarse: Level,
@@ -33,7 +33,7 @@ pub struct NullSpace {
 }
 
 impl NullSpace {
-    /// From vectors in single precision, one for each right-hand side, on aggregates of these extents.
+    /// Makes near-null vectors from vectors in single precision, one for each right-hand side, on aggregates of these extents.
     ///
     /// # Errors
     /// Blocks that do not divide the lattice; failures of the device.
@@ -70,27 +70,27 @@ impl NullSpace {
         }
         Ok(())
     }
-    /// The level that vectors are prolonged to.
+    /// Returns the level to which vectors are prolonged.
     pub fn fine(&self) -> &Level {
         &self.fine
     }
-    /// The level that vectors are restricted to.
+    /// Returns the level to which vectors are restricted.
     pub fn coarse(&self) -> &Level {
         &self.coarse
     }
-    /// Extents of an aggregate.
+    /// Returns the extents of an aggregate.
     pub fn block(&self) -> [usize; 4] {
         self.block
     }
-    /// Number of near-null vectors.
+    /// Returns the number of near-null vectors.
     pub fn count(&self) -> usize {
         self.vectors.even.nrhs()
     }
-    /// How they are kept.
+    /// Returns the precision of the stored vectors.
     pub fn precision(&self) -> Precision {
         self.vectors.even.precision()
     }
-    /// The same vectors in another precision, for what does not make coarse operators.
+    /// Converts the vectors to another precision, for uses other than making coarse operators.
     ///
     /// # Errors
     /// Failures of the device.
@@ -109,7 +109,7 @@ impl NullSpace {
     pub(super) fn views(&self) -> [gpu_kernels::field::Field; 2] {
         [self.vectors.even.view(), self.vectors.odd.view()]
     }
-    /// 1 where fields of the level are in the device's spin basis.
+    /// Returns 1 if fields of the level are in the device's spin basis, otherwise 0.
     pub(super) fn spins(&self) -> u32 {
         u32::from(self.fine.spinors() == 1)
     }
@@ -124,8 +124,8 @@ impl NullSpace {
         let backend = self.fine.domain().backend();
         Ok(backend.launch(kernel, Format::of(Precision::Single), arguments, n, nrhs as u32)?)
     }
-    /// R of what a fine vector in single precision has on the sites of `parity`: in place of what the coarse one has, or
-    /// added to it. For the first `nrhs` right-hand sides.
+    /// Applies R to a fine vector in single precision on the sites of `parity`; the result replaces the coarse vector, or is added to it.
+    /// Acts on the first `nrhs` right-hand sides.
     ///
     /// # Errors
     /// Fields of other levels or formats; failures of the device.
@@ -153,11 +153,11 @@ impl NullSpace {
         let backend = self.fine.domain().backend();
         Ok(backend.launch(&RESTRICT, self.vectors.even.format(), &kernel, threads, nrhs as u32)?)
     }
-    /// P of a coarse vector on the sites of `parity`, in place of what the fine one has. For the first `nrhs` right-hand
-    /// sides.
+    /// Applies P to a coarse vector on the sites of `parity`; the result replaces the fine vector. Acts on the first `nrhs`
+    /// right-hand sides.
     ///
     /// # Errors
-    /// As [`restrict`](Self::restrict).
+    /// See [`restrict`](Self::restrict).
     pub fn prolong(&self, parity: usize, coarse: &FullField, fine: &mut DeviceField, nrhs: usize) -> Result {
         self.expect(fine, coarse, nrhs)?;
         let kernel = Prolong {
@@ -172,7 +172,7 @@ impl NullSpace {
         let (backend, sites) = (self.fine.domain().backend(), self.fine.domain().half_sites());
         Ok(backend.launch(&PROLONG, self.vectors.even.format(), &kernel, sites, nrhs as u32)?)
     }
-    /// The columns of P of one chirality, for the same coarse number at all sites, on the sites of `parity`.
+    /// Computes the columns of P of one chirality, for the same coarse number at all sites, on the sites of `parity`.
     pub(super) fn columns(&self, parity: usize, chirality: u32, out: &mut DeviceField) -> Result {
         self.fine.one_chirality(chirality, self.vectors.parity(parity), out)
     }

@@ -1,37 +1,37 @@
-//! What multigrid can be told, and which aggregates it takes where it is not.
+//! Parameters of multigrid, and the choice of aggregates where none are given.
 use crate::backend::Backend;
 use crate::lattice::Lattice;
 use crate::operators::WilsonLike;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{CaGcrParams, InnerGcrParams};
 
-/// The most levels below the finest one.
+/// Largest number of levels below the finest one.
 pub const MOST_COARSENINGS: usize = 3;
 
-/// Parameters of multigrid. The defaults need no change: they are for light quarks on any lattice.
+/// Parameters of multigrid. The defaults suit light quarks on any lattice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MultigridParams {
-    /// Near-null vectors on each level: a multiple of 8.
+    /// Number of near-null vectors on each level: a multiple of 8.
     pub vectors: usize,
-    /// Extents of the aggregates of each level; `None`: chosen for the lattice, and no level where there is none.
+    /// Extents of the aggregates of each level; with `None` they are chosen for the lattice, and there is no level if no choice exists.
     pub blocks: [Option<[usize; 4]>; MOST_COARSENINGS],
-    /// Levels, the finest one included, where aggregates are chosen.
+    /// Number of levels, the finest one included, if aggregates are chosen.
     pub levels: usize,
-    /// GCR steps that a random vector is relaxed with at a time, in setup.
+    /// Number of GCR steps in each relaxation of a random vector during setup.
     pub relaxation_steps: usize,
-    /// How many times that is done.
+    /// Number of relaxations of each random vector.
     pub relaxations: usize,
-    /// How many times the cycle improves its own near-null vectors.
+    /// Number of times that the cycle improves its own near-null vectors.
     pub improvements: usize,
     /// Precision of near-null vectors and coarse operators: half or single. `None`: half on a GPU, and single
     /// on a CPU, where conversions cost more than memory.
     pub precision: Option<Precision>,
-    /// Precision of the smoother, and of what relaxes random vectors: fp16, too. `None`: that of near-null vectors; in solves on a GPU,
-    /// fp16, whose kernels are faster, if nothing else is asked for and the build has it.
+    /// Precision of the smoother and of the relaxation of random vectors, which may also be fp16. `None`: that of near-null vectors; in
+    /// solves on a GPU fp16, whose kernels are faster, if no precision is requested and the build has it.
     pub smoother: Option<Precision>,
     /// Whether levels are checked after the setup.
     pub check: bool,
-    /// The cycle.
+    /// Parameters of the cycle.
     pub cycle: CycleParams,
 }
 
@@ -55,18 +55,18 @@ impl Default for MultigridParams {
 /// Parameters of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CycleParams {
-    /// Steps of the finest level's smoother, minimum residual, before the coarse correction; 0 for none.
+    /// Number of steps of the finest level's smoother, minimum residual, before the coarse correction; 0 for none.
     pub pre_smoothing: usize,
-    /// Steps of the smoother after it.
+    /// Number of steps of the smoother after the coarse correction.
     pub post_smoothing: usize,
-    /// ω of the smoother.
+    /// Relaxation parameter ω of the smoother.
     pub omega: f64,
-    /// Steps of the smoother of coarse levels, communication-avoiding GCR, after the coarse correction.
+    /// Number of steps of the smoother of coarse levels, communication-avoiding GCR, after the coarse correction.
     pub coarse_smoothing: usize,
-    /// GCR on coarse levels that have another one below them. For several right-hand sides, for which coarse levels read matrices
-    /// once, its tolerance is a little smaller.
+    /// Parameters of GCR on coarse levels that have another one below them. For several right-hand sides, which read the matrices of coarse
+    /// levels once, its tolerance is a little smaller.
     pub inner: InnerGcrParams,
-    /// Communication-avoiding GCR on the coarsest level.
+    /// Parameters of communication-avoiding GCR on the coarsest level.
     pub coarsest: CaGcrParams,
 }
 
@@ -84,21 +84,21 @@ impl Default for CycleParams {
 }
 
 impl CycleParams {
-    /// The solver of coarse levels that have another one below them, for so many right-hand sides.
+    /// Returns the parameters of the solver of coarse levels that have another one below them, for `nrhs` right-hand sides.
     pub(super) fn inner_for(&self, nrhs: usize) -> InnerGcrParams {
         let tol = if nrhs > 1 { SEVERAL * self.inner.tol } else { self.inner.tol };
         InnerGcrParams { tol, ..self.inner }
     }
 }
 
-/// By what the tolerance of coarse levels is multiplied for several right-hand sides: docs/measurements/multigrid.md.
+/// Factor of the tolerance of coarse levels for several right-hand sides: docs/measurements/multigrid.md.
 const SEVERAL: f64 = 0.6;
 
-/// Why multigrid cannot be set up.
+/// Reason why multigrid cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MultigridError {
-    /// A number of near-null vectors that kernels do not take.
+    /// A number of near-null vectors that kernels do not support.
     #[error("{0} near-null vectors: their number is a multiple of 8, from 8 to {most}", most = MOST_VECTORS)]
     Vectors(usize),
     /// Aggregates that do not divide a level.
@@ -107,11 +107,11 @@ pub enum MultigridError {
          parts{}", extents(*block), lattice[0], lattice[1], lattice[2], lattice[3], suggestion(*fitting)
     )]
     Block {
-        /// Their extents.
+        /// Extents of the aggregates.
         block: [usize; 4],
-        /// The level, of which 0 is the finest.
+        /// Number of the level, of which 0 is the finest.
         level: usize,
-        /// The extents of its lattice on each process.
+        /// Extents of the level's lattice on each process.
         lattice: [usize; 4],
         /// Extents that fit.
         fitting: Option<[usize; 4]>,
@@ -124,7 +124,7 @@ pub enum MultigridError {
     FewNumbers {
         /// Extents of an aggregate.
         block: [usize; 4],
-        /// The level, of which 0 is the finest.
+        /// Number of the level, of which 0 is the finest.
         level: usize,
         /// Numbers that a vector has on an aggregate for each chirality.
         numbers: usize,
@@ -141,12 +141,12 @@ pub enum MultigridError {
         fitting.map_or(String::new(), |block| format!(", or take larger ones, such as {}", extents(block)))
     )]
     SingleSites {
-        /// The level, of which 0 is the finest.
+        /// Number of the level, of which 0 is the finest.
         level: usize,
         /// Extents of the smallest aggregate of several sites that divides the level, if there is one.
         fitting: Option<[usize; 4]>,
     },
-    /// A lattice on which there are no aggregates.
+    /// A lattice for which no aggregates exist.
     #[error(
         "a lattice of {0} on each process has no aggregates of several sites that divide it into even numbers of parts: \
          take another solver, such as bicgstab, or fewer processes"
@@ -155,20 +155,20 @@ pub enum MultigridError {
     /// Smoothers and solvers without steps.
     #[error("multigrid takes at least one step of its smoother and of the solvers of coarse levels")]
     NoSteps,
-    /// ω is not between 0 and 2.
+    /// An ω that is not between 0 and 2.
     #[error("the relaxation of multigrid's smoother is above 0 and below 2")]
     Omega,
-    /// Tolerances of solvers on coarse levels.
+    /// Invalid tolerances of solvers on coarse levels.
     #[error("the tolerances of the solvers on coarse levels are above 0 and below 1")]
     Tolerance,
-    /// A precision that there are no kernels for.
+    /// A precision without kernels.
     #[error(
         "multigrid keeps near-null vectors and coarse operators in half or in single precision, and smooths in these or in fp16"
     )]
     Precision,
 }
 
-/// The most near-null vectors of a level.
+/// Largest number of near-null vectors of a level.
 pub const MOST_VECTORS: usize = gpu_kernels::coarse::MOST_VECTORS as usize;
 
 fn extents([x, y, z, t]: [usize; 4]) -> String {
@@ -177,7 +177,7 @@ fn extents([x, y, z, t]: [usize; 4]) -> String {
 fn suggestion(fitting: Option<[usize; 4]>) -> String {
     fitting.map_or(String::new(), |block| format!(", as {} do", extents(block)))
 }
-/// Advice where `numbers` for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
+/// Returns advice if `numbers` for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
 fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     let larger = fitting.map(|block| format!("aggregates of at least {least} sites, such as {}", extents(block)));
     let most = numbers - numbers % VECTORS_STEP;
@@ -189,25 +189,25 @@ fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     }
 }
 
-/// Numbers of near-null vectors are multiples of this one.
+/// Step of the numbers of near-null vectors, which are multiples of it.
 const VECTORS_STEP: usize = 8;
-/// Numbers that a spinor has of each chirality.
+/// Number of complex numbers that a spinor has of each chirality.
 const NUMBERS_OF_SPINOR: usize = 6;
 
-/// An aggregate has so many sites at least, where it is chosen.
+/// Least number of sites of an aggregate that is chosen.
 const LEAST_SITES: usize = 8;
 
 impl MultigridParams {
-    /// The precision that is meant on a backend.
+    /// Returns the precision to use on a backend.
     pub fn precision_on(&self, backend: &dyn Backend) -> Precision {
         self.precision.unwrap_or(if backend.name() == "cpu" { Precision::Single } else { Precision::Half })
     }
-    /// The precision of the smoother that is meant on a backend.
+    /// Returns the precision of the smoother to use on a backend.
     pub fn smoother_on(&self, backend: &dyn Backend) -> Precision {
         self.smoother.unwrap_or_else(|| self.precision_on(backend))
     }
-    /// The same with the smoother that is meant for an operator on a backend: in fp16 where nothing is asked for and near-null vectors
-    /// are in half precision, if the build has it.
+    /// Returns these parameters with the precision of the smoother for an operator on a backend: fp16 if none is requested and near-null
+    /// vectors are in half precision, provided that the build has it.
     pub fn smoothing_on(&self, backend: &dyn Backend, operator: &WilsonLike) -> Self {
         let usual = self.smoother_on(backend);
         let is_free = self.smoother.is_none() && self.precision.is_none() && usual == Precision::Half;
@@ -218,7 +218,7 @@ impl MultigridParams {
         let smoother = if is_free && has_fp16 { Precision::Fp16 } else { usual };
         MultigridParams { smoother: Some(smoother), ..*self }
     }
-    /// Aggregates of all levels for a process's part of the lattice.
+    /// Returns the aggregates of all levels for a process's part of the lattice.
     ///
     /// # Errors
     /// [`MultigridError`].
@@ -279,8 +279,8 @@ impl MultigridParams {
     }
 }
 
-/// Smallest aggregates with at least so many sites that divide a level with these extents into even numbers of parts; of several, the
-/// ones most like a cube, with long edges in t first.
+/// Returns the smallest aggregates with at least `least` sites that divide a level with these extents into even numbers of parts; of
+/// several, the ones most like a cube, with long edges in t first.
 fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
     let along =
         lattice.map(|extent| (1..=extent / 2).filter(|part| extent.is_multiple_of(2 * part)).collect::<Vec<_>>());
@@ -292,8 +292,8 @@ fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
     all.filter(|block| size(block) >= least).min_by_key(|block| (size(block), block.iter().copied().max(), *block))
 }
 
-/// Aggregates for a level with these extents: 4 sites long on the finest one and 2 on others, or what comes next, with
-/// enough sites to pay.
+/// Chooses aggregates for a level with these extents: 4 sites long on the finest one and 2 on others, or the next size, with enough sites
+/// to pay.
 fn chosen(lattice: [usize; 4], level: usize) -> Option<[usize; 4]> {
     let liked: &[usize] = if level == 0 { &[4, 3, 5, 6, 2, 7] } else { &[2, 3] };
     let along = |extent: usize| liked.iter().copied().find(|block| extent.is_multiple_of(2 * block)).unwrap_or(1);

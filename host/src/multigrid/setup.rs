@@ -1,4 +1,4 @@
-//! Adaptive setup: near-null vectors from random ones, and the operators that they make.
+//! Adaptive setup: near-null vectors from random ones, and the coarse operators made from them.
 use super::check::{LevelCheck, check_levels};
 use super::coarse::CoarseOperator;
 use super::cycle::{Coarsening, CycleResult, Finest, with_cycle};
@@ -21,17 +21,17 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Of the random numbers that test vectors begin with.
+/// Seed of the random numbers with which test vectors begin.
 const SEED: u64 = 1;
 
-/// Makes an operator in a precision, for blocks of so many right-hand sides.
+/// Function that makes an operator in a precision, for blocks of a number of right-hand sides.
 pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 'a;
 
 /// Time of a relaxation of all test vectors with the usual number of steps, relative to the other parts of a setup.
 const RELAXATION: f64 = 1.0;
-/// Time that a cycle takes to improve all test vectors.
+/// Time that a cycle takes to improve all test vectors, in the same unit.
 const IMPROVEMENT: f64 = 1.1;
-/// Time that coarse operators of all levels take.
+/// Time that coarse operators of all levels take, in the same unit.
 const OPERATORS: f64 = 1.3;
 
 /// Progress of a setup, which its observer may end.
@@ -42,17 +42,17 @@ struct Course<'o> {
 }
 
 impl<'o> Course<'o> {
-    /// Setup of test vectors that are relaxed and improved so many times.
+    /// Starts the progress of a setup whose test vectors are relaxed `relaxations` times and improved `improvements` times.
     fn new(observer: &'o mut dyn Observer, params: &MultigridParams, relaxations: usize, improvements: usize) -> Self {
         let relaxation = relaxations as f64 * Self::relaxation(params);
         let whole = relaxation + OPERATORS + improvements as f64 * (IMPROVEMENT + OPERATORS);
         Course { observer, done: 0.0, whole }
     }
-    /// Time of a relaxation of all test vectors.
+    /// Returns the time of a relaxation of all test vectors.
     fn relaxation(params: &MultigridParams) -> f64 {
         RELAXATION * params.relaxation_steps.max(1) as f64 / MultigridParams::default().relaxation_steps as f64
     }
-    /// Shows the observer that the setup begins.
+    /// Informs the observer that the setup begins.
     fn begin(&mut self) -> CycleResult {
         if self.step(0.0).is_break() { Err(ended()) } else { Ok(()) }
     }
@@ -63,7 +63,7 @@ impl<'o> Course<'o> {
     }
 }
 
-/// The error of a setup that its observer ended.
+/// Returns the error of a setup that its observer ended.
 fn ended() -> SolveError<DeviceError> {
     SolveError::Cancelled { iteration: 0, info: Box::default() }
 }
@@ -79,7 +79,7 @@ pub struct Multigrid {
 }
 
 impl Multigrid {
-    /// Sets multigrid up for an operator on `links`. The observer sees the [steps](Observer::step) of the setup, and can end it.
+    /// Sets multigrid up for an operator on `links`. The observer gets the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
     /// Parameters that do not fit the lattice, as [`SolveError::Invalid`]; [`SolveError::Cancelled`] where the observer ended the setup;
@@ -109,8 +109,8 @@ impl Multigrid {
         }
         Self::with_vectors(make, links, params, vectors, params.improvements, (started, course))
     }
-    /// The same from test vectors of an operator that differs a little: on links a step of molecular dynamics further, or with
-    /// another mass. They are improved so many times; for a larger mass that is not needed.
+    /// Sets multigrid up from the test vectors of an operator that differs slightly: on links after another step of molecular dynamics, or
+    /// with another mass. The vectors are improved `improvements` times; for a larger mass none are needed.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -123,7 +123,7 @@ impl Multigrid {
     ) -> CycleResult<Self> {
         Self::from_test_vectors(make, links, &self.params, &self.test, improvements, observer)
     }
-    /// The same from test vectors that were kept.
+    /// Sets multigrid up from stored test vectors.
     ///
     /// # Errors
     /// Those of [`new`](Self::new); another number of vectors than the parameters have.
@@ -143,11 +143,11 @@ impl Multigrid {
         }
         Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }
-    /// What near-null vectors were made of, in the precision of these.
+    /// Returns the test vectors from which the near-null vectors were made, in their precision.
     pub fn test_vectors(&self) -> &TestVectors {
         &self.test
     }
-    /// Levels of test vectors in single precision.
+    /// Builds the levels from test vectors in single precision.
     fn with_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
@@ -188,35 +188,35 @@ impl Multigrid {
             false => Vec::new(),
         };
         let test = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
-        // Zones for as many right-hand sides as there are vectors, and for links, are not needed again.
+        // Ghost zones for as many right-hand sides as there are vectors, and for links, are not needed again.
         domain.release()?;
         Ok(Multigrid { levels, params: *params, test, seconds, quotients, checks })
     }
-    /// Seconds of the setup.
+    /// Returns the seconds of the setup.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
-    /// ‖M̂ v‖/‖v‖ of the test vectors when they were improved last; empty where they never were.
+    /// Returns ‖M̂ v‖/‖v‖ of the test vectors at their last improvement; empty if they were never improved.
     pub fn quotients(&self) -> &[f64] {
         &self.quotients
     }
-    /// What the check of each level found, if it was asked for.
+    /// Returns the result of the check of each level; empty if no check was requested.
     pub fn checks(&self) -> &[LevelCheck] {
         &self.checks
     }
-    /// What was asked for.
+    /// Returns the parameters of the setup.
     pub fn params(&self) -> &MultigridParams {
         &self.params
     }
-    /// Near-null vectors and the operator below, from the finest level down.
+    /// Returns the near-null vectors and the coarse operators, from the finest level down.
     pub fn levels(&self) -> &[Coarsening] {
         &self.levels
     }
-    /// Hands the cycle to `then`, for blocks of `nrhs` right-hand sides, and notes in `reports` what each level did, the
-    /// finest one first.
+    /// Passes the cycle to `then`, for blocks of `nrhs` right-hand sides, and writes the work of each level to `reports`, the finest one
+    /// first.
     ///
     /// # Errors
-    /// Those of `then`; no memory.
+    /// Those of `then`; too little memory.
     pub fn with_cycle(
         &self,
         operator: &EvenOddWilson,
@@ -230,23 +230,23 @@ impl Multigrid {
     }
 }
 
-/// Bytes that multigrid takes on a device.
+/// Bytes of multigrid on a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MultigridBytes {
-    /// At the peak of its setup: while coarse operators are made, or while the cycle improves test vectors.
+    /// Bytes at the peak of its setup: while coarse operators are made, or while the cycle improves test vectors.
     pub setup: usize,
-    /// In solves.
+    /// Bytes during solves.
     pub solve: usize,
 }
 impl MultigridBytes {
-    /// The larger of the two.
+    /// Returns the larger number of bytes.
     pub fn peak(self) -> usize {
         self.setup.max(self.solve)
     }
 }
 
 impl MultigridParams {
-    /// Bytes that multigrid takes on a device, on a process's part of a lattice. 0 where it does not fit the lattice.
+    /// Returns the bytes of multigrid on a device, on a process's part of a lattice; 0 if it does not fit the lattice.
     pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> MultigridBytes {
         let Ok(blocks) = self.aggregates(local) else { return MultigridBytes::default() };
         let precision = self.precision.unwrap_or(Precision::Half);
@@ -263,7 +263,7 @@ impl MultigridParams {
             kept += of_level;
             spinors += sites / 2 * spinors_of(self.vectors as u32) as usize;
         }
-        // Scratch of the operators, residuals, images and corrections, and on coarse levels those of each direction, too.
+        // Scratch fields of the operators, residuals, images and corrections, and on coarse levels those of each direction, too.
         let cycle = |nrhs| {
             let coarse = FieldShape::spinors(Precision::Single, nrhs).bytes(spinors);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
@@ -280,8 +280,8 @@ impl MultigridParams {
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
         MultigridBytes { setup, solve: kept + cycle(nrhs) }
     }
-    /// Exchanges with other processes that setup makes, and cycles for blocks of `nrhs` right-hand sides; blocks of n become as
-    /// narrow as `widths(n)` says.
+    /// Returns the exchanges with other processes during the setup, and during cycles for blocks of `nrhs` right-hand sides; blocks of n
+    /// shrink to `widths(n)`.
     pub(crate) fn exchanges(
         &self,
         mut all: Exchanges,
@@ -291,7 +291,7 @@ impl MultigridParams {
     ) -> Exchanges {
         let Ok(blocks) = self.aggregates(local) else { return all };
         let widths = [vec![self.vectors], widths(together(self.vectors)), widths(nrhs)].concat();
-        // Where nothing is asked for, it is one or the other.
+        // Without a requested precision it is one or the other.
         let smoother = self.smoother.or(self.precision).map_or(vec![Precision::Half, Precision::Fp16], |one| vec![one]);
         for precision in [vec![Precision::Single], smoother].concat() {
             all = all.hops(HaloField::Spinors, precision, &widths);
@@ -306,7 +306,7 @@ impl MultigridParams {
     }
 }
 
-/// All levels from test vectors on the even sites, whose odd half is that of a solution with no source.
+/// Builds all levels from test vectors on the even sites, whose odd half is that of a solution with no source.
 fn build(
     finest: &Level,
     blocks: &[[usize; 4]],
@@ -321,7 +321,7 @@ fn build(
     let mut levels: Vec<Coarsening> = Vec::new();
     for (depth, block) in blocks.iter().enumerate() {
         let level = levels.last().map_or(finest, |above| above.operator.level()).clone();
-        // What the next level's test vectors are made of is lost when these become orthonormal.
+        // The vectors from which the next level's test vectors are made are overwritten when these become orthonormal.
         let copy = if depth + 1 < blocks.len() { Some(copied(&level, &test)?) } else { None };
         let space = NullSpace::new(&level, *block, test)?;
         // The finest level takes nearly all of the time.
@@ -348,7 +348,7 @@ fn build(
     Ok(levels)
 }
 
-/// Test vectors on all sites from those on even ones.
+/// Computes test vectors on all sites from those on even ones.
 fn on_all_sites(finest: &Level, vectors: &[DeviceField], operator: &EvenOddWilson) -> Result<FullField> {
     let width = vectors.first().map_or(0, DeviceField::nrhs);
     let count = width * vectors.len();

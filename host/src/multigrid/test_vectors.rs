@@ -1,4 +1,4 @@
-//! Test vectors: what near-null vectors are made of.
+//! Test vectors, from which near-null vectors are made.
 use super::level::Level;
 use crate::domain::{Domain, Result};
 use crate::field::host::HostSpinor;
@@ -6,22 +6,22 @@ use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use gpu_kernels::Precision;
 use solvers::VectorSpace;
 
-/// Numbers of test vectors that are relaxed and improved together, the best first.
+/// Numbers of test vectors that are relaxed and improved together, the preferred one first.
 const TOGETHER: [usize; 3] = [12, 16, 8];
 
-/// How many of so many test vectors are worked on together.
+/// Returns the number of test vectors, out of `count`, that are worked on together.
 pub(super) fn together(count: usize) -> usize {
     TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
 }
 
-/// Test vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. Whoever keeps
-/// them need not relax random vectors again.
+/// Test vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. If they are stored,
+/// random vectors need not be relaxed again.
 pub struct TestVectors {
     blocks: Vec<DeviceField>,
 }
 
 impl TestVectors {
-    /// Random numbers, the same on every process grid.
+    /// Returns random vectors, the same on every process grid.
     pub(super) fn random(finest: &Level, count: usize, seed: u64) -> Result<Self> {
         let width = together(count);
         let block = |number: usize| {
@@ -31,7 +31,7 @@ impl TestVectors {
         };
         (0..count / width).map(block).collect::<Result<_>>().map(|blocks| TestVectors { blocks })
     }
-    /// From fields of the host, of which `next` gives number k; what they have on odd sites does not count.
+    /// Reads `count` vectors from fields of the host, of which `next` gives number k; values on odd sites are ignored.
     ///
     /// # Errors
     /// Those of `next`, fields of another lattice, failures of the device.
@@ -55,7 +55,7 @@ impl TestVectors {
         }
         Ok(TestVectors { blocks })
     }
-    /// Number `k` as a field of the host, zero on odd sites.
+    /// Returns vector `k` as a field of the host, zero on odd sites.
     ///
     /// # Errors
     /// Failures of the device.
@@ -67,18 +67,18 @@ impl TestVectors {
         FieldSpace::new(domain, FieldShape::spinors(precision, 1)).copy_from_rhs(block, k % width, &mut one.even)?;
         Ok(one.download()?.remove(0))
     }
-    /// How many there are.
+    /// Returns the number of vectors.
     pub fn count(&self) -> usize {
         self.width() * self.blocks.len()
     }
     fn width(&self) -> usize {
         self.blocks.first().map_or(0, DeviceField::nrhs)
     }
-    /// A copy.
+    /// Copies the vectors.
     pub(crate) fn copied(&self) -> Result<Self> {
         self.converted(self.blocks.first().map_or(Precision::Single, DeviceField::precision))
     }
-    /// Copies in another precision.
+    /// Converts the vectors to another precision.
     pub(super) fn converted(&self, precision: Precision) -> Result<Self> {
         let copy = |vectors: &DeviceField| {
             let space = FieldSpace::new(vectors.domain(), FieldShape::spinors(precision, vectors.nrhs()));

@@ -5,16 +5,16 @@ use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace, FullField};
 use std::cell::{Cell, RefCell};
 
-/// What multiplies a residual of the Schur complement on even sites to make it one of the whole system: A_ee where the
-/// complement is divided by it.
+/// Factor that turns a residual of the Schur complement on even sites into one of the whole system: A_ee if the complement is divided by
+/// it.
 pub trait FineDiagonal {
-    /// `out` = A_ee r for the first right-hand sides; `None` where A_ee is 1.
+    /// Computes `out` = A_ee r for the first right-hand sides; `None` where A_ee is 1.
     fn apply(&self, r: &DeviceField, out: &mut DeviceField, nrhs: usize) -> Option<Result>;
 }
 
-/// R and P between the even sites of a level and those of the next coarser one, whose odd sites are eliminated on the way
-/// down and reconstructed on the way up. A vector on even sites stands for one with the exact solution on odd ones: its
-/// residual there is zero.
+/// Restriction R and prolongation P between the even sites of a level and those of the next coarser one, whose odd sites are eliminated on
+/// the way down and reconstructed on the way up. A vector on even sites stands for one with the exact solution on odd ones, where its
+/// residual is zero.
 pub struct EvenTransfer<'a, D> {
     space: &'a NullSpace,
     coarse: &'a CoarseOperator,
@@ -26,15 +26,15 @@ pub struct EvenTransfer<'a, D> {
 struct Memory {
     fine: DeviceField,
     coarse: FullField,
-    /// X⁻¹ b_o of what was restricted last.
+    /// X⁻¹ b_o of the last restricted residual.
     odd: DeviceField,
 }
 
 impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
-    /// Between blocks of `nrhs` right-hand sides.
+    /// Makes the transfer between blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
-    /// No memory.
+    /// Too little memory.
     pub fn new(space: &'a NullSpace, coarse: &'a CoarseOperator, diagonal: D, nrhs: usize) -> Result<Self> {
         let memory = Memory {
             fine: space.fine().zero(nrhs)?.even,
@@ -43,7 +43,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         };
         Ok(EvenTransfer { space, coarse, diagonal, memory: RefCell::new(memory), nrhs: Cell::new(nrhs) })
     }
-    /// b̂ of the coarse system from a residual of the fine one.
+    /// Computes b̂ of the coarse system from a residual of the fine one.
     ///
     /// # Errors
     /// Failures of the device.
@@ -59,7 +59,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.space.restrict(0, residual, &mut memory.coarse, false, nrhs)?;
         self.coarse.prepare(&memory.coarse, coarse, &mut memory.odd, nrhs)
     }
-    /// The fine vector of the solution of the system that was restricted last.
+    /// Computes the fine vector of the solution of the system that was restricted last.
     ///
     /// # Errors
     /// Failures of the device.
@@ -70,7 +70,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.coarse.reconstruct(&memory.odd, &mut memory.coarse, nrhs)?;
         self.space.prolong(0, &memory.coarse, fine, nrhs)
     }
-    /// From now on the first `nrhs` right-hand sides.
+    /// Restricts work to the first `nrhs` right-hand sides.
     pub fn narrow(&self, nrhs: usize) -> bool {
         let fits = (1..=self.memory.borrow().fine.nrhs()).contains(&nrhs);
         if fits {

@@ -9,11 +9,11 @@ use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg, worse_residual};
 
-/// Noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers, whatever the process
-/// grid. `which` is the number of the first vector.
+/// Draws noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers on every process grid. `which`
+/// is the number of the first vector.
 ///
 /// # Errors
-/// Fields that are not of colour vectors in double precision, and failures of the device.
+/// Fails for fields that are not colour vectors in double precision, and on failures of the device.
 ///
 /// # Panics
 /// If there are vectors with numbers of 4096 or more.
@@ -22,8 +22,8 @@ pub fn noise(out: &mut FullField, which: u32, seed: u64, trajectory: u32) -> Res
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
 }
 
-/// Bytes of device memory that the vectors of [`condensate`] take at its peak for `n` of noise, with `sites` sites of each
-/// parity. Links come on top.
+/// Returns the bytes of device memory that the vectors of [`condensate`] take at its peak for `n` of noise, with `sites` sites of each
+/// parity. Links are not included.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
     let vectors = 8 * FieldShape::colours(Precision::Double, n).bytes(sites);
@@ -31,20 +31,20 @@ pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     vectors + transfer
 }
 
-/// What one noise vector ξ says of the condensate.
+/// Estimate of the condensate from one noise vector ξ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over even sites n.
+    /// Part of the even sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over even sites n.
     pub even: Complex64,
-    /// The same over odd sites.
+    /// Part of the odd sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over odd sites n.
     pub odd: Complex64,
     /// The larger of both parities' ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
     pub residual: f64,
 }
 
-/// *Collective.* The sums over even and over odd sites, M = m + ½ D, for each vector ξ of a block. Their mean is an
-/// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
-/// `tol`, to all vectors together.
+/// *Collective.* Computes the sums over even and over odd sites, with M = m + ½ D, for each vector ξ of a block. Their mean is an estimate
+/// of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual `tol`, to all vectors
+/// together.
 pub fn condensate(
     links: &EvolvingLinks,
     operator: &QuarkOperator,

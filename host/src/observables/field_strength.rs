@@ -4,25 +4,25 @@ use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, FieldStrength};
 use gpu_kernels::{Format, Precision};
 
-/// What the clover-leaf field strength F says of links; means over the lattice but for the charge.
+/// Energy densities and charge of links from the clover-leaf field strength F; means over the lattice except for the charge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FieldStrengths {
-    /// −Σ_{i<j} tr F_ij²
+    /// Magnetic energy −Σ_{i<j} tr F_ij².
     pub space: f64,
-    /// −Σ_i tr F_it²
+    /// Electric energy −Σ_i tr F_it².
     pub time: f64,
-    /// −(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ: the topological charge, F being anti-Hermitian.
+    /// Topological charge −(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ, with F anti-Hermitian.
     pub charge: f64,
 }
 
 impl FieldStrengths {
-    /// The energy density, −½ Σ_μν tr F_μν².
+    /// Returns the energy density, −½ Σ_μν tr F_μν².
     pub fn energy(&self) -> f64 {
         self.space + self.time
     }
 }
 
-/// *Collective.* The field strength of links in double precision.
+/// *Collective.* Computes the field strength of links in double precision.
 pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());

@@ -1,7 +1,7 @@
 //! The gradient flow: links follow the gradient of an action, dV/dt = −g² (∂S) V, and become smooth (Lüscher 2010).
 //!
-//! The Zeuthen flow has no discretisation errors of order a² of its own (Ramos and Sint 2016): F_μ(x) = −g² ∂S being the
-//! force of Symanzik's action at tree level, dV_μ(x)/dt = [(1 + (1/12) ∇*_μ ∇_μ) F_μ(x)] V_μ(x), with
+//! The Zeuthen flow has no discretisation errors of order a² of its own (Ramos and Sint 2016): with the force F_μ(x) = −g² ∂S of Symanzik's
+//! action at tree level, dV_μ(x)/dt = [(1 + (1/12) ∇*_μ ∇_μ) F_μ(x)] V_μ(x), where
 //!
 //! ∇*_μ ∇_μ F_μ(x) = V_μ(x) F_μ(x+μ̂) V†_μ(x) + V†_μ(x−μ̂) F_μ(x−μ̂) V_μ(x−μ̂) − 2 F_μ(x).
 //!
@@ -20,25 +20,25 @@ use crate::hmc::momenta::MomentumField;
 use gpu_kernels::gauge_force::{FORCE_MATRICES, ForceMatrices, ZEUTHEN_FORCE, ZeuthenForce};
 use gpu_kernels::{Format, Precision};
 
-/// Which force links follow: an action's gradient, or more of it.
+/// Force of the flow: the gradient of an action, or that of the Zeuthen flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowAction {
-    /// Wilson's.
+    /// Wilson flow.
     #[default]
     Wilson,
-    /// Symanzik's at tree level.
+    /// Flow of Symanzik's action at tree level.
     Symanzik,
-    /// The same, and forces of neighbours added as the Zeuthen flow has it.
+    /// Zeuthen flow: Symanzik's action at tree level, with forces of neighbours added.
     Zeuthen,
 }
 
-/// Largest number of steps of a flow that users may ask for: weeks on a lattice of any size.
+/// Largest number of steps of a flow that users may request: weeks on a lattice of any size.
 pub const MOST_STEPS: u64 = 1_000_000;
 
 impl FlowAction {
-    /// All of them.
+    /// All forces.
     pub const ALL: [FlowAction; 3] = [FlowAction::Wilson, FlowAction::Symanzik, FlowAction::Zeuthen];
-    /// What users call it.
+    /// Returns the name for users.
     pub fn name(self) -> &'static str {
         match self {
             FlowAction::Wilson => "wilson",
@@ -46,7 +46,7 @@ impl FlowAction {
             FlowAction::Zeuthen => "zeuthen",
         }
     }
-    /// g² S as an action with a β. Momenta that follow it are twice as large as −g² ∂S in the normalisation of the flow.
+    /// Returns g² S as an action with a β. Momenta that follow it are twice as large as −g² ∂S in the normalisation of the flow.
     fn action(self) -> GaugeAction {
         match self {
             FlowAction::Wilson => GaugeAction::wilson(3.0),
@@ -65,10 +65,10 @@ pub struct Flow {
     time: f64,
 }
 
-/// What the force of the Zeuthen flow is made of.
+/// Fields for the force of the Zeuthen flow.
 struct NeighbourForces {
     own: MomentumField,
-    /// The same with those of other processes around.
+    /// Forces of this part as matrices, with those of other processes in the border.
     matrices: GaugeField,
 }
 
@@ -77,7 +77,7 @@ impl NeighbourForces {
         let own = MomentumField::zero(links.domain(), Precision::Double)?;
         Ok(NeighbourForces { own, matrices: GaugeField::empty(links.domain(), Precision::Double)? })
     }
-    /// *Collective.* `velocity` ← `velocity` + ε (1 + (1/12) ∇*_μ ∇_μ) F_μ.
+    /// *Collective.* Computes `velocity` ← `velocity` + ε (1 + (1/12) ∇*_μ ∇_μ) F_μ.
     fn kick(
         &mut self,
         force: &GaugeActionForce,
@@ -114,39 +114,39 @@ impl NeighbourForces {
     }
 }
 
-/// What links are at a time of the flow.
+/// Observables of the links at a time of the flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPoint {
-    /// t
+    /// Flow time t.
     pub time: f64,
-    /// From the clover-leaf field strength.
+    /// Observables from the clover-leaf field strength.
     pub clover: FieldStrengths,
-    /// The energy density from plaquettes, 2 Σ Re tr (1 − P) for each site.
+    /// Energy density from plaquettes, 2 Σ Re tr (1 − P) for each site.
     pub plaquette_energy: f64,
 }
 
 impl FlowPoint {
-    /// *Collective.* What links are at time t of the flow.
+    /// *Collective.* Measures the links at time t of the flow.
     pub fn of(links: &GaugeField, time: f64) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
     }
-    /// t² E with the clover-leaf field strength.
+    /// Returns t² E with the clover-leaf field strength.
     pub fn scaled(&self) -> f64 {
         self.time * self.time * self.clover.energy()
     }
 }
 
 impl Flow {
-    /// *Collective.* From these links on.
+    /// *Collective.* Starts a flow from these links.
     pub fn new(links: &GaugeField, action: FlowAction) -> Result<Self> {
         let force = GaugeActionForce { action: action.action(), single: false };
         let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
         let neighbours = (action == FlowAction::Zeuthen).then(|| NeighbourForces::new(links)).transpose()?;
         Ok(Flow { links: EvolvingLinks::new(links, Precision::Double)?, velocity, force, neighbours, time: 0.0 })
     }
-    /// What it takes on a device beside the links that it begins with, for a process's part of a lattice, with names.
+    /// Returns the memory that a flow takes on a device besides its initial links, for a process's part of a lattice, with names.
     pub fn needs(action: FlowAction, part: Part) -> Needs {
         let links = part.links_bytes(Precision::Double);
         let momenta = 2 * MomentumField::bytes_for(Precision::Double, part.sites());
@@ -156,17 +156,17 @@ impl Flow {
         }
         needs
     }
-    /// t
+    /// Returns the flow time t.
     pub fn time(&self) -> f64 {
         self.time
     }
-    /// The links at t.
+    /// Returns the links at t.
     pub fn links(&self) -> &GaugeField {
         self.links.own()
     }
-    /// *Collective.* Goes on by `step`.
+    /// *Collective.* Advances the flow by `step`.
     pub fn step(&mut self, step: f64) -> std::result::Result<(), HmcError> {
-        // The velocity holds what the last move was, of which −17/9 and −1 times belong to the next ones.
+        // The velocity holds that of the last move, of which −17/9 and −1 times belong to the next ones.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;
             match &mut self.neighbours {
@@ -178,19 +178,19 @@ impl Flow {
         self.time += step;
         Ok(())
     }
-    /// *Collective.* What the links are now.
+    /// *Collective.* Measures the present links.
     pub fn look(&self) -> Result<FlowPoint> {
         FlowPoint::of(self.links(), self.time)
     }
 }
 
-/// Where t² E, by the clover-leaf field strength, reaches `level` (0.3 for t₀), between two of the points; `None` where it does
-/// not.
+/// Returns the time at which t² E, by the clover-leaf field strength, reaches `level` (0.3 for t₀), interpolated between two of the points;
+/// `None` if it does not.
 pub fn scale_t0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::t0(&scaled(points), level)
 }
 
-/// √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points.
+/// Returns √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points.
 pub fn scale_w0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::w0(&scaled(points), level)
 }

@@ -1,4 +1,4 @@
-//! The loops that are measured on every configuration: plaquette, rectangle, Polyakov loop.
+//! Loops that are measured on every configuration: plaquette, rectangle, Polyakov loop.
 use super::polyakov::polyakov_loop;
 use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL, POLYAKOV_LOOP, RECTANGLE};
 use crate::domain::Result;
@@ -7,19 +7,19 @@ use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use crate::gauge::measure::Plaquettes;
 use num_complex::Complex64;
 
-/// Means over the lattice, each 1 on unit links.
+/// Means of loops over the lattice, each 1 on unit links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopMeans {
-    /// Of Re tr / 3.
+    /// Mean of Re tr / 3 over plaquettes.
     pub plaquette: Plaquettes,
-    /// Of Re tr / 3 over all rectangles of two links by one.
+    /// Mean of Re tr / 3 over all rectangles of two links by one.
     pub rectangle: f64,
-    /// Of tr / 3 of the links along t.
+    /// Mean of tr / 3 of the links along t.
     pub polyakov: Complex64,
 }
 
 impl LoopMeans {
-    /// *Collective.* Of links in double precision.
+    /// *Collective.* Measures the loops of links in double precision.
     ///
     /// # Errors
     /// Those of [`mean_traces`].
@@ -31,12 +31,12 @@ impl LoopMeans {
         let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
         Ok(LoopMeans { plaquette, rectangle, polyakov: polyakov_loop(links)? })
     }
-    /// Whether all are numbers.
+    /// Whether all means are numbers.
     pub fn is_finite(&self) -> bool {
         let Plaquettes { mean, spatial, temporal } = self.plaquette;
         [mean, spatial, temporal, self.rectangle].iter().all(|x| x.is_finite()) && self.polyakov.is_finite()
     }
-    /// A line for each, for people.
+    /// Returns a line of text for each mean.
     pub fn text(&self) -> String {
         let polyakov = [self.polyakov.re, self.polyakov.im].map(|x| POLYAKOV_LOOP.number(x)).join(" ");
         plaquette_text(&self.plaquette)
@@ -45,7 +45,7 @@ impl LoopMeans {
     }
 }
 
-/// A line for each of them, for people.
+/// Returns a line of text for each plaquette.
 pub fn plaquette_text(plaquette: &Plaquettes) -> String {
     let Plaquettes { mean, spatial, temporal } = *plaquette;
     PLAQUETTE.line_of(mean) + &PLAQUETTE_SPATIAL.line_of(spatial) + &PLAQUETTE_TEMPORAL.line_of(temporal)

@@ -1,5 +1,5 @@
-//! How much memory a run takes that makes an ensemble and measures on it: links, momenta, pseudofermions, and the noise vectors
-//! of condensates, which take the place of what forces need.
+//! Memory of a run that makes an ensemble and measures on it: links, momenta, pseudofermions, and the noise vectors of condensates, which
+//! replace the fields of forces.
 use super::condensate::condensate_bytes;
 use crate::domain::Part;
 use crate::field::{DeviceClover, FieldShape};
@@ -12,56 +12,56 @@ use crate::multigrid::{MultigridParams, OUTER_DIRECTIONS};
 use crate::solve::widths;
 use gpu_kernels::Precision;
 
-/// What an [ensemble](crate::hmc) is made of, as far as it takes memory.
+/// Properties of an [ensemble](crate::hmc) that determine its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ensemble {
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
-    /// Pseudofermions of the group that has most; 0 without quarks.
+    /// Number of pseudofermions of the monomial that has most; 0 without quarks.
     pub pseudofermions: usize,
     /// Whether quarks hop over fat and long links.
     pub improved: bool,
-    /// Whether these are HISQ's, which have links of a first level in common.
+    /// Whether these links are those of HISQ, which share links of a first level.
     pub hisq: bool,
-    /// How many different hopping terms there are, each with links of its own: groups of quarks may have the same one.
+    /// Number of different hopping terms, each with links of its own; several monomials may share one.
     pub operators: usize,
-    /// Noise vectors of a condensate that are solved for together; 0 without condensates.
+    /// Number of noise vectors of a condensate that are solved for together; 0 without condensates.
     pub noise: usize,
-    /// Levels of stout links, those of all quarks with different ones together.
+    /// Number of levels of stout links, over all different smearings of the quarks.
     pub stout_levels: usize,
     /// Whether [identities](crate::hmc::identities) are measured.
     pub identities: bool,
-    /// Wilson-like quarks.
+    /// Properties of Wilson-like quarks, if there are any.
     pub wilson: Option<WilsonVectors>,
 }
 
-/// What Wilson-like quarks have.
+/// Properties of Wilson-like quarks that determine their memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WilsonVectors {
-    /// Pseudofermions of all parts of the action.
+    /// Number of pseudofermions of all parts of the action.
     pub pseudofermions: usize,
-    /// Those that share a rational function, at most; 0 without any.
+    /// Largest number of pseudofermions that share a rational function; 0 without any.
     pub rational: usize,
-    /// Whether there are two flavours without one.
+    /// Whether there are two flavours without a rational function.
     pub exact: bool,
     /// Whether forces and their solvers are in single precision.
     pub single: bool,
     /// Whether the diagonal term has blocks.
     pub has_blocks: bool,
-    /// Whether it is the exponential of a clover term.
+    /// Whether the diagonal term is the exponential of a clover term.
     pub exponential: bool,
-    /// Solutions that first guesses are made of.
+    /// Number of solutions from which initial guesses are made.
     pub guesses: usize,
-    /// Setups of multigrid, each of which is kept for a trajectory.
+    /// Parameters of the setups of multigrid, each of which is kept for a trajectory.
     pub multigrid: Vec<MultigridParams>,
 }
 
-/// Vectors of a group, for each pseudofermion: as many as rational functions have poles at most, but for rare ones.
+/// Number of vectors of a monomial for each pseudofermion: the largest number of poles of its rational functions, except for rare ones.
 const POLES: usize = 24;
 
 impl Ensemble {
-    /// Returns what an ensemble with these quarks is made of, with `noise` noise vectors of a condensate together. `single`: whether links
-    /// and momenta are in single precision, and solvers of molecular dynamics.
+    /// Returns the properties of an ensemble with these quarks, with `noise` noise vectors of a condensate together. `single`: whether
+    /// links and momenta are in single precision, and solvers of molecular dynamics.
     pub fn of(quarks: &[MonomialNeeds], single: [bool; 2], noise: usize, identities: bool) -> Self {
         let mut operators: Vec<QuarkOperator> = Vec::new();
         let mut stout: Vec<StoutSmearing> = Vec::new();
@@ -92,7 +92,7 @@ impl Ensemble {
             }),
         }
     }
-    /// Device memory of a process with such a part of the lattice, with names for what takes it.
+    /// Returns the device memory of a process with this part of the lattice, with names of the users of memory.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
         let (thin, momenta) =
@@ -130,9 +130,9 @@ impl Ensemble {
             let vector = |precision, sites| FieldShape::spinors(precision, 1).bytes(sites);
             let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
             let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
-            // X and Y of a force on all sites, with those of the neighbours around, and what stands beside dA.
+            // X and Y of a force on all sites, with those of the neighbours around, and the field that multiplies dA.
             let pair = 5 * low + if wide > sites { 4 * vector(of_forces, wide) } else { 0 };
-            // Of solvers in two precisions. Guesses are made of an orthonormal basis and its images, too.
+            // Vectors of solvers in two precisions. Guesses also need an orthonormal basis and its images.
             let exact = if wilson.exact { 10 * own + 3 * wilson.guesses * own + 2 * pair } else { 0 };
             // Solutions and directions for all poles, of which functions of molecular dynamics have half as many.
             let poles = wilson.rational * POLES;
@@ -157,7 +157,7 @@ impl Ensemble {
                 }
             }
             if wilson.exponential {
-                // What is exponentiated on both parities, and two fields of blocks of a force on one.
+                // The exponents on both parities, and two fields of blocks of a force on one.
                 let blocks = |precision| 2 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
             }
@@ -167,10 +167,10 @@ impl Ensemble {
             }
         }
         if self.stout_levels > 0 {
-            // In both precisions, and what their derivative takes.
+            // Blocks in both precisions, and the fields of their derivative.
             let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
             needs.push(("stout links", 2 * self.stout_levels * thin + derivative));
-            // Gradients have neighbours' around in the precision of the solver.
+            // Gradients have those of the neighbours around, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
             if self.pseudofermions > 0 {
                 needs.push(("gradients of stout links", thin));
@@ -181,7 +181,7 @@ impl Ensemble {
         }
         if self.hisq {
             needs.push(("links of the first level of HISQ, and their gradients", 4 * thin));
-            // The gradient has neighbours' around in the precision of the solver.
+            // The gradient has that of the neighbours around, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
         }
         needs.extend(exchanges.needs());

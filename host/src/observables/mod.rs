@@ -1,17 +1,17 @@
-//! What is measured on gauge fields and on solutions, beyond what tells one field from another ([`gauge::measure`](crate::gauge::measure)).
+//! Measurements on gauge fields and on solutions, besides those that verify a field ([`gauge::measure`](crate::gauge::measure)).
 //!
 //! | module | what |
 //! |---|---|
-//! | [`quantity`] | the table of what is measured: names, keys, units, kernels |
+//! | [`quantity`] | the table of measured quantities: names, keys, units, kernels |
 //! | [`loops`] | plaquette, rectangle and Polyakov loop together |
 //! | [`field_strength`] | energy density and topological charge |
 //! | [`polyakov`] | the Polyakov loop |
 //! | [`wilson_loops`] | Wilson loops for the static potential |
-//! | [`flow`] | the gradient flow: what links are along it, t₀ and w₀ |
+//! | [`flow`] | the gradient flow: observables along it, t₀ and w₀ |
 //! | [`condensate`] | the chiral condensate from noise vectors |
 //! | [`traces`] | tr Γ M⁻¹ of any operator from noise vectors |
 //! | [`spectrum`] | correlators of mesons and nucleons |
-//! | [`memory`] | what a run takes that makes an ensemble and measures on it |
+//! | [`memory`] | memory of a run that makes an ensemble and measures on it |
 pub mod condensate;
 pub mod field_strength;
 pub mod flow;

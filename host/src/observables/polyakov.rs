@@ -8,7 +8,7 @@ use gpu_kernels::lattice::Bordered;
 use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 
-/// *Collective.* The mean over space of tr Π_t U_t / 3, of links in double precision.
+/// *Collective.* Computes the mean over space of tr Π_t U_t / 3, of links in double precision.
 pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
     links.expect_in(Precision::Double)?;
     let domain = links.domain();
@@ -33,7 +33,7 @@ pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
 
 type LineMatrix = [Complex64; 9];
 
-/// Local products of links in double precision along t.
+/// Computes local products of links in double precision along t.
 fn temporal_lines(
     domain: &Domain,
     links: [ThinLinks; 2],
@@ -52,7 +52,8 @@ fn temporal_lines(
     Ok(lines)
 }
 
-/// The products of all processes' lines with this place in space, in the order of t; only of use to the first of them.
+/// Computes the products of all processes' lines with this place in space, in the order of t; the result is valid on the first of them
+/// only.
 fn join(domain: &Domain, mine: &[LineMatrix]) -> Result<Vec<LineMatrix>> {
     let grid = *domain.grid();
     let all = domain.network().all_gather(bytemuck::cast_slice(mine)).map_err(DeviceError::from)?;

@@ -1,41 +1,41 @@
-//! What is measured, each quantity declared once: its name for people, its key in JSON, its unit, the kernel that sums it, and
-//! what it is. Commands print lines by these, keys of JSON are those of records, and `docs/output.md` has a row for each.
+//! Measured quantities, each declared once: name in results, key in JSON, unit, the kernel that sums it, and its meaning. Commands print
+//! lines by these, keys of JSON are those of records, and `docs/output.md` has a row for each.
 use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME};
 use gpu_kernels::Table;
 use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TEMPORAL_LINE};
 
-/// How numbers are printed.
+/// Number format of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// So many behind the point.
+    /// Fixed point, with this many digits after the point.
     Fixed(usize),
-    /// The same with a sign.
+    /// Fixed point with a sign, with this many digits after the point.
     Signed(usize),
-    /// So many behind the point of a power of ten.
+    /// Scientific notation, with this many digits after the point.
     Scientific(usize),
 }
 
 /// A quantity that commands measure.
 #[derive(Debug)]
 pub struct Quantity {
-    /// As results for people have it.
+    /// Name in printed results.
     pub name: &'static str,
-    /// The name of the quantity that it is a part of; lines of parts follow its own.
+    /// Name of the quantity of which this is a part; lines of parts follow the line of that quantity.
     pub part_of: Option<&'static str>,
-    /// In JSON; a point leads into an object.
+    /// Key in JSON; a point leads into an object.
     pub key: &'static str,
-    /// In lattice units, such as `a^2`; empty for a number.
+    /// Unit, in lattice units such as `a^2`; empty for a number.
     pub unit: &'static str,
-    /// The kernel that sums it; `None` for what is computed on the host or from others.
+    /// Kernel that sums the quantity; `None` if it is computed on the host or from others.
     pub kernel: Option<&'static Table>,
-    /// What it is, as `docs/output.md` says it.
+    /// Meaning, in the words of `docs/output.md`.
     pub meaning: &'static str,
-    /// How it is printed.
+    /// Number format.
     pub digits: Digits,
 }
 
-/// The plaquette over all planes.
+/// Plaquette over all planes.
 pub static PLAQUETTE: Quantity = Quantity {
     name: PLAQUETTE_NAME,
     part_of: None,
@@ -45,7 +45,7 @@ pub static PLAQUETTE: Quantity = Quantity {
     meaning: "mean of Re tr P / 3 over all planes, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x)",
     digits: Digits::Fixed(12),
 };
-/// That of the planes in space.
+/// Plaquette over the planes in space.
 pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     name: "spatial",
     part_of: Some(PLAQUETTE_NAME),
@@ -53,7 +53,7 @@ pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     meaning: "the same over the xy, xz and yz planes",
     ..PLAQUETTE
 };
-/// That of the planes with t.
+/// Plaquette over the planes with t.
 pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     name: "temporal",
     part_of: Some(PLAQUETTE_NAME),
@@ -61,10 +61,10 @@ pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     meaning: "the same over the xt, yt and zt planes",
     ..PLAQUETTE
 };
-/// The mean of links.
+/// Mean trace of links.
 pub static LINK_TRACE: Quantity =
     Quantity { name: LINK_TRACE_NAME, key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
-/// How far links are from SU(3).
+/// Distance of links from SU(3).
 pub static UNITARITY_VIOLATION: Quantity = Quantity {
     name: "unitarity violation",
     key: "unitarity_violation",
@@ -73,7 +73,7 @@ pub static UNITARITY_VIOLATION: Quantity = Quantity {
     digits: Digits::Scientific(2),
     ..PLAQUETTE
 };
-/// Loops of two links by one.
+/// Rectangles of two links by one.
 pub static RECTANGLE: Quantity = Quantity {
     name: "rectangle",
     key: "rectangle",
@@ -90,7 +90,7 @@ pub static POLYAKOV_LOOP: Quantity = Quantity {
     digits: Digits::Signed(9),
     ..PLAQUETTE
 };
-/// The energy density, of which JSON has the parts.
+/// The energy density, whose parts are in JSON.
 pub static ENERGY_DENSITY: Quantity = Quantity {
     name: "energy density",
     key: "energy",
@@ -100,7 +100,7 @@ pub static ENERGY_DENSITY: Quantity = Quantity {
     digits: Digits::Fixed(9),
     ..PLAQUETTE
 };
-/// That of the magnetic field.
+/// Energy density of the magnetic field.
 pub static ENERGY_SPACE: Quantity = Quantity {
     name: "space",
     part_of: Some("energy density"),
@@ -108,7 +108,7 @@ pub static ENERGY_SPACE: Quantity = Quantity {
     meaning: "−Σ tr F² over the spatial planes, mean over sites",
     ..ENERGY_DENSITY
 };
-/// That of the electric field.
+/// Energy density of the electric field.
 pub static ENERGY_TIME: Quantity = Quantity {
     name: "time",
     part_of: Some("energy density"),
@@ -133,7 +133,7 @@ pub static CHARGE: Quantity = Quantity {
     digits: Digits::Signed(6),
     ..ENERGY_DENSITY
 };
-/// The time of the flow.
+/// Flow time.
 pub static FLOW_TIME: Quantity = Quantity {
     name: "t",
     key: "t",
@@ -180,7 +180,7 @@ pub static CONDENSATE: Quantity = Quantity {
     ..PLAQUETTE
 };
 
-/// All of them, in the order of `docs/output.md`.
+/// All quantities, in the order of `docs/output.md`.
 pub static QUANTITIES: [&Quantity; 17] = [
     &PLAQUETTE,
     &PLAQUETTE_SPATIAL,
@@ -202,7 +202,7 @@ pub static QUANTITIES: [&Quantity; 17] = [
 ];
 
 impl Quantity {
-    /// Its number for people.
+    /// Formats a value of the quantity.
     pub fn number(&self, value: f64) -> String {
         match self.digits {
             Digits::Fixed(digits) => format!("{value:.digits$}"),
@@ -210,12 +210,12 @@ impl Quantity {
             Digits::Scientific(digits) => format!("{value:.digits$e}"),
         }
     }
-    /// A line of results for people: the name, and from one column on what is said of it.
+    /// Returns a line of printed results: the name, and from one column on the text.
     pub fn line(&self, text: &str) -> String {
         let indent = if self.part_of.is_some() { "  " } else { "" };
         format!("{:<21}{text}\n", format!("{indent}{}", self.name))
     }
-    /// The line of a number.
+    /// Returns the line of a number.
     pub fn line_of(&self, value: f64) -> String {
         self.line(&self.number(value))
     }

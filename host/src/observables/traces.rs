@@ -1,7 +1,7 @@
-//! tr Γ M⁻¹ from noise: with ⟨η_i η_j*⟩ = δ_ij, ⟨η† Γ M⁻¹ η⟩ = tr Γ M⁻¹ (Dong and Liu 1994). Of staggered operators tr M⁻¹.
+//! Traces tr Γ M⁻¹ from noise: with ⟨η_i η_j*⟩ = δ_ij, ⟨η† Γ M⁻¹ η⟩ = tr Γ M⁻¹ (Dong and Liu 1994); for staggered operators tr M⁻¹.
 //!
-//! A noise vector may be split into parts that live on different times, spins, colours or parities, each of which is solved for by
-//! itself: with η = Σ_k η_k, Σ_k η_k† Γ M⁻¹ η_k lacks what noise there is from elements of M⁻¹ between parts (Foley et al. 2005).
+//! A noise vector may be split into parts that have support on different times, spins, colours or parities, each of which is solved for
+//! separately: with η = Σ_k η_k, Σ_k η_k† Γ M⁻¹ η_k lacks the noise from elements of M⁻¹ between parts (Foley et al. 2005).
 use super::spectrum::MomentumSums;
 use super::spectrum::gamma::{COUNT, Gamma, name};
 use crate::domain::{Domain, Result};
@@ -14,36 +14,36 @@ use gpu_kernels::noise::{NOISE_PARTS, NoiseParts};
 use num_complex::Complex64;
 use std::ops::Range;
 
-/// Stream of this noise, apart from those of [sources](super::spectrum::sources).
+/// Stream of this noise, different from those of [sources](super::spectrum::sources).
 const STREAM: u32 = 0x5a32_0002;
-/// Noise vectors with numbers of their own.
+/// Number of different noise vectors of a seed.
 pub const MOST_NOISE: u32 = 1 << 16;
 
-/// What the numbers of noise are.
+/// Distribution of the numbers of noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoiseKind {
-    /// ±1
+    /// Real noise ±1.
     Z2,
-    /// (±1 ± i)/√2
+    /// Complex noise (±1 ± i)/√2.
     #[default]
     Z4,
 }
 
-/// Into which parts a noise vector is split.
+/// Dilution: the parts into which a noise vector is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dilution {
-    /// Times whose distance is a multiple of this go together; 0: all times do.
+    /// Distance in time whose multiples are in one part; 0: all times are.
     pub times: usize,
-    /// Each spin by itself; there are none of staggered fields.
+    /// Whether each spin is a part; staggered fields have none.
     pub spin: bool,
-    /// Each colour by itself.
+    /// Whether each colour is a part.
     pub colour: bool,
-    /// Even and odd sites apart.
+    /// Whether even and odd sites are separate parts.
     pub parity: bool,
 }
 
 impl Dilution {
-    /// How many parts there are: of times, parities, spins and colours.
+    /// Returns the numbers of parts in time, parity, spin and colour.
     fn counts<T: TraceField>(&self, lattice: Lattice) -> [usize; 4] {
         let extent = lattice.size()[3];
         let or_one = |on: bool, count: usize| if on { count } else { 1 };
@@ -54,25 +54,25 @@ impl Dilution {
             or_one(self.colour, ColourVector::COMPONENTS),
         ]
     }
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn parts<T: TraceField>(&self, lattice: Lattice) -> usize {
         self.counts::<T>(lattice).iter().product()
     }
 }
 
-/// Where noise comes from.
+/// Parameters of noise vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoiseSource {
-    /// What the numbers are.
+    /// Distribution of the numbers.
     pub kind: NoiseKind,
-    /// The same seed gives the same noise, however the lattice is cut.
+    /// Seed, which gives the same noise however the lattice is cut.
     pub seed: u64,
-    /// Its parts.
+    /// Dilution of the vectors.
     pub dilution: Dilution,
 }
 
 impl NoiseSource {
-    /// Parts of noise vectors as right-hand sides in double precision, by their numbers part + parts · vector.
+    /// Returns parts of noise vectors as right-hand sides in double precision, by their numbers part + parts · vector.
     ///
     /// # Errors
     /// Failures of the device.
@@ -101,16 +101,16 @@ impl NoiseSource {
     }
 }
 
-/// Fields that traces are made of.
+/// Fields of which traces are computed.
 pub trait TraceField: Fermion {
-    /// How many Γ there are.
+    /// Number of matrices Γ.
     const GAMMAS: usize;
-    /// What a Γ is called.
+    /// Returns the name of a Γ.
     fn gamma(number: usize) -> String;
-    /// Σ η† Γ ψ for all Γ, from Σ_c η*_{sc} ψ_{tc}, `[4 s + t]`, of which colour vectors have one.
+    /// Computes Σ η† Γ ψ for all Γ, from Σ_c η*_{sc} ψ_{tc}, `[4 s + t]`, of which colour vectors have one.
     fn of_spins(sums: &[Complex64]) -> Vec<Complex64>;
-    /// Σ_x η†(x) Γ ψ(x) over this process's part of the lattice for each right-hand side and all Γ, of fields in double precision on one
-    /// device.
+    /// Computes Σ_x η†(x) Γ ψ(x) over this process's part of the lattice for each right-hand side and all Γ, of fields in double precision
+    /// on one device.
     ///
     /// # Errors
     /// Other fields; failures of the device.

@@ -5,8 +5,8 @@
 //! the axes, R = n d with d one of [`DIRECTIONS`], S is the product of n times the mean over all shortest paths along d: of 2 paths for
 //! (1, 1, 0), 6 for (1, 1, 1), 3 for (2, 1, 0).
 //!
-//! Links are brought into axial gauge first, in which those in t are 1 but for the last ones, P(x): loops that do not cross the boundary
-//! are then traces of two S, others of P†(x) S(x) P(x+R) and S.
+//! Links are first transformed to axial gauge, in which those in t are 1 except for the last ones, P(x): loops that do not cross the
+//! boundary are then traces of two S, others of P†(x) S(x) P(x+R) and S.
 use crate::field::host::{HostGauge, Matrix};
 use crate::gauge::su3::{adjoint, product, unit};
 use crate::lattice::Lattice;
@@ -14,26 +14,26 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Loops of a distance, as means over a configuration.
+/// Wilson loops at one distance, as means over a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WilsonLoops {
-    /// R, its components in descending order.
+    /// Separation R, its components in descending order.
     pub separation: [usize; 3],
-    /// W(R, T) for T = 1, 2, …
+    /// Values W(R, T) for T = 1, 2, …
     pub values: Vec<f64>,
 }
 
-/// Directions of R: the axes, and off the axes those that Bolder et al. (2001) have.
+/// Directions of R: the axes, and off the axes those of Bolder et al. (2001).
 pub const DIRECTIONS: [[usize; 3]; 6] = [[1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 0], [2, 1, 1], [2, 2, 1]];
 
 impl WilsonLoops {
-    /// |R|
+    /// Returns |R|.
     pub fn distance(&self) -> f64 {
         (self.separation.iter().map(|x| x * x).sum::<usize>() as f64).sqrt()
     }
 }
 
-/// The R of a measurement up to a distance, in the order of distances, each as a direction and how many times it.
+/// Returns the R of a measurement up to a distance, in the order of distances, each as a direction and its multiple.
 pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> {
     let directions = if off_axis { &DIRECTIONS[..] } else { &DIRECTIONS[..1] };
     let square = |([x, y, z], n): &([usize; 3], usize)| n * n * (x * x + y * y + z * z);
@@ -44,22 +44,22 @@ pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> 
     all
 }
 
-/// Bytes of memory that [`wilson_loops`] takes beside the links.
+/// Returns the bytes of memory that [`wilson_loops`] takes besides the links.
 pub fn bytes(lattice: Lattice, off_axis: bool) -> usize {
-    // Links in space; of a direction its product, the product so far, the next one and the one beyond the boundary; paths below it.
+    // Spatial links; for each direction its product, the product so far, the next one and the one across the boundary; paths below it.
     (3 + 4 + if off_axis { 5 } else { 1 }) * size_of::<Matrix>() * lattice.volume()
 }
 
-/// Loops up to a distance and a time. Panics where one of them is 0, or is more than half of the extents.
+/// Computes loops up to a distance and a time. Panics if one of these is 0, or is more than half of the extents.
 pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: bool) -> Vec<WilsonLoops> {
     let found = wilson_loops_while(gauge, distance, time, off_axis, &mut || ControlFlow::Continue(()));
     found.expect("nothing ended it")
 }
 
-/// [`wilson_loops`] that calls `after` after each product of links along a path; `None` where that returns `Break`.
+/// Computes [`wilson_loops`] and calls `after` after each product of links along a path; `None` if that returns `Break`.
 ///
 /// # Panics
-/// As [`wilson_loops`] does.
+/// See [`wilson_loops`].
 pub fn wilson_loops_while(
     gauge: &HostGauge,
     distance: usize,
@@ -96,7 +96,7 @@ pub fn wilson_loops_while(
     Some(found)
 }
 
-/// What rotations and reflections make of a direction, one of each pair of opposites.
+/// Returns the rotations and reflections of a direction, one of each pair of opposites.
 fn rotations(direction: [usize; 3]) -> Vec<[i64; 3]> {
     let d = direction.map(|x| x as i64);
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
@@ -110,13 +110,13 @@ fn rotations(direction: [usize; 3]) -> Vec<[i64; 3]> {
 
 /// Links in axial gauge.
 struct AxialLinks {
-    /// X, Y, Z
+    /// Extents X, Y, Z.
     space: [usize; 3],
-    /// Sites of a time.
+    /// Number of sites of a time.
     plane: usize,
-    /// Those in x, y and z, by site.
+    /// Links in x, y and z, by site.
     links: [Vec<Matrix>; 3],
-    /// P: the last ones in t, by place.
+    /// Last links P in t, by place.
     last: Vec<Matrix>,
 }
 
@@ -148,7 +148,7 @@ impl AxialLinks {
         });
         AxialLinks { space: [x, y, z], plane, links, last }
     }
-    /// The place of x + d for each place x of a time.
+    /// Returns the place of x + d for each place x of a time.
     fn shifted(&self, d: [i64; 3]) -> Vec<usize> {
         let [x, y, _] = self.space;
         let one = |place: usize| {
@@ -159,13 +159,14 @@ impl AxialLinks {
         };
         (0..self.plane).map(one).collect()
     }
-    /// A(x) B(x + d)
+    /// Computes A(x) B(x + d).
     fn behind(&self, a: &[Matrix], b: &[Matrix], d: [i64; 3]) -> Vec<Matrix> {
         let shifted = self.shifted(d);
         let one = |site: usize| product(&a[site], &b[site - site % self.plane + shifted[site % self.plane]]);
         (0..a.len()).into_par_iter().map(one).collect()
     }
-    /// The mean of the products along all shortest paths from x to x + d. Of these paths the share |d_i| / Σ |d_j| begins in direction i.
+    /// Computes the mean of the products along all shortest paths from x to x + d. Of these paths the share |d_i| / Σ |d_j| begins in
+    /// direction i.
     fn mean_path(&self, d: [i64; 3]) -> Vec<Matrix> {
         let length: i64 = d.iter().map(|x| x.abs()).sum();
         let mut sum: Vec<Matrix> = Vec::new();
@@ -196,11 +197,11 @@ impl AxialLinks {
         }
         sum
     }
-    /// Means over sites of Re tr / 3 of the loops with these products in space, for T = 1 to `time`.
+    /// Computes the means over sites of Re tr / 3 of the loops with these products in space, for T = 1 to `time`.
     fn traces(&self, whole: &[Matrix], r: [i64; 3], time: usize) -> Vec<f64> {
         let (plane, shifted) = (self.plane, self.shifted(r));
         let times = whole.len() / plane;
-        // Of loops that cross the boundary; they begin at the last times.
+        // Loops that cross the boundary; they begin at the last times.
         let first = (times - time) * plane;
         let across: Vec<Matrix> = (first..whole.len())
             .into_par_iter()
@@ -223,7 +224,7 @@ impl AxialLinks {
     }
 }
 
-/// Re tr A B†
+/// Computes Re tr A B†.
 fn real_trace(a: &Matrix, b: &Matrix) -> f64 {
     let pairs = a.as_flattened().iter().zip(b.as_flattened());
     pairs.map(|(a, b): (&Complex64, &Complex64)| a.re * b.re + a.im * b.im).sum()

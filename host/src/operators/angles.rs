@@ -1,21 +1,21 @@
-//! Boundary conditions: a sign in t, and twisted ones, a phase that a fermion picks up where it goes once around the lattice.
+//! Boundary conditions: a sign in t, and twisted ones, with a phase that a fermion picks up when it goes once around the lattice.
 use super::keys::{Key, KeyKind, Keys, LARGEST};
 use crate::field::HopPhases;
 use crate::lattice::Lattice;
 use num_complex::Complex64;
 
-/// How fermions continue across the end of the lattice in t. They are periodic in space.
+/// Boundary condition of fermions at the end of the lattice in t. They are periodic in space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeBoundary {
     /// ψ(t + T) = ψ(t)
     Periodic,
-    /// ψ(t + T) = −ψ(t), as thermodynamics wants it.
+    /// ψ(t + T) = −ψ(t), as in thermodynamics.
     #[default]
     Antiperiodic,
 }
 
 impl TimeBoundary {
-    /// The factor of a hop across the boundary.
+    /// Returns the factor of a hop across the boundary.
     pub fn sign(self) -> f64 {
         match self {
             TimeBoundary::Periodic => 1.0,
@@ -24,19 +24,19 @@ impl TimeBoundary {
     }
 }
 
-/// θ_μ in x, y, z and t, in radians, of ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), on top of a sign in t (Bedaque 2004; Sachrajda and
-/// Villadoro 2005). In each direction the phase is spread evenly: hops over U_μ have e^{iθ_μ/L_μ}, hops back its conjugate, and
-/// those over a long link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which are
-/// periodic, and free quarks of χ with the momentum p have p_μ + θ_μ/L_μ.
+/// Angles θ_μ in x, y, z and t, in radians, of ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), on top of a sign in t (Bedaque 2004; Sachrajda and Villadoro
+/// 2005). In each direction the phase is spread evenly: hops over U_μ have e^{iθ_μ/L_μ}, hops back its conjugate, and those over a long
+/// link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which are periodic, and free quarks of χ
+/// with the momentum p have p_μ + θ_μ/L_μ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BoundaryAngles(pub [f64; 4]);
 
 impl BoundaryAngles {
-    /// Whether there is no phase: all are 0.
+    /// Whether all angles are 0, and so there is no phase.
     pub fn are_zero(&self) -> bool {
         self.0 == [0.0; 4]
     }
-    /// The factors of hops on the whole lattice of these extents.
+    /// Returns the factors of hops on the whole lattice of these extents.
     pub fn of_hops(&self, lattice: Lattice) -> HopPhases {
         let size = lattice.size();
         HopPhases(std::array::from_fn(|mu| match self.0[mu] {
@@ -44,10 +44,10 @@ impl BoundaryAngles {
             theta => Complex64::cis(theta / size[mu] as f64),
         }))
     }
-    /// Four numbers, separated by commas.
+    /// Parses four numbers, separated by commas.
     ///
     /// # Errors
-    /// A sentence about anything else.
+    /// A sentence about any other text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let one = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
             Ok(theta) if theta.abs() <= LARGEST => Ok(theta),
@@ -58,7 +58,7 @@ impl BoundaryAngles {
         let angles = <[f64; 4]>::try_from(all);
         angles.map(BoundaryAngles).map_err(|_| format!("four angles are needed, in x, y, z and t, and this is {count}"))
     }
-    /// As typed; none where they are not given, and where they are wrong, which the keys then know.
+    /// Resolves the angles as typed; all are 0 if the key is missing or invalid, which the keys then record.
     pub fn resolve(keys: &mut dyn Keys) -> Self {
         let mut angles = BoundaryAngles::default();
         keys.parse("theta", &mut |text| BoundaryAngles::parse(text).map(|found| angles = found));
@@ -79,7 +79,7 @@ pub(super) static BC_TIME: Key = Key::new(
     "\"antiperiodic\"",
 )
 .or("antiperiodic");
-/// θ
+/// Key of the angles θ.
 pub(super) static THETA: Key = Key::new(
     "theta",
     "TX,TY,TZ,TT",

@@ -7,20 +7,19 @@ use gpu_kernels::wilson::{WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow
 use gpu_kernels::{Instances, Precision, SumInstances};
 use std::sync::Arc;
 
-/// The kernels of the rows of M with some kind of A. Without those that are optional, rows take two launches, or more sums
-/// than are asked for.
+/// Kernels that apply M with some kind of A. Without the optional ones, a product takes two launches, or more sums than are requested.
 pub(crate) struct DiagonalKernels {
-    /// A⁻¹ D ψ and x + b A⁻¹ D ψ
+    /// Kernel of A⁻¹ D ψ and x + b A⁻¹ D ψ.
     pub inverse: &'static Instances<WilsonRow>,
-    /// A x + b D ψ
+    /// Kernel of A x + b D ψ.
     pub term: Option<&'static Instances<WilsonRow>>,
-    /// y = x + b A⁻¹ D ψ with (w, y) and ‖y‖².
+    /// Kernel of y = x + b A⁻¹ D ψ with (w, y) and ‖y‖².
     pub dot: Option<&'static SumInstances<WilsonRow>>,
-    /// The same with the sums of BiCGstab's second half step.
+    /// Kernel of y = x + b A⁻¹ D ψ with the sums of BiCGstab's second half step.
     pub dots: &'static SumInstances<WilsonRow>,
 }
 
-/// Rows whose A is a number.
+/// Kernels for an A that is a number.
 pub(super) static NUMBER_ROWS: DiagonalKernels = DiagonalKernels {
     inverse: &WILSON_ROW,
     term: Some(&WILSON_ROW),
@@ -28,42 +27,42 @@ pub(super) static NUMBER_ROWS: DiagonalKernels = DiagonalKernels {
     dots: &WILSON_ROW_DOTS,
 };
 
-/// DiagonalForm of A, A⁻¹, A† and A⁻†, and on which sites.
+/// Choice of A, A⁻¹, A† or A⁻†, and of the sites.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagonalForm {
-    /// The sites.
+    /// Parity of the sites.
     pub parity: usize,
-    /// A⁻¹
+    /// Whether to apply A⁻¹ instead of A.
     pub inverse: bool,
-    /// The Hermitian conjugate.
+    /// Whether to apply the Hermitian conjugate.
     pub dagger: bool,
 }
 
-/// Blocks Z of a term A: ln |det A| is `weight` times the sum of ln |det `factor` Z| over all sites, and a constant.
+/// Blocks Z of a term A: ln |det A| is `weight` times the sum of ln |det (`factor` Z)| over all sites, plus a constant.
 pub(crate) struct DeterminantBlocks {
     /// Z
     pub blocks: Clover,
-    /// What brings determinants near 1.
+    /// Factor that brings the determinants of Z near 1.
     pub factor: f64,
-    /// How often they are in that of A.
+    /// Power of det Z in det A.
     pub weight: f64,
 }
 
 /// A diagonal term that is more than a number.
 pub(crate) trait SiteTerm {
-    /// For rows with it. What is in there must not outlive the term.
+    /// Returns the arguments of kernels that apply this term. They refer to memory of the term and must not outlive it.
     fn arguments(&self, form: DiagonalForm) -> DiagonalArguments;
-    /// The kernels of these rows.
+    /// Returns the kernels that apply M with this term.
     fn rows(&self) -> &'static DiagonalKernels;
-    /// Refuses an operator for which it was not made.
+    /// Refuses an operator for which this term was not made.
     fn check(&self, wilson: &Wilson) -> Result;
-    /// The same, in double precision, rounded to another one.
+    /// Converts the term, which is in double precision, to another precision by rounding.
     fn convert(&self, precision: Precision) -> Result<Diagonal>;
-    /// What ln |det A| on the sites of a parity is made of. The view must not outlive the term.
+    /// Returns the blocks from whose determinants ln |det A| on the sites of a parity is computed. The view must not outlive the term.
     fn determinant(&self, parity: usize) -> Option<DeterminantBlocks>;
-    /// Operations of A or A⁻¹ at a site, by the community's count.
+    /// Returns the operations of A or A⁻¹ at a site, by the community's count.
     fn flops(&self) -> f64;
-    /// Bytes that kernels read of A or A⁻¹ at a site.
+    /// Returns the bytes of A or A⁻¹ that kernels read at a site.
     fn bytes(&self) -> usize;
 }
 
@@ -78,7 +77,7 @@ enum DiagonalTerm {
 }
 
 impl Diagonal {
-    /// A number times 1, such as 4 + m of the Wilson operator.
+    /// Returns a number times 1, such as 4 + m of the Wilson operator.
     pub fn number(d: f64) -> Self {
         Diagonal(DiagonalTerm::Number(d))
     }
@@ -88,21 +87,21 @@ impl Diagonal {
     pub(super) fn shared(term: Arc<dyn SiteTerm>) -> Self {
         Diagonal(DiagonalTerm::Term(term))
     }
-    /// What it is where it is more than a number.
+    /// Returns the term if it is more than a number.
     pub(crate) fn term(&self) -> Option<&dyn SiteTerm> {
         match &self.0 {
             DiagonalTerm::Number(_) => None,
             DiagonalTerm::Term(term) => Some(&**term),
         }
     }
-    /// The number s in A = s B, which goes into the factors of hops. B = 1 where A is a number, else B = A.
+    /// Returns the number s in A = s B, which goes into the factors of hops. B = 1 where A is a number, else B = A.
     pub(crate) fn scale(&self) -> f64 {
         match self.0 {
             DiagonalTerm::Number(d) => d,
             DiagonalTerm::Term(_) => 1.0,
         }
     }
-    /// A or A†, B⁻¹ or B⁻†, for rows. What is in there must not outlive the term.
+    /// Returns the kernel arguments of A or A†, B⁻¹ or B⁻†. They refer to memory of the term and must not outlive it.
     pub(crate) fn arguments(&self, form: DiagonalForm) -> DiagonalArguments {
         match &self.0 {
             DiagonalTerm::Number(d) => DiagonalArguments::mass(if form.inverse { 1.0 } else { *d }),
@@ -112,7 +111,7 @@ impl Diagonal {
     pub(crate) fn rows(&self) -> &'static DiagonalKernels {
         self.term().map_or(&NUMBER_ROWS, SiteTerm::rows)
     }
-    /// The same rounded from double to another precision.
+    /// Converts the term from double to another precision by rounding.
     ///
     /// # Errors
     /// A term that is not in double precision, and failures of the device.

@@ -1,4 +1,4 @@
-//! The exponential clover term: M = d exp((A − d)/d) − ½ D, with A the clover term and d its number, 4 + m (Francis et al.
+//! The exponential clover term: M = d exp((A − d)/d) − ½ D, with A the clover term and d its value where links are 1, 4 + m (Francis et al.
 //! 2020, eq. 2). To first order in A − d it is Wilson-clover, and it cannot be singular.
 use super::angles::TimeBoundary;
 use super::clover::{self, CloverParams};
@@ -11,12 +11,12 @@ use gpu_kernels::FermionKind;
 use gpu_kernels::clover::{CLOVER_EXPONENTIAL, CLOVER_ROW, CLOVER_TERM};
 use gpu_kernels::wilson::WILSON_ROW;
 
-/// The parameters of a clover operator whose term is exponentiated.
+/// Parameters of a clover operator whose term is exponentiated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpCloverParams(pub CloverParams);
 
 impl ExpCloverParams {
-    /// With a Schur complement to solve.
+    /// Returns the operator with these parameters and the Schur complement to solve.
     pub fn with_schur(self, schur: Schur) -> WilsonLike {
         let CloverParams { wilson, space, time } = self.0;
         let mut coefficients = [0.0; COEFFICIENTS];
@@ -47,7 +47,7 @@ pub static EXP_CLOVER: Definition = Definition {
         let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         ExpCloverParams(CloverParams::isotropic(wilson, 1.0, 1.0)).into()
     },
-    // Those of clover.
+    // The keys of the clover operator.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {

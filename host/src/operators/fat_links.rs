@@ -1,8 +1,8 @@
 //! Fat and long links of improved staggered fermions, made on the device from thin ones.
 //!
-//! Links are kept without phases η_μ and without the sign of the boundary condition, which the operators of
-//! [`operators`](crate::operators) put in; so coefficients here have the signs for that. MILC's files hold both:
-//! [`with_phases`] goes between the two.
+//! Links are stored without phases η_μ and without the sign of the boundary condition, which the operators of
+//! [`operators`](crate::operators) add; the coefficients here have the signs for that. MILC's files include both: [`with_phases`] converts
+//! between the two forms.
 use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -24,22 +24,22 @@ use num_complex::Complex64;
 /// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathCoefficients {
-    /// The link itself.
+    /// Coefficient of the link itself.
     pub one_link: f64,
-    /// Three links in a row, which make the long link.
+    /// Coefficient of three links in a row, which make the long link.
     pub naik: f64,
-    /// Staples of three links: ν μ −ν.
+    /// Coefficient of staples of three links: ν μ −ν.
     pub three: f64,
-    /// Staples of five links: ρ ν μ −ν −ρ.
+    /// Coefficient of staples of five links: ρ ν μ −ν −ρ.
     pub five: f64,
-    /// Staples of seven links: σ ρ ν μ −ν −ρ −σ.
+    /// Coefficient of staples of seven links: σ ρ ν μ −ν −ρ −σ.
     pub seven: f64,
-    /// Lepage's staples of five links in a plane: ν ν μ −ν −ν.
+    /// Coefficient of Lepage's staples of five links in a plane: ν ν μ −ν −ν.
     pub lepage: f64,
 }
 
 impl PathCoefficients {
-    /// Asqtad (Orginos, Toussaint and Sugar 1999) with the tadpole factor u_0.
+    /// Returns the coefficients of asqtad (Orginos, Toussaint and Sugar 1999) with the tadpole factor u_0.
     pub fn asqtad(u0: f64) -> Self {
         let u2 = u0 * u0;
         PathCoefficients {
@@ -51,7 +51,7 @@ impl PathCoefficients {
             lepage: -1.0 / 16.0 / (u2 * u2),
         }
     }
-    /// The first level of HISQ (Follana et al. 2007), called Fat7.
+    /// Returns the coefficients of the first level of HISQ (Follana et al. 2007), called Fat7.
     pub fn fat7() -> Self {
         PathCoefficients {
             one_link: 1.0 / 8.0,
@@ -62,7 +62,8 @@ impl PathCoefficients {
             lepage: 0.0,
         }
     }
-    /// The second level of HISQ, with the correction ε of the Naik term for heavy quarks (Follana et al. 2007, eq. 24).
+    /// Returns the coefficients of the second level of HISQ, with the correction ε of the Naik term for heavy quarks (Follana et al. 2007,
+    /// eq. 24).
     pub fn hisq(epsilon: f64) -> Self {
         PathCoefficients {
             one_link: 1.0 + epsilon / 8.0,
@@ -73,7 +74,7 @@ impl PathCoefficients {
             lepage: -1.0 / 8.0,
         }
     }
-    /// No component of a fat link of unitary links is larger.
+    /// Returns an upper bound of the components of a fat link made of unitary links.
     fn bound(&self) -> f64 {
         let staples = 6.0 * self.three.abs() + 24.0 * self.five.abs() + 48.0 * self.seven.abs();
         self.one_link.abs() + staples + 6.0 * self.lepage.abs()
@@ -88,7 +89,7 @@ pub(crate) struct MatrixField {
 }
 
 impl MatrixField {
-    /// Zero, on the sites of links and in their precision; `what` is named when there is too little memory.
+    /// Allocates a field that is zero, on the sites of links and in their precision; the error about too little memory names `what`.
     pub fn like(links: &GaugeField, what: &str) -> Result<Self> {
         let site_bytes = match links.precision() {
             Precision::Double => Matrices::site_bytes::<f64>(),
@@ -99,25 +100,25 @@ impl MatrixField {
         let half = || links.domain().backend().allocate(padded(sites) * site_bytes, what);
         Ok(MatrixField { halves: [half()?, half()?], sites, site_bytes })
     }
-    /// Those on even and on odd sites. The views must not outlive the field.
+    /// Returns the matrices on even and on odd sites. The views must not outlive the field.
     pub fn views(&self) -> [Matrices; 2] {
         self.halves.each_ref().map(|half| view::matrices(half, self.sites, self.site_bytes))
     }
 }
 
-/// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
+/// Returns the bytes that [`fat_links`] needs besides thin and fat links on a lattice of `sites` sites of each parity.
 pub fn workspace_bytes(sites: usize) -> usize {
     2 * 2 * padded(sites) * Matrices::site_bytes::<f64>()
 }
 
-/// F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
+/// Computes F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
 pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, fat, format) = (thin.domain(), thin.empty_like()?, Format::of(Precision::Double));
-    // In the border as well, but for its outermost sites, whose neighbours are not there.
+    // Staples are computed in the border as well, except on its outermost sites, whose neighbours are not stored.
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
-    // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
-    // back before they go along μ, one for each of the 6 ways: the link itself, six times too often.
+    // Lepage's staples are made as staples of staples in the same direction. These include the paths that go sideways and back before they
+    // go along μ, one for each of the 6 directions: the link itself, six times too often.
     let factor = c.one_link - 6.0 * c.lepage;
     thin.times_to([complex(factor, 0.0); 4], &fat)?;
     let (first, second) = {
@@ -130,7 +131,7 @@ pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> 
             let kernel = Staple {
                 links: thin.both(),
                 input,
-                // Not written where nothing is kept.
+                // Not written where the result is not stored.
                 out: out.unwrap_or(&second).views()[parity],
                 sum: fat.links(parity).direction(mu),
                 geometry,
@@ -167,7 +168,7 @@ pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> 
     Ok(fat)
 }
 
-/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
+/// Computes L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
 pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, long) = (thin.domain(), thin.empty_like()?);
@@ -185,7 +186,7 @@ pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
     Ok(long)
 }
 
-/// W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
+/// Computes W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
 ///
 /// # Errors
 /// [`DeviceError::SingularLinks`] where links have no projection.
@@ -201,8 +202,8 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
     if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
 }
 
-/// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
-/// of `bound`.
+/// Returns a number that no component of the links exceeds. If the largest component is at least a quarter of `bound`, the number is at
+/// most a fifth above it.
 fn largest_component(links: &GaugeField, bound: f64) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
@@ -219,15 +220,15 @@ fn largest_component(links: &GaugeField, bound: f64) -> Result<f64> {
 /// The smallest group that links are in, all divided by one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkGroup {
-    /// SU(3), as long links of asqtad: 12 or 8 reals tell them.
+    /// SU(3), as for long links of asqtad: 12 or 8 real numbers determine them.
     Su3,
-    /// U(3), as long links of HISQ: 13 or 9 reals tell them.
+    /// U(3), as for long links of HISQ: 13 or 9 real numbers determine them.
     U3,
-    /// None: they have 18 reals.
+    /// Neither group: the links have 18 real numbers.
     Neither,
 }
 
-/// Links of the first level of HISQ, those between its two levels of smearing, which quarks with all ε have in common. In double
+/// Links of the first level of HISQ, between its two levels of smearing, which quarks with all ε have in common. They are in double
 /// precision.
 pub struct FirstLevel {
     /// V, made of U by the paths of Fat7.
@@ -237,7 +238,7 @@ pub struct FirstLevel {
 }
 
 impl FirstLevel {
-    /// *Collective.* From thin links in SU(3) and in double precision.
+    /// *Collective.* Computes the first level from thin links in SU(3) and in double precision.
     ///
     /// # Errors
     /// [`DeviceError::SingularLinks`] where links V have no projection; failures of the device.
@@ -247,14 +248,14 @@ impl FirstLevel {
         let unitary = project_u3(&fat)?;
         Ok(FirstLevel { fat, unitary })
     }
-    /// *Collective.* Fat and long links for quarks with the correction ε of the Naik term.
+    /// *Collective.* Computes fat and long links for quarks with the correction ε of the Naik term.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn second(&self, epsilon: f64) -> Result<Improvement> {
         Ok(Improvement::from_paths(&self.unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
     }
-    /// *Collective.* How many links V have a singular value whose square is below `cutoff`.
+    /// *Collective.* Counts the links V that have a singular value whose square is below `cutoff`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -273,20 +274,20 @@ impl FirstLevel {
 
 /// Fat and long links of an operator, in double precision on a device.
 pub struct Improvement {
-    /// F
+    /// Fat links F.
     pub fat: GaugeField,
-    /// L
+    /// Long links L.
     pub long: GaugeField,
-    /// What makes F fit between −1 and 1 when divided by it.
+    /// Divisor with which F fits between −1 and 1.
     pub fat_scale: f64,
-    /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
+    /// Divisor that makes L unitary or, if there is none, with which L fits between −1 and 1.
     pub long_scale: f64,
-    /// Where L over `long_scale` is.
+    /// Group of L divided by `long_scale`.
     pub long_group: LinkGroup,
 }
 
 impl Improvement {
-    /// From paths over thin links in SU(3) and in double precision, such as those of asqtad.
+    /// Computes fat and long links from paths over thin links in SU(3) and in double precision, such as those of asqtad.
     pub fn from_paths(thin: &GaugeField, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
@@ -294,10 +295,10 @@ impl Improvement {
         let (long_scale, long_group) = if c.naik != 0.0 { (c.naik, LinkGroup::Su3) } else { (1.0, LinkGroup::Neither) };
         Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
     }
-    /// What an operator needs, from thin links in SU(3) and in double precision.
+    /// Computes the links that an operator needs, from thin links in SU(3) and in double precision.
     ///
     /// # Errors
-    /// As [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] where the tadpole factor is to follow from a plaquette.
+    /// See [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] if the tadpole factor has to be computed from a plaquette.
     ///
     /// # Panics
     /// For an operator without fat links.
@@ -309,30 +310,30 @@ impl Improvement {
             Smearing::Hisq(epsilon) => Self::hisq(thin, epsilon),
         }
     }
-    /// HISQ: Fat7, projection to U(3), then the second level.
+    /// Computes HISQ links: Fat7, projection to U(3), then the second level.
     ///
     /// # Errors
     /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
     pub fn hisq(thin: &GaugeField, epsilon: f64) -> Result<Self> {
         FirstLevel::of(thin)?.second(epsilon)
     }
-    /// Of thin links in U(3): so are their products.
+    /// Returns these links as those of thin links in U(3), whose products are in U(3), too.
     #[must_use]
     pub fn in_u3(self) -> Self {
         let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
         Improvement { long_group, ..self }
     }
-    /// How many long links reconstruct 8 and 9 cannot keep, as [`GaugeField::singular_links`] counts thin ones.
+    /// Counts the long links that reconstruct 8 and 9 cannot store, as [`GaugeField::singular_links`] counts thin ones.
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
-    /// A copy for operators on fields in a precision, with long links stored as `storage` says, which must be possible, and
-    /// all reals of fat ones.
+    /// Copies the links for operators on fields in a precision, with long links in `storage`, which must be possible for them, and all
+    /// reals of fat ones.
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
-    /// The same with factors of hops over one link; hops over three have their cubes. With them long links are not in SU(3):
-    /// `storage` keeps the phases of their determinants, or all reals.
+    /// Packs the links like [`pack`](Self::pack), with factors of hops over one link; hops over three have their cubes. With factors, long
+    /// links are not in SU(3): `storage` keeps the phases of their determinants, or all reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
         // In fixed point components have to lie between −1 and 1. A phase turns real into imaginary parts.
         let fixed_point = precision == Precision::Half || storage.half;
@@ -347,7 +348,7 @@ impl Improvement {
         let long = DeviceGauge::from_thin(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }
-    /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
+    /// *Collective.* Copies links from the host, without phases and boundary condition, in the form of files.
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = domain.largest(largest_on_host(fat))?;
         let (long_scale, long_group) = common_scale(domain, long)?;
@@ -356,13 +357,13 @@ impl Improvement {
     }
 }
 
-/// The largest |component|.
+/// Returns the largest absolute value of a component.
 fn largest_on_host(gauge: &HostGauge) -> f64 {
     bytemuck::cast_slice::<_, f64>(gauge.links()).iter().fold(0.0, |a: f64, b| a.max(b.abs()))
 }
 
-/// c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; else the root mean square, as
-/// for these, or the largest component, if that is larger. In U(3) either sign would do.
+/// Returns c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; otherwise the root mean square, as
+/// for these, or the largest component if that is larger. In U(3) the sign of c is arbitrary.
 fn common_scale(domain: &Domain, long: &HostGauge) -> Result<(f64, LinkGroup)> {
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
     let mut sums = [FixedPointSum::default(); 2];
@@ -394,8 +395,8 @@ fn determinant(u: &Matrix) -> Complex64 {
     u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
 }
 
-/// Multiplies links of a box that span `steps` sites by η_μ(x) and by the sign of the boundary condition: MILC keeps both
-/// in its links. Done twice it is undone. Panics when links and box have other extents.
+/// Multiplies links of a box that span `steps` sites by η_μ(x) and by the sign of the boundary condition, both of which MILC includes in
+/// its links. A second call undoes the first. Panics if links and box have different extents.
 pub fn with_phases(
     links: &mut HostGauge,
     section: impl Into<Section>,

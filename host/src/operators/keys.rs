@@ -1,4 +1,4 @@
-//! Parameters as users give them: keys of input files, which are flags of commands.
+//! Parameters in the form in which users give them: keys of input files, which are flags of commands.
 
 /// Type of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum KeyKind {
     Number,
     /// A whole number.
     Count,
-    /// One of some words, which may look like a number (`reconstruct = 12`).
+    /// One word of a list, which may look like a number (`reconstruct = 12`).
     Word,
     /// True or false.
     Switch,
@@ -25,29 +25,29 @@ pub enum KeyKind {
     Fractions,
 }
 
-/// A parameter, of an operator or else of a solve: a flag of commands and a key of input files.
+/// A parameter of an operator or of a solve: a flag of commands and a key of input files.
 #[derive(Debug)]
 pub struct Key {
     /// Name of the key.
     pub name: &'static str,
-    /// Placeholder of its value.
+    /// Placeholder of the value in help texts.
     pub value: &'static str,
-    /// Type of its value.
+    /// Type of the value.
     pub kind: KeyKind,
-    /// A sentence or two.
+    /// Description for help texts, in a sentence or two.
     pub help: &'static str,
-    /// A value, as an input file has it.
+    /// Example of a value, in the form of input files.
     pub example: &'static str,
-    /// The value that counts where none is given, if that is always the same.
+    /// Default value, if it is always the same.
     pub default: Option<&'static str>,
-    /// The key whose place it takes.
+    /// Name of the key that this one replaces.
     pub instead_of: Option<&'static str>,
-    /// Whether the solution does not depend on it, but for rounding.
+    /// Whether the solution does not depend on the value, except for rounding.
     pub technical: bool,
 }
 
 impl Key {
-    /// One without a default, on which solutions depend.
+    /// Makes a key without a default, on which solutions depend.
     pub const fn new(
         name: &'static str,
         value: &'static str,
@@ -62,27 +62,27 @@ impl Key {
     pub const fn or(self, default: &'static str) -> Self {
         Key { default: Some(default), ..self }
     }
-    /// One that takes the place of another key.
+    /// Makes this key an alternative to another one.
     #[must_use]
     pub const fn instead_of(self, other: &'static str) -> Self {
         Key { instead_of: Some(other), ..self }
     }
-    /// One on which solutions do not depend.
+    /// Makes this a key on which solutions do not depend.
     #[must_use]
     pub const fn technical(self) -> Self {
         Key { technical: true, ..self }
     }
 }
 
-/// Parameters as somebody typed them, under the names of [`Key`]s. What is wrong is collected there.
+/// Parameters as typed, under the names of [`Key`]s. Errors are collected there.
 pub trait Keys {
-    /// Whether there is a value.
+    /// Whether the key has a value.
     fn is_given(&self, key: &str) -> bool;
-    /// A finite number for which `fits` holds, which `expected` describes.
+    /// Returns a finite number that satisfies `fits`; `expected` describes the condition.
     fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64>;
-    /// The place of a word in a list of the possible ones.
+    /// Returns the index of a word in a list of the possible ones.
     fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize>;
-    /// The value as typed, which `parse` understands, or says why not.
+    /// Passes the value as typed to `parse`, which returns an error if it is invalid.
     fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> std::result::Result<(), String>);
     /// Whether a switch is on.
     fn is_on(&mut self, key: &'static str) -> bool;
@@ -96,12 +96,12 @@ pub trait Keys {
     fn spelled(&self, key: &str, value: &str) -> String;
 }
 
-/// Largest size of a number that users give: nothing that is computed from numbers within it overflows, and none of the parameters of a
-/// lattice comes near it.
+/// Largest absolute value of a number that users give: nothing that is computed from numbers within it overflows, and no lattice parameter
+/// comes near it.
 pub const LARGEST: f64 = 1e9;
-/// Smallest size of a number that others are divided by: one over [`LARGEST`].
+/// Smallest absolute value of a number by which others are divided: one over [`LARGEST`].
 pub const SMALLEST: f64 = 1e-9;
-/// [`is_divisor`] in words.
+/// Description of [`is_divisor`] in words.
 pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
 
 /// Whether something can be divided by a number: it is at least [`SMALLEST`].
@@ -109,7 +109,7 @@ pub fn is_divisor(x: f64) -> bool {
     x >= SMALLEST
 }
 
-/// One of a few words, and what it stands for.
+/// Returns the value of the word that was chosen among a few.
 pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
     let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
     keys.word(key, &words).map(|place| choices[place].1)

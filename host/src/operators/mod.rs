@@ -41,16 +41,16 @@ pub use wilson_like::{EvenOddWilson, Schur};
 pub static OPERATORS: [&Definition; 9] =
     [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &TWISTED_CLOVER, &TWISTED_EXP_CLOVER, &STAGGERED, &ASQTAD, &HISQ];
 
-/// Other names that users may give an operator, each with its own.
+/// Other names of operators, each with the operator's own name.
 pub const ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
 
-/// The operator of this name, or with this [alias](ALIASES).
+/// Returns the operator of this name, or with this [alias](ALIASES).
 pub fn operator_named(name: &str) -> Option<&'static Definition> {
     let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
     OPERATORS.into_iter().find(|definition| definition.name == own)
 }
 
-/// All names that [`operator_named`] knows, with their operators: those of [`OPERATORS`] first.
+/// Returns all names that [`operator_named`] accepts, with their operators: those of [`OPERATORS`] first.
 pub fn names_of_operators() -> impl Iterator<Item = (&'static str, &'static Definition)> {
     let own = OPERATORS.into_iter().map(|definition| (definition.name, definition));
     own.chain(ALIASES.iter().filter_map(|(alias, _)| Some((*alias, operator_named(alias)?))))

@@ -1,4 +1,4 @@
-//! Operators as users choose them: what each is called, which parameters it has, and how its even-odd system is made.
+//! Operators as users choose them: their names, their parameters, and the construction of their even-odd systems.
 use super::angles::{BoundaryAngles, THETA, TimeBoundary};
 use super::diagonal::Diagonal;
 use super::even_odd::EvenOdd;
@@ -18,42 +18,42 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An operator with parameters as typed, and what is said of them beside an answer.
+/// An operator with parameters as typed, and the JSON keys on them that answers include.
 pub type Resolved = (Operator, Map<String, Value>);
 
 /// An operator that users can choose.
 pub struct Definition {
-    /// Its name.
+    /// Name of the operator.
     pub name: &'static str,
-    /// Its name in sentences.
+    /// Name of the operator in sentences.
     pub title: &'static str,
-    /// What lives on the sites.
+    /// Fermion type of the fields.
     pub kind: FermionKind,
-    /// M, in a line.
+    /// Formula of M, in a line.
     pub formula: &'static str,
-    /// Its parameters but those that [all operators have](Self::all_keys).
+    /// Parameters of the operator besides those that [all operators have](Self::all_keys).
     pub keys: &'static [&'static Key],
-    /// The operator with these parameters as typed, and what is said of them beside an answer; `None` where something is wrong
-    /// or missing, which the keys then know.
+    /// Makes the operator from parameters as typed, with the JSON keys on them that answers include; `None` if something is wrong or
+    /// missing, which the keys then record.
     pub resolve: fn(&mut dyn Keys) -> Option<Resolved>,
-    /// JSON keys beside an answer, by [`resolve`](Self::resolve) and [`OperatorParameters::describe_smearing`], with
-    /// what they mean. [`OUTPUT_OF_ALL`] comes on top.
+    /// JSON keys that answers include, from [`resolve`](Self::resolve) and [`OperatorParameters::describe_smearing`], with their meanings.
+    /// [`OUTPUT_OF_ALL`] is added to them.
     pub output: &'static [(&'static str, &'static str)],
-    /// The operator with parameters for a benchmark.
+    /// Makes the operator with parameters for a benchmark.
     pub sample: fn() -> Operator,
-    /// Whether it has kernels that no operator before it in the registry has.
+    /// Whether the operator has kernels that no operator before it in the registry has.
     pub has_own_kernels: bool,
-    /// Whether fat and long links take the place of those of a configuration.
+    /// Links over which the operator hops: those of the configuration, or fat and long ones.
     pub links: LinkRecipe,
-    /// The diagonal term A, of a Wilson-like operator M = A − h D.
+    /// Diagonal term A of a Wilson-like operator M = A − h D.
     pub term: Option<Term>,
-    /// Kernels of its hops.
+    /// Kernels of the hops.
     pub(crate) kernels: OperatorKernels,
 }
 
 /// Parameters that all operators have.
 static KEYS_OF_ALL: [&Key; 1] = [&THETA];
-/// What is said of all operators beside an answer.
+/// JSON keys that answers of all operators include, with their meanings.
 pub const OUTPUT_OF_ALL: [(&str, &str); 1] =
     [("theta", "angles θ of twisted boundary conditions in x, y, z and t, in radians")];
 
@@ -77,13 +77,13 @@ impl LinkRecipe {
 
 /// The kernels of an operator.
 pub(crate) struct OperatorKernels {
-    /// Kernels of the interior. The last one determines in which formats of fields and links the operator exists.
+    /// Kernels of the interior. The formats of the last one are those of fields and links in which the operator exists.
     pub rows: &'static [&'static Table],
     /// The kernel of the exterior.
     pub exterior: &'static Table,
-    /// Packs links.
+    /// Kernels that pack links.
     pub pack: &'static Table,
-    /// Packs faces of fields.
+    /// Kernels that pack faces of fields.
     pub faces: &'static Table,
     /// Kernels that make the diagonal term.
     pub setup: &'static [&'static Table],
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Definition {
         f.write_str(self.name)
     }
 }
-/// By their names.
+/// Definitions are compared by their names.
 impl PartialEq for Definition {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -102,7 +102,7 @@ impl PartialEq for Definition {
 }
 
 impl Definition {
-    /// How the other quark of a doublet is called, where it has an M of its own: see [`Term::partner`].
+    /// Returns the name of the other quark of a doublet if it has an M of its own: see [`Term::partner`].
     pub fn partner(&self) -> Option<&'static str> {
         self.term.as_ref().and_then(|term| term.partner)
     }
@@ -114,11 +114,11 @@ impl Definition {
     pub fn is_in_u3(&self) -> bool {
         self.links == LinkRecipe::ImprovedInU3
     }
-    /// Steps of its longest hop.
+    /// Returns the steps of the longest hop.
     pub fn steps(&self) -> usize {
         if self.is_improved() { 3 } else { 1 }
     }
-    /// The kernel whose instances are the formats in which the operator exists.
+    /// Returns the kernel whose instances are the formats in which the operator exists.
     fn hops(&self) -> &'static Table {
         self.kernels.rows.last().expect("operators hop")
     }
@@ -126,16 +126,16 @@ impl Definition {
     pub fn exists(&self, precision: Precision, storage: LinkStorage) -> bool {
         self.hops().instance(Format::with_links(precision, storage)).is_some()
     }
-    /// The formats of fields and links that it is compiled for.
+    /// Returns the formats of fields and links for which the operator is compiled.
     pub fn formats(&self) -> impl Iterator<Item = Format> + use<> {
         self.hops().instances().map(|instance| instance.format)
     }
-    /// The cargo features of this crate without which there are no kernels for a format in this build: none where there are
-    /// some, and where no build has any.
+    /// Returns the cargo features of this crate that would add kernels for a format to this build: empty if there are kernels already, and
+    /// if no build has any.
     pub fn missing_features(&self, precision: Precision, storage: LinkStorage) -> Vec<&'static str> {
         self.hops().missing_features(Format::with_links(precision, storage)).collect()
     }
-    /// That there are no kernels for a format, which were wanted for links stored in some way.
+    /// Returns the error that there are no kernels for a format, which were needed for links stored as `wanted`.
     pub(crate) fn no_kernels(&self, precision: Precision, asked: LinkStorage, wanted: LinkStorage) -> DeviceError {
         DeviceError::NoKernels {
             operator: self.title,
@@ -145,7 +145,8 @@ impl Definition {
             features: self.missing_features(precision, wanted),
         }
     }
-    /// The kernels of a solve with it: in double and in the format of the iteration, and at faces where the lattice is `cut`.
+    /// Returns the kernels of a solve with this operator: in double and in the format of the iteration, and at faces where the lattice is
+    /// `cut`.
     pub fn kernels(&self, sloppy: (Precision, LinkStorage), cut: bool) -> Vec<(&'static Table, Format)> {
         let (kind, precision, storage) = (self.kind, sloppy.0, sloppy.1);
         let of_fields = Format::fermions(kind, precision);
@@ -170,16 +171,16 @@ impl Definition {
         }
         all
     }
-    /// All its parameters.
+    /// Returns all parameters of the operator.
     pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
         self.keys.iter().copied().chain(KEYS_OF_ALL)
     }
-    /// Whether a parameter is one of its.
+    /// Whether the operator has a parameter.
     pub fn has_key(&self, key: &str) -> bool {
         self.all_keys().any(|own| own.name == key)
     }
-    /// The operator with all parameters as typed, and what is said of them beside an answer; `None` where something is wrong or
-    /// missing, which the keys then know.
+    /// Makes the operator from all parameters as typed, with the JSON keys on them that answers include; `None` if something is wrong or
+    /// missing, which the keys then record.
     pub fn resolve_all(&self, keys: &mut dyn Keys) -> Option<Resolved> {
         let (resolved, theta) = ((self.resolve)(keys), BoundaryAngles::resolve(keys));
         let (operator, mut described) = resolved?;
@@ -188,14 +189,14 @@ impl Definition {
     }
 }
 
-/// The links of a configuration in every format, for operators.
+/// Links of a configuration in every format, for operators.
 pub trait OperatorLinks {
-    /// The configuration's links, with the phases of twisted boundary conditions.
+    /// Returns the configuration's links, with the phases of twisted boundary conditions.
     ///
     /// # Errors
-    /// Fat and long links only; failures of the device.
+    /// Fails if there are fat and long links only, and on failures of the device.
     fn thin(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>>;
-    /// Fat and long links, with the phases of twisted boundary conditions.
+    /// Returns fat and long links, with the phases of twisted boundary conditions.
     ///
     /// # Errors
     /// Failures of the device.
@@ -206,38 +207,39 @@ pub trait OperatorLinks {
         precision: Precision,
         storage: LinkStorage,
     ) -> Result<Arc<StaggeredLinks>>;
-    /// A Wilson-like operator's diagonal term in double precision.
+    /// Returns a Wilson-like operator's diagonal term in double precision.
     ///
     /// # Errors
     /// Failures of the device.
     fn diagonal(&self, operator: &Operator) -> Result<Diagonal>;
 }
 
-/// The parameters of operators of a family: all that is needed of them, whatever the family is.
+/// Parameters of the operators of a family: the interface through which all families are used.
 pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
-    /// The operator to which they belong.
+    /// Returns the operator to which the parameters belong.
     fn definition(&self) -> &'static Definition;
-    /// The bare mass m.
+    /// Returns the bare mass m.
     fn mass(&self) -> f64;
-    /// The operator with another mass.
+    /// Returns the operator with another mass.
     fn with_mass(&self, mass: f64) -> Operator;
-    /// Twisted boundary conditions.
+    /// Returns the angles of twisted boundary conditions.
     fn theta(&self) -> BoundaryAngles;
-    /// The operator with twisted boundary conditions.
+    /// Returns the operator with twisted boundary conditions.
     fn with_theta(&self, theta: BoundaryAngles) -> Operator;
-    /// The boundary condition in t.
+    /// Returns the boundary condition in t.
     fn boundary(&self) -> TimeBoundary;
-    /// Whether others are of the same family and have the same values.
+    /// Whether other parameters are of the same family and have the same values.
     fn equals(&self, other: &dyn Any) -> bool;
-    /// L_s, the extent of a fifth dimension.
+    /// Returns L_s, the extent of a fifth dimension.
     fn ls(&self) -> usize {
         1
     }
-    /// The smearing that makes fat and long links.
+    /// Returns the smearing that makes fat and long links.
     fn smearing(&self) -> Smearing {
         Smearing::None
     }
-    /// JSON keys on the smearing of fat and long links, beside an answer; without a smearing if the links were `read` from files.
+    /// Returns the JSON keys on the smearing of fat and long links that answers include; without a smearing if the links were `read` from
+    /// files.
     fn describe_smearing(&self, _read: bool) -> Map<String, Value> {
         Map::new()
     }
@@ -245,10 +247,10 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     fn is_spread(&self) -> bool {
         false
     }
-    /// The Schur complement on links in a format, for blocks of `nrhs` right-hand sides.
+    /// Makes the Schur complement on links in a format, for blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
-    /// Formats that the operator does not have, and failures of the device.
+    /// Fails for formats that the operator does not have, and on failures of the device.
     fn even_odd(
         &self,
         links: &dyn OperatorLinks,
@@ -257,13 +259,13 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     ) -> Result<Rc<dyn EvenOdd>>;
     /// Whether the Schur complement is Hermitian and positive, so that it is solved by CG.
     fn is_positive(&self) -> bool;
-    /// Fields on one parity that the Schur complement keeps.
+    /// Returns the number of fields on one parity that the Schur complement keeps.
     fn kept_fields(&self) -> usize;
-    /// The part of a field that its hops send.
+    /// Returns the kind of field whose faces the hops send.
     fn halo_field(&self) -> HaloField;
-    /// Bytes on a device of the links on `sites` sites of each parity.
+    /// Returns the bytes on a device of the links on `sites` sites of each parity.
     fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize;
-    /// Bytes on a device of the diagonal term and its inverse on `sites` sites of each parity.
+    /// Returns the bytes on a device of the diagonal term and its inverse on `sites` sites of each parity.
     fn diagonal_bytes(&self, _: Precision, _sites: usize) -> usize {
         0
     }
@@ -291,7 +293,7 @@ impl From<&Operator> for Operator {
     }
 }
 
-/// All that parameters give.
+/// Operators dereference to their parameters.
 impl std::ops::Deref for Operator {
     type Target = dyn OperatorParameters;
     fn deref(&self) -> &Self::Target {
@@ -300,21 +302,20 @@ impl std::ops::Deref for Operator {
 }
 
 impl Operator {
-    /// Returns its parameters if they are those of a family.
+    /// Returns the parameters if they are those of family `P`.
     pub fn parameters<P: OperatorParameters>(&self) -> Option<&P> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
-    /// What lives on the sites.
+    /// Returns the fermion type of the fields.
     pub fn kind(&self) -> FermionKind {
         self.definition().kind
     }
-    /// The shape of its fields.
+    /// Returns the shape of the operator's fields.
     pub fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
         FieldShape::new(self.kind(), precision, nrhs).with_ls(self.ls())
     }
-    /// How its links are stored where a storage is asked for. Those in U(3) need the phase of their determinant beside 12 or 8 reals,
-    /// or all reals where there are no kernels with it: links in SU(3) with phases of twisted boundary conditions, and long links of
-    /// HISQ.
+    /// Returns the storage of the links where `asked` is requested. Links in U(3) need the phase of their determinant beside 12 or 8 reals,
+    /// or all reals if there are no kernels with it: links in SU(3) with phases of twisted boundary conditions, and long links of HISQ.
     pub fn storage(&self, asked: LinkStorage) -> LinkStorage {
         let phases = !self.theta().are_zero();
         match self.definition().links {
@@ -324,15 +325,15 @@ impl Operator {
             LinkRecipe::Thin | LinkRecipe::Improved => asked,
         }
     }
-    /// The storage of its links: the requested one, or thin links with two rows where there are kernels for these only, not in this
-    /// build alone.
+    /// Returns the storage of the links: the requested one, or thin links with two rows if no build, not just this one, has kernels for the
+    /// requested one.
     pub(crate) fn compiled_storage(&self, precision: Precision, asked: LinkStorage) -> LinkStorage {
         let (definition, storage) = (self.definition(), self.storage(asked));
         let possible = || !definition.missing_features(precision, storage).is_empty();
         let keeps = definition.term.is_none() || definition.exists(precision, storage) || possible();
         if keeps { storage } else { storage.with_two_rows() }
     }
-    /// Refuses formats for which there are no kernels, if need be with two rows of each link.
+    /// Refuses formats without kernels, after falling back to two rows of each link where needed.
     pub(crate) fn expect_kernels(&self, precision: Precision, asked: LinkStorage) -> Result {
         let (definition, storage) = (self.definition(), self.compiled_storage(precision, asked));
         match definition.exists(precision, storage) {

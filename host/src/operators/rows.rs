@@ -1,5 +1,5 @@
-//! Rows of Wilson operators, launched over a lattice that may be cut: the interior by the kernel for whole lattices, the
-//! sites near a cut by one for rows of its kind that also looks into ghost zones.
+//! Products with Wilson operators, launched over a lattice that may be cut: the interior by the kernel for whole lattices, the sites near a
+//! cut by a kernel of its kind that also reads ghost zones.
 use super::diagonal::DiagonalKernels;
 use super::wilson::Wilson;
 use crate::backend::{Call, view};
@@ -15,42 +15,42 @@ use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW, WilsonRow};
 
-/// What a row computes: with A the term that `diagonal` has, D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ.
+/// Arguments of a product: D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ, where A is the term in `diagonal`.
 pub(super) struct WilsonHop<'a> {
     /// Parity of the sites of the result.
     pub parity: usize,
-    /// With D† instead of D.
+    /// Whether to apply D† instead of D.
     pub dagger: bool,
     /// ψ, on the other parity.
     pub input: &'a DeviceField,
     /// The result.
     pub out: &'a DeviceField,
-    /// x, where the row has one.
+    /// x, if the product has one.
     pub x: Option<&'a DeviceField>,
-    /// Factor of the hopping term, where the row has x.
+    /// Factor of the hopping term, if the product has x.
     pub b: f64,
-    /// a, A or A⁻¹.
+    /// Arguments of a, A or A⁻¹.
     pub diagonal: DiagonalArguments,
-    /// The kernel for sites whose neighbours are all here.
+    /// Kernel for sites whose neighbours are all on this device.
     pub interior: &'static Instances<WilsonRow>,
 }
 
-/// Which sums a row comes with.
+/// Sums that are computed with a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowSums {
     /// (w, y) and ‖y‖²
     Dot,
-    /// What BiCGstab's second half step needs.
+    /// Sums of BiCGstab's second half step.
     Dots,
 }
 
 impl<'a> WilsonHop<'a> {
-    /// out = D ψ
+    /// Returns the arguments of out = D ψ.
     pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
         let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_ROW);
         WilsonHop { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
     }
-    /// out = a x + b D ψ
+    /// Returns the arguments of out = a x + b D ψ.
     pub fn sum(
         parity: usize,
         dagger: bool,
@@ -60,11 +60,11 @@ impl<'a> WilsonHop<'a> {
     ) -> Self {
         WilsonHop { x: Some(x), b, diagonal: DiagonalArguments::mass(a), ..Self::hops(parity, dagger, input, out) }
     }
-    /// All fields.
+    /// Returns all fields of the product.
     fn fields(&self) -> [&'a DeviceField; 3] {
         [self.input, self.out, self.x.unwrap_or(self.out)]
     }
-    /// As kernels have it, with w and for the sites of a region.
+    /// Returns the kernel's arguments, with w and for the sites of a region.
     fn arguments(&self, wilson: &Wilson, w: Field, region: Region, ghosts: Ghosts) -> WilsonRow {
         WilsonRow {
             out: self.out.view(),
@@ -81,11 +81,11 @@ impl<'a> WilsonHop<'a> {
 }
 
 impl Wilson {
-    /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
+    /// Computes `out` = D ψ on the sites of `parity`, or D† ψ. `input` is on the other parity.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.launch(&WilsonHop::hops(parity, dagger, input, out))
     }
-    /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
+    /// Computes `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
     #[allow(clippy::too_many_arguments)]
     pub fn dslash_add(
         &self,
@@ -97,7 +97,7 @@ impl Wilson {
     ) -> Result {
         self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
     }
-    /// `out` = M ψ, or M† ψ, on all sites.
+    /// Computes `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let (diagonal, hop) = (self.params().diagonal(), self.params().hop());
         for parity in 0..2 {
@@ -106,7 +106,7 @@ impl Wilson {
         }
         Ok(())
     }
-    /// Computes a row.
+    /// Computes a product.
     pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
         let (backend, format, shape) = (self.domain().backend(), self.format(), self.shape_of(row));
         self.expect(&row.fields(), shape)?;
@@ -125,8 +125,8 @@ impl Wilson {
             },
         )
     }
-    /// Computes a row of four-dimensional fields with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to
-    /// be collected.
+    /// Computes a product with x and sums, which are to be collected, on four-dimensional fields: with A⁻¹ if A is more than a number, and
+    /// with D, not D†.
     pub(super) fn launch_sums(
         &self,
         row: &WilsonHop<'_>,
@@ -170,7 +170,7 @@ impl Wilson {
             blocks: self.shape_of(row).blocks(),
         }
     }
-    /// The shape of the fields of a row, with the right-hand sides that it is computed for.
+    /// Returns the shape of the fields of a product, with the right-hand sides for which it is computed.
     fn shape_of(&self, row: &WilsonHop<'_>) -> FieldShape {
         let nrhs = self.nrhs().of(row.input.nrhs());
         FieldShape::spinors(self.precision(), nrhs).with_ls(row.input.shape().ls)

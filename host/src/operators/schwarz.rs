@@ -1,5 +1,5 @@
-//! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
-//! each of them as a preconditioner (Babich et al. 2011, section 8.1).
+//! Additive Schwarz preconditioner: an operator cut into independent blocks, and a few steps of minimum residual in each of them (Babich et
+//! al. 2011, section 8.1).
 use super::even_odd::Width;
 use super::rows::RowSums;
 use super::wilson_like::{EvenOddWilson, Schur};
@@ -16,21 +16,21 @@ use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Blocks, of all right-hand sides together, that one launch sums in.
+/// Number of blocks, of all right-hand sides together, that one launch sums in.
 const BLOCKS: usize = LAUNCH_SUMS / 3;
 
 /// The Schur complement of an operator that is cut into blocks.
 pub trait BlockOperator: LinearOperator<FieldSpace> {
-    /// Where it lives.
+    /// Returns the domain on which the operator is stored.
     fn domain(&self) -> &Domain;
-    /// Of its fields.
+    /// Returns the precision of the operator's fields.
     fn precision(&self) -> Precision;
-    /// Extents of a block.
+    /// Returns the extents of a block.
     fn block(&self) -> [usize; 4];
-    /// Whether [`apply_into`](Self::apply_into) is there for a single block.
+    /// Whether [`apply_into`](Self::apply_into) is available for a single block.
     #[doc(hidden)]
     fn sums_up(&self) -> bool;
-    /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
+    /// Computes `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only if the local lattice is one block.
     #[doc(hidden)]
     fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums>;
 }
@@ -54,42 +54,42 @@ impl BlockOperator for EvenOddWilson {
     }
 }
 
-/// n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
+/// Preconditioner with n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
 /// there.
 pub struct MrInBlocks {
     operator: Rc<dyn BlockOperator>,
     params: MrParams,
     blocks: Blocks,
-    /// Right-hand sides that are worked on.
+    /// Number of right-hand sides on which it works.
     nrhs: Width,
     fields: RefCell<[DeviceField; 2]>,
     sums: DeviceBuffer,
     overlap: Option<OverlappingParts>,
 }
 
-/// How vectors of each process's part become vectors of overlapping domains.
+/// Conversion of vectors of each process's part to vectors of overlapping domains.
 struct OverlappingParts {
-    /// The parts.
+    /// Domain of the parts.
     parts: Domain,
-    /// Sites of its neighbours that a domain has besides its part.
+    /// Width, in sites, of the neighbours' sites that a domain has besides its part.
     width: u32,
-    /// The factor of sites across an end of the whole lattice in t.
+    /// Factor of sites across an end of the whole lattice in t.
     across: f64,
-    /// The vector that the domain is given, and what it makes of it.
+    /// Vector that the domain is given, and the solution computed from it.
     given: RefCell<[DeviceField; 2]>,
 }
 
-/// Values of a right-hand side and block, at most.
+/// Largest number of values of a right-hand side and block.
 const WIDTH: usize = 8;
 
 impl MrInBlocks {
-    /// For blocks of `nrhs` right-hand sides.
+    /// Makes the preconditioner for blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
-    /// No memory.
+    /// Too little memory.
     ///
     /// # Panics
-    /// Where the extents of the operator's blocks are odd or do not divide those of its local lattice.
+    /// If the extents of the operator's blocks are odd or do not divide those of its local lattice.
     pub fn new(operator: Rc<dyn BlockOperator>, params: MrParams, nrhs: usize) -> Result<Self> {
         let domain = operator.domain().clone();
         let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
@@ -100,16 +100,16 @@ impl MrInBlocks {
         let nrhs = Width::default();
         Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, overlap: None })
     }
-    /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
-    /// ghost zone of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
-    /// its ghost zone, and what it makes of that is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
-    /// `across` is the factor of a hop across the end of the whole lattice in t.
+    /// *Collective.* Makes the preconditioner in overlapping domains: `operator` is on the parts of all processes, which are those of
+    /// `parts`, each with a ghost zone of `width` sites of its neighbours. Vectors are those of the parts: a domain gets its neighbours'
+    /// values in its ghost zone, and the solution there is dropped (restricted additive Schwarz, Cai and Sarkis 1999). `across` is the
+    /// factor of a hop across the end of the whole lattice in t.
     ///
     /// # Errors
-    /// No memory.
+    /// Too little memory.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn overlapping(
         operator: Rc<dyn BlockOperator>,
         params: MrParams,
@@ -125,11 +125,11 @@ impl MrInBlocks {
             ..Self::new(operator, params, nrhs)?
         })
     }
-    /// The shape of its vectors.
+    /// Returns the shape of the vectors.
     fn shape(&self, nrhs: usize) -> FieldShape {
         FieldShape::spinors(self.operator.precision(), nrhs)
     }
-    /// z ≈ M̂⁻¹ r in every domain.
+    /// Computes z ≈ M̂⁻¹ r in every domain.
     fn solve(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let Some(OverlappingParts { parts, width, across, given }) = &self.overlap else {
             return self.in_blocks(r, z);
@@ -148,10 +148,10 @@ impl MrInBlocks {
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
         parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), nrhs as u32)?;
-        // The operator knows of one domain only.
+        // The operator is that of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
-    /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
+    /// Computes z ≈ M̂⁻¹ r in every block of the operator's lattice.
     fn in_blocks(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let domain = self.operator.domain();
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.nrhs.of(r.nrhs()));
@@ -206,7 +206,7 @@ impl MrInBlocks {
         let format = Format::of(self.operator.precision());
         Ok(domain.backend().launch(&MR_UPDATE, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
-    /// From now on only the first right-hand sides are of interest, if the operator agrees.
+    /// Restricts work to the first right-hand sides, if the operator supports it.
     fn narrow(&self, nrhs: usize) -> bool {
         self.operator.narrow(nrhs) && self.nrhs.narrow(nrhs, self.fields.borrow()[0].nrhs())
     }

@@ -2,7 +2,7 @@
 use super::keys::{Key, KeyKind, LARGEST};
 use serde_json::{Map, Value};
 
-/// The tadpole factor.
+/// Key of the tadpole factor.
 pub(super) static U0: Key = Key::new(
     "u0",
     "U",
@@ -14,21 +14,21 @@ pub(super) static U0: Key = Key::new(
 /// The tadpole factor of asqtad.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tadpole {
-    /// u_0
+    /// A given u_0.
     Given(f64),
-    /// The fourth root of the mean plaquette.
+    /// Fourth root of the mean plaquette.
     Plaquette,
 }
 
 impl Tadpole {
-    /// A number above 0, or `plaquette`.
+    /// Parses a number above 0, or `plaquette`.
     ///
     /// # Errors
-    /// A sentence about anything else.
+    /// A sentence about any other text.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
         match text.parse::<f64>() {
             _ if text == "plaquette" => Ok(Tadpole::Plaquette),
-            // Paths of n links are divided by its power n − 1.
+            // Paths of n links are divided by u_0 to the power n − 1.
             Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
             _ => Err(format!("'{text}' is neither a number above 0, from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
         }
@@ -38,7 +38,7 @@ impl Tadpole {
 /// Smearing of the links of a staggered operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Smearing {
-    /// The links of the configuration as they are.
+    /// Links of the configuration without smearing.
     None,
     /// Asqtad (Orginos, Toussaint and Sugar 1999).
     Asqtad(Tadpole),
@@ -47,7 +47,7 @@ pub enum Smearing {
 }
 
 impl Smearing {
-    /// JSON keys on the smearing, beside an answer.
+    /// Returns the JSON keys on the smearing that answers include.
     pub(super) fn describe(self) -> Map<String, Value> {
         let (u0, epsilon) = match self {
             Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),

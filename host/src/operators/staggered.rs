@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// Operations of a x + b … per site: two for each of the 6 real components.
 const ADD_FLOPS: f64 = 12.0;
 
-/// Which sign a hop gets where: conventions that differ by the sign of ψ at some sites.
+/// Convention for the signs of hops; conventions differ by the sign of ψ at some sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaggeredPhases {
     /// η_x = (−1)^t, η_y = (−1)^(t+x), η_z = (−1)^(t+x+y), η_t = 1.
@@ -43,18 +43,18 @@ pub enum StaggeredPhases {
 }
 
 impl StaggeredPhases {
-    /// Which coordinates count for η_μ: bit 0 for x to bit 3 for t.
+    /// Returns the coordinates that count for η_μ: bit 0 for x to bit 3 for t.
     fn counted(self) -> [u32; 4] {
         match self {
             StaggeredPhases::Milc => [0b1000, 0b1001, 0b1011, 0],
             StaggeredPhases::Lexicographic => [0, 0b0001, 0b0011, 0b0111],
         }
     }
-    /// For kernels.
+    /// Returns the signs as kernels use them.
     pub(crate) fn table(self) -> Phases {
         Phases::new(self.counted())
     }
-    /// η_μ(x): 1 or −1.
+    /// Returns η_μ(x): 1 or −1.
     pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
         let counted = self.counted()[mu];
         let sum: usize = (0..4).filter(|nu| counted >> nu & 1 == 1).map(|nu| site[nu]).sum();
@@ -62,10 +62,10 @@ impl StaggeredPhases {
     }
 }
 
-/// What a staggered operator needs besides links.
+/// Parameters of a staggered operator besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StaggeredParams {
-    /// Bare mass m, with ½ D beside it: MILC's M is twice this one.
+    /// Bare mass m, where M has ½ D: MILC's M is twice this one.
     pub mass: f64,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
@@ -74,7 +74,7 @@ pub struct StaggeredParams {
 }
 
 impl StaggeredParams {
-    /// With MILC's phases.
+    /// Returns parameters with MILC's phases.
     pub fn new(mass: f64, boundary: TimeBoundary) -> Self {
         StaggeredParams { mass, boundary, phases: StaggeredPhases::default() }
     }
@@ -112,32 +112,31 @@ static NAIK_EPSILON: Key = Key::new(
 /// A staggered operator: a definition with values for its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StaggeredOperator {
-    /// Which one it is.
+    /// Definition of the operator.
     pub definition: &'static Definition,
     /// Mass, boundary condition and phases.
     pub params: StaggeredParams,
-    /// What its links are made of.
+    /// Smearing of its links.
     pub smearing: Smearing,
-    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as CL2QCD has it,
-    /// instead of a sign of those that cross it. Sources and solutions are in that gauge: ψ(t) → e^{−iπt/T} ψ(t) leads
-    /// there.
+    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as in CL2QCD, instead of a sign of the
+    /// links that cross it. Sources and solutions are in that gauge, which ψ(t) → e^{−iπt/T} ψ(t) leads to.
     pub spread: bool,
-    /// Twisted boundary conditions, on top.
+    /// Angles of twisted boundary conditions, in addition.
     pub theta: BoundaryAngles,
 }
 
 impl StaggeredOperator {
-    /// The naive operator.
+    /// Makes the naive operator.
     pub fn naive(params: StaggeredParams) -> Self {
         let theta = BoundaryAngles::default();
         StaggeredOperator { definition: &STAGGERED, params, smearing: Smearing::None, spread: false, theta }
     }
-    /// Asqtad with the tadpole factor u_0.
+    /// Makes the asqtad operator with the tadpole factor u_0.
     pub fn asqtad(params: StaggeredParams, u0: f64) -> Self {
         let smearing = Smearing::Asqtad(Tadpole::Given(u0));
         StaggeredOperator { definition: &ASQTAD, smearing, ..Self::naive(params) }
     }
-    /// HISQ with the correction ε of the Naik term.
+    /// Makes the HISQ operator with the correction ε of the Naik term.
     pub fn hisq(params: StaggeredParams, epsilon: f64) -> Self {
         StaggeredOperator { definition: &HISQ, smearing: Smearing::Hisq(epsilon), ..Self::naive(params) }
     }
@@ -145,7 +144,7 @@ impl StaggeredOperator {
     pub fn is_improved(&self) -> bool {
         self.definition.is_improved()
     }
-    /// The operator on links in a format.
+    /// Makes the operator on links in a format.
     ///
     /// # Errors
     /// Failures of the device.
@@ -162,8 +161,8 @@ impl StaggeredOperator {
         };
         Ok(Staggered::new(links, self.params))
     }
-    /// With a number for the tadpole factor, where that is to follow from the mean plaquette. `None` where that is not above
-    /// 0.
+    /// Returns the operator with a number for the tadpole factor, if that has to be computed from the mean plaquette. `None` if the mean is
+    /// not above 0.
     pub fn with_plaquette(self, mean: f64) -> Option<Self> {
         match self.smearing {
             Smearing::Asqtad(Tadpole::Plaquette) if mean > 0.0 => {
@@ -174,7 +173,7 @@ impl StaggeredOperator {
             _ => Some(self),
         }
     }
-    /// From all parameters but the mass, which is 0.
+    /// Resolves all parameters but the mass, which is set to 0.
     fn resolve(keys: &mut dyn Keys, definition: &'static Definition, smearing: Smearing) -> Option<Resolved> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
@@ -196,7 +195,7 @@ impl StaggeredOperator {
 }
 
 impl From<StaggeredParams> for StaggeredOperator {
-    /// The naive operator.
+    /// Makes the naive operator.
     fn from(params: StaggeredParams) -> Self {
         Self::naive(params)
     }
@@ -255,13 +254,13 @@ impl OperatorParameters for StaggeredOperator {
     }
 }
 impl From<StaggeredParams> for Operator {
-    /// The naive operator.
+    /// Makes the naive operator.
     fn from(params: StaggeredParams) -> Self {
         StaggeredOperator::naive(params).into()
     }
 }
 
-/// What is said of staggered operators beside an answer.
+/// JSON keys that answers of staggered operators include, with their meanings.
 static OUTPUT: [(&str, &str); 5] = [
     ("u0", "asqtad's tadpole factor; `null` for other operators and for links from files"),
     ("u0_from_plaquette", "whether it is the fourth root of the mean plaquette"),
@@ -300,7 +299,7 @@ const IMPROVED_KERNELS: OperatorKernels = OperatorKernels {
     setup: &[],
 };
 
-/// Asqtad.
+/// The asqtad operator.
 pub static ASQTAD: Definition = Definition {
     name: "asqtad",
     title: "asqtad",
@@ -320,7 +319,7 @@ pub static ASQTAD: Definition = Definition {
     kernels: IMPROVED_KERNELS,
 };
 
-/// HISQ.
+/// The HISQ operator.
 pub static HISQ: Definition = Definition {
     name: "hisq",
     title: "HISQ",
@@ -353,23 +352,23 @@ impl Clone for Staggered {
 }
 
 impl Staggered {
-    /// On the given links.
+    /// Makes the operator on the given links.
     pub fn new(links: Arc<StaggeredLinks>, params: StaggeredParams) -> Self {
         Staggered { links, params, nrhs: Width::default() }
     }
-    /// Mass, boundary condition, phases.
+    /// Returns mass, boundary condition and phases.
     pub fn params(&self) -> StaggeredParams {
         self.params
     }
-    /// The links.
+    /// Returns the links.
     pub fn links(&self) -> &StaggeredLinks {
         &self.links
     }
-    /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
+    /// Computes `out` = D ψ on the sites of `parity`; `input` is on the other.
     pub fn dslash(&self, parity: usize, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.launch(&StaggeredHop { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
     }
-    /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
+    /// Computes `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
     pub fn dslash_add(
         &self,
         parity: usize,
@@ -379,12 +378,12 @@ impl Staggered {
     ) -> Result {
         self.launch(&StaggeredHop { parity, sum: true, a, b, input, x, out })
     }
-    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
+    /// Checks that fields are on the domain of the links, in their precision, with at least `nrhs` right-hand sides.
     fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
         let shape = FieldShape::colours(self.links.precision(), nrhs);
         fields.iter().try_for_each(|field| field.expect(self.links.domain(), shape))
     }
-    /// Computes a row.
+    /// Computes a product.
     fn launch(&self, row: &StaggeredHop<'_>) -> Result {
         let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()) as u32);
         self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
@@ -412,8 +411,7 @@ impl Staggered {
             blocks: nrhs,
         }
     }
-    /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
-    /// device.
+    /// Computes a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the device.
     fn launch_sums(&self, row: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
         let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()));
         self.expect(&[row.input, row.out, row.x, w], nrhs)?;
@@ -435,7 +433,7 @@ impl Staggered {
         )?;
         Ok(sums.into_inner())
     }
-    /// `out` = M ψ, or M† ψ, on all sites.
+    /// Computes `out` = M ψ, or M† ψ, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         for parity in 0..2 {
@@ -446,7 +444,7 @@ impl Staggered {
     }
 }
 
-/// What a row computes: D ψ, or a x + b D ψ.
+/// Arguments of a product: D ψ, or a x + b D ψ.
 struct StaggeredHop<'a> {
     parity: usize,
     sum: bool,
@@ -458,7 +456,7 @@ struct StaggeredHop<'a> {
 }
 
 impl StaggeredHop<'_> {
-    /// As kernels have it, with w and for the sites of a region.
+    /// Returns the kernel's arguments, with w and for the sites of a region.
     fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
         let StaggeredLinks { near, long, bare } = &*staggered.links;
         StaggeredRow {
@@ -483,9 +481,9 @@ impl StaggeredHop<'_> {
     }
 }
 
-/// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and
-/// with σ = 0 it is also the Schur complement of M times m, by which M ψ = η is solved:
-/// (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe ψ_e) / m.
+/// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and with σ = 0 it is
+/// also the Schur complement of M times m, with which M ψ = η is solved: (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe
+/// ψ_e) / m.
 pub struct EvenOddStaggered {
     staggered: Staggered,
     parity: usize,
@@ -496,11 +494,11 @@ pub struct EvenOddStaggered {
 }
 
 impl EvenOddStaggered {
-    /// M†M on the even sites, for blocks of `nrhs` right-hand sides.
+    /// Makes M†M on the even sites, for blocks of `nrhs` right-hand sides.
     pub fn new(staggered: Staggered, nrhs: usize) -> Result<Self> {
         Self::shifted(staggered, 0, 0.0, nrhs)
     }
-    /// M†M + `shift` on the sites of `parity`.
+    /// Makes M†M + `shift` on the sites of `parity`.
     pub fn shifted(staggered: Staggered, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
         let domain = staggered.links.domain();
         let other = RefCell::new(DeviceField::zero(domain, FieldShape::colours(staggered.links.precision(), nrhs))?);
@@ -508,13 +506,13 @@ impl EvenOddStaggered {
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
     }
-    /// `out` = (M†M + σ) x on the sites of a parity.
+    /// Computes `out` = (M†M + σ) x on the sites of a parity.
     fn apply_on(&self, parity: usize, x: &DeviceField, out: &mut DeviceField) -> Result {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - parity, x, &mut other)?;
         self.staggered.dslash_add(parity, (self.constant, x), (-0.25, &other), out)
     }
-    /// `out` = (M†M + σ + `shift`) x, and the sums (w, out) and ‖out‖² that were launched with it.
+    /// Computes `out` = (M†M + σ + `shift`) x, and returns the sums (w, out) and ‖out‖² that were launched with it.
     fn launch_sums(
         &self,
         shift: f64,
@@ -529,7 +527,7 @@ impl EvenOddStaggered {
             StaggeredHop { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
         self.staggered.launch_sums(&row, w, target)
     }
-    /// The operator on all sites.
+    /// Returns the operator on all sites.
     pub fn staggered(&self) -> &Staggered {
         &self.staggered
     }
@@ -567,7 +565,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         overlap()?;
         space.dot_of(sums, dot, norm2)
     }
-    /// In one process the curvature need not leave the device before the step: one wait instead of two.
+    /// Performs a step of CG. With one process the curvature need not leave the device before the step: one wait instead of two.
     fn cg_step(
         &self,
         space: &FieldSpace,
@@ -580,7 +578,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         if self.staggered.links.domain().grid().size() > 1 {
             return step.with_two_reductions(space, self, out, curvature, norm2, overlap);
         }
-        // The row takes as many right-hand sides as its input has.
+        // The kernel takes as many right-hand sides as its input has.
         self.staggered.expect(&[step.p], space.nrhs())?;
         let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
@@ -600,17 +598,17 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
 }
 
 impl EvenOdd for EvenOddStaggered {
-    /// m η_e − ½ D_eo η_o
+    /// Computes m η_e − ½ D_eo η_o.
     fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         self.staggered.dslash_add(0, (self.staggered.params.mass, &eta.even), (-0.5, &eta.odd), even)
     }
-    /// (η_o − ½ D_oe ψ_e) / m
+    /// Computes (η_o − ½ D_oe ψ_e) / m.
     fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
         let inverse = 1.0 / self.staggered.params.mass;
         let FullField { even, odd } = psi;
         self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
     }
-    /// The hopping term by itself, then linear algebra.
+    /// Computes the hopping term by itself, then linear algebra.
     fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
@@ -623,7 +621,7 @@ impl EvenOdd for EvenOddStaggered {
     fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         self.staggered.full(dagger, psi, out)
     }
-    /// Parity by parity as m² − ¼ D².
+    /// Computes m² − ¼ D² on each parity.
     fn normal(&self, psi: &mut FullField, out: &mut FullField) -> Result {
         (0..2).try_for_each(|parity| self.apply_on(parity, psi.parity(parity), out.parity_mut(parity)))
     }

@@ -1,4 +1,4 @@
-//! The links over which staggered operators hop: thin ones, or fat and long ones.
+//! Links over which staggered operators hop: thin ones, or fat and long ones.
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::DeviceGauge;
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
@@ -13,7 +13,7 @@ pub const STAGGERED_FLOPS: f64 = 570.0;
 pub const IMPROVED_FLOPS: f64 = 1146.0;
 /// Links of a staggered operator, for one or for both kinds of hops.
 pub struct StaggeredLinks {
-    /// Thin or fat ones.
+    /// Thin or fat links.
     pub(super) near: Arc<DeviceGauge>,
     /// Long links, for hops of three sites.
     pub(super) long: Option<DeviceGauge>,
@@ -22,28 +22,28 @@ pub struct StaggeredLinks {
 }
 
 impl StaggeredLinks {
-    /// Links of the naive operator.
+    /// Makes links of the naive operator.
     pub fn naive(links: Arc<DeviceGauge>) -> Self {
         StaggeredLinks { near: links, long: None, bare: false }
     }
-    /// Links for Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
+    /// Makes links for Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
     pub(crate) fn bare(links: DeviceGauge) -> Self {
         StaggeredLinks { near: Arc::new(links), long: None, bare: true }
     }
-    /// Whether there are kernels for a format, which is that of long links for the improved operator: not for links in
-    /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
-    /// would save no memory where a norm fills up a 16-byte chunk.
+    /// Whether there are kernels for a format, which is that of long links for the improved operator. There are none for links in temporal
+    /// gauge, for phases of thin links, which have none, and for fields in 16-bit floating point, which would save no memory where a norm
+    /// fills up a 16-byte chunk.
     pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
         let hops = if improved { IMPROVED_ROW.0 } else { STAGGERED_ROW.0 };
         hops.instance(Format::with_links(precision, storage)).is_some()
     }
-    /// Bytes on a device, naive or improved, in a format on `sites` sites of each parity.
+    /// Returns the bytes of the links on a device, naive or improved, in a format on `sites` sites of each parity.
     pub fn bytes_for(improved: bool, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
         let links = |storage| 2 * DeviceGauge::bytes_for(precision, storage, sites);
         let fat = if improved { links(storage.with_all_reals()) } else { 0 };
         fat + links(storage)
     }
-    /// Fat and long links; see [`DeviceGauge::from_thin`].
+    /// Combines fat and long links; see [`DeviceGauge::from_thin`].
     ///
     /// # Errors
     /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links
@@ -57,32 +57,32 @@ impl StaggeredLinks {
         }
         Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long), bare: false })
     }
-    /// The domain of the links.
+    /// Returns the domain of the links.
     pub fn domain(&self) -> &Domain {
         self.near.domain()
     }
-    /// The precision of fields next to them.
+    /// Returns the precision of the fields for whose operators the links are stored.
     pub fn precision(&self) -> Precision {
         self.near.precision()
     }
-    /// Operations of the hopping term per site.
+    /// Returns the operations of the hopping term per site.
     pub fn flops(&self) -> f64 {
         if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
     }
-    /// Bytes of the links that the hopping term reads at a site.
+    /// Returns the bytes of the links that the hopping term reads at a site.
     pub fn read_bytes(&self) -> usize {
         let links = [Some(&*self.near), self.long.as_ref()];
         links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()
     }
-    /// Steps of its longest hop.
+    /// Returns the steps of the longest hop.
     pub(super) fn steps(&self) -> u32 {
         if self.long.is_some() { 3 } else { 1 }
     }
-    /// The format of kernels, with the storage of the long links if there are any.
+    /// Returns the format of kernels, with the storage of the long links if there are any.
     pub(super) fn format(&self) -> Format {
         Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
     }
-    /// The kernels of rows: by themselves and with sums, in the interior and in exteriors.
+    /// Returns the kernels of products: by themselves and with sums, in the interior and in exteriors.
     pub(super) fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
         match self.long {
             None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],

@@ -1,5 +1,5 @@
-//! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). It is M† with −μ,
-//! between two γ5: γ5 M(μ) γ5 = M†(−μ).
+//! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). Conjugation with γ5 gives M† with −μ: γ5
+//! M(μ) γ5 = M†(−μ).
 use super::angles::{BC_TIME, TimeBoundary};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
 use super::keys::{Key, KeyKind, Keys};
@@ -15,12 +15,12 @@ use gpu_kernels::{FermionKind, Precision};
 /// Operations of a + iμγ5 at a site: two products and a sum for each of the 24 reals.
 pub const TWIST_FLOPS: f64 = 72.0;
 
-/// What a twisted-mass operator needs besides links.
+/// Parameters of a twisted-mass operator besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwistedParams {
     /// Mass, boundary condition, anisotropy.
     pub wilson: WilsonParams,
-    /// μ
+    /// Twisted mass μ.
     pub mu: f64,
 }
 
@@ -32,10 +32,10 @@ impl From<TwistedParams> for Operator {
     }
 }
 
-/// The twisted mass.
+/// Key of the twisted mass μ.
 pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass mu: M has i mu gamma5", "0.01");
 
-/// μ, which has to be given.
+/// Resolves μ, which has to be given.
 pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
     if !keys.is_given("mu") {
         let mu = keys.spelled("mu", "MU");

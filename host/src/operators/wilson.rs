@@ -17,8 +17,8 @@ pub const DSLASH_FLOPS: f64 = 1320.0;
 /// Operations of a x + b D ψ per site: two more for each of the 24 real components.
 pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
 
-/// Different lattice spacings in space and time, as Chroma counts: ξ_0 is the bare ratio of the spacings, ν the bare
-/// velocity of light. The hops in space are multiplied by ν/ξ_0.
+/// Different lattice spacings in space and time, in Chroma's convention: ξ_0 is the bare ratio of the spacings, ν the bare velocity of
+/// light. The hops in space are multiplied by ν/ξ_0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Anisotropy {
     /// ξ_0
@@ -28,20 +28,20 @@ pub struct Anisotropy {
 }
 
 impl Default for Anisotropy {
-    /// The isotropic lattice.
+    /// Returns the isotropic lattice.
     fn default() -> Self {
         Anisotropy { xi: 1.0, nu: 1.0 }
     }
 }
 
 impl Anisotropy {
-    /// ν/ξ_0, the factor of the hops in space.
+    /// Returns ν/ξ_0, the factor of the hops in space.
     pub fn space(&self) -> f64 {
         self.nu / self.xi
     }
 }
 
-/// What a Wilson operator needs besides links.
+/// Parameters of a Wilson operator besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonParams {
     /// Bare mass m.
@@ -53,29 +53,29 @@ pub struct WilsonParams {
 }
 
 impl WilsonParams {
-    /// From the bare mass, on an isotropic lattice.
+    /// Returns the parameters for a bare mass, on an isotropic lattice.
     pub fn from_mass(mass: f64, boundary: TimeBoundary) -> Self {
         WilsonParams { mass, boundary, anisotropy: Anisotropy::default() }
     }
-    /// From κ = 1 / (2 (4 + m)), on an isotropic lattice.
+    /// Returns the parameters for κ = 1 / (2 (4 + m)), on an isotropic lattice.
     pub fn from_kappa(kappa: f64, boundary: TimeBoundary) -> Self {
         Self::from_mass(0.5 / kappa - 4.0, boundary)
     }
-    /// The diagonal of M: 1 + 3 ν/ξ_0 + m, which is 4 + m on an isotropic lattice.
+    /// Returns the diagonal of M: 1 + 3 ν/ξ_0 + m, which is 4 + m on an isotropic lattice.
     pub fn diagonal(&self) -> f64 {
         1.0 + 3.0 * self.anisotropy.space() + self.mass
     }
-    /// The factor of the hopping term D̃ in M: M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
+    /// Returns the factor of the hopping term D̃ in M: M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
     pub fn hop(&self) -> f64 {
         0.5 * self.anisotropy.space()
     }
-    /// `hop` over `diagonal`: κ on an isotropic lattice.
+    /// Returns `hop` over `diagonal`: κ on an isotropic lattice.
     pub fn kappa(&self) -> f64 {
         self.hop() / self.diagonal()
     }
 }
 
-/// The Wilson operator, on links in some precision and storage. On fields with a fifth dimension it acts in each slice.
+/// The Wilson operator, on links in some precision and storage. On fields with a fifth dimension it acts on each slice.
 pub struct Wilson {
     gauge: Arc<DeviceGauge>,
     params: WilsonParams,
@@ -90,7 +90,7 @@ impl Clone for Wilson {
 }
 
 impl Wilson {
-    /// On the given links.
+    /// Makes the operator on the given links.
     pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
         Wilson { gauge, params, boundary: HopBoundary::Neighbours, nrhs: Width::default() }
     }
@@ -98,55 +98,55 @@ impl Wilson {
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
         WILSON_ROW.0.instance(Format::with_links(precision, storage)).is_some()
     }
-    /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
-    /// operator of an additive Schwarz preconditioner. It needs no messages.
+    /// Cuts the operator into blocks of these extents, which divide the local lattice, with ψ = 0 outside a block: the operator of an
+    /// additive Schwarz preconditioner. It needs no messages.
     #[must_use]
     pub fn in_blocks(self, extents: [usize; 4]) -> Self {
         Wilson { boundary: HopBoundary::Blocks(extents), ..self }
     }
-    /// Extents of the parts that know nothing of each other.
+    /// Returns the extents of the independent blocks.
     pub(super) fn block(&self) -> [usize; 4] {
         match self.boundary {
             HopBoundary::Neighbours => self.domain().global().size(),
             HopBoundary::Blocks(extents) => extents,
         }
     }
-    /// The right-hand sides that rows are computed for.
+    /// Returns the number of right-hand sides on which the operator works.
     pub(super) fn nrhs(&self) -> &Width {
         &self.nrhs
     }
     pub(super) fn boundary(&self) -> HopBoundary {
         self.boundary
     }
-    /// κ and boundary condition.
+    /// Returns mass, boundary condition and anisotropy.
     pub fn params(&self) -> WilsonParams {
         self.params
     }
-    /// Where the links live.
+    /// Returns the domain on which the links are stored.
     pub fn domain(&self) -> &Domain {
         self.gauge.domain()
     }
-    /// The precision of links and fields.
+    /// Returns the precision of links and fields.
     pub fn precision(&self) -> Precision {
         self.gauge.precision()
     }
-    /// How the links are stored.
+    /// Returns the storage of the links.
     pub fn storage(&self) -> LinkStorage {
         self.gauge.storage()
     }
-    /// What its hops are multiplied with, which is in the links.
+    /// Returns the phases with which the links are multiplied.
     pub(crate) fn phases(&self) -> HopPhases {
         self.gauge.phases()
     }
-    /// Of kernels for its rows.
+    /// Returns the format of the operator's kernels.
     pub(super) fn format(&self) -> Format {
         Format::with_links(self.precision(), self.storage())
     }
-    /// A field of its precision, zero everywhere.
+    /// Allocates a field of the operator's precision that is zero everywhere.
     pub(super) fn zero(&self, nrhs: usize) -> Result<DeviceField> {
         DeviceField::zero(self.domain(), FieldShape::spinors(self.precision(), nrhs))
     }
-    /// Whether fields are where the links are and have this shape.
+    /// Checks that fields are on the domain of the links and have this shape.
     pub(super) fn expect(&self, fields: &[&DeviceField], shape: FieldShape) -> Result {
         fields.iter().try_for_each(|field| field.expect(self.domain(), shape))
     }
@@ -164,12 +164,12 @@ impl Wilson {
     }
 }
 
-/// Bare mass.
+/// Key of the bare mass.
 pub(super) static MASS: Key = Key::new("mass", "M", KeyKind::Number, "Bare mass in lattice units", "0.05");
-/// κ
+/// Key of κ.
 pub(super) static KAPPA: Key =
     Key::new("kappa", "K", KeyKind::Number, "Hopping parameter, instead of the mass", "0.12").instead_of("mass");
-/// ξ_0
+/// Key of ξ_0.
 pub(super) static XI: Key = Key::new(
     "xi",
     "XI",
@@ -178,7 +178,7 @@ pub(super) static XI: Key = Key::new(
     "1.0",
 )
 .or("1");
-/// ν
+/// Key of ν.
 pub(super) static NU: Key = Key::new(
     "nu",
     "NU",
@@ -188,7 +188,7 @@ pub(super) static NU: Key = Key::new(
 )
 .or("1");
 
-/// What is said of Wilson-like operators beside an answer.
+/// JSON keys that answers of Wilson-like operators include, with their meanings.
 pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("mass", "bare mass"),
     ("kappa", "the hopping term's factor over the diagonal"),
@@ -198,12 +198,12 @@ pub(super) static OUTPUT: [(&str, &str); 5] = [
 ];
 
 impl WilsonParams {
-    /// From mass or kappa, boundary condition and anisotropy as typed.
+    /// Resolves mass or kappa, boundary condition and anisotropy as typed.
     pub fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let mut anisotropy = |key| keys.number(key, DIVISOR, &is_divisor).unwrap_or(1.0);
         let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
-        // The diagonal of M, which everything is divided by, must not vanish.
+        // The diagonal of M, by which everything is divided, must not vanish.
         let lowest = -1.0 - 3.0 * anisotropy.space();
         let mass = keys.number("mass", &format!("a number above {lowest}"), &|m| m > lowest);
         let kappa = keys.number("kappa", DIVISOR, &is_divisor);
@@ -226,7 +226,7 @@ impl WilsonParams {
         let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
         isotropic.map(|params| WilsonParams { anisotropy, ..params })
     }
-    /// The parameters beside an answer.
+    /// Returns the JSON keys on the parameters that answers include.
     pub fn describe(&self) -> Map<String, Value> {
         let Anisotropy { xi, nu } = self.anisotropy;
         let all = [("mass", self.mass), ("kappa", self.kappa()), ("xi", xi), ("nu", nu)];

@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 /// The diagonal term A of a Wilson-like operator.
 pub struct Term {
-    /// Makes it, in double precision.
+    /// Makes the term, in double precision.
     pub make: fn(&WilsonLike, &GaugeField) -> Result<Diagonal>,
-    /// Bytes on a device of A and of A⁻¹ on both parities, in a precision and for so many sites of each.
+    /// Returns the bytes on a device of A and of A⁻¹ on both parities, for a precision and a number of sites of each parity.
     pub bytes: fn(Precision, usize) -> usize,
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
-    /// Name of the other quark of a doublet where γ5 M γ5 is not M† but its M†, by what it has instead: its
-    /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
+    /// Name of the other quark of a doublet, if γ5 M γ5 is not M† of this quark but M† of the other: the propagator of the other quark
+    /// differs, and γ5 S† γ5 is that of the other's antiquark. `None` where γ5 M γ5 = M†.
     pub partner: Option<&'static str>,
     /// Dependence on the links.
     pub dependence: fn(&WilsonLike) -> LinkDependence,
@@ -37,16 +37,16 @@ pub struct Term {
 /// Dependence of a diagonal term on the links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkDependence {
-    /// Not at all.
+    /// No dependence.
     None,
     /// Linear in the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
     Linear([f64; 2]),
-    /// A = d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
+    /// Exponential, A = d exp(C/d), where C is the field strength with these coefficients and d the value of A where links are 1. The
     /// determinant is a constant.
     Exponential([f64; 2]),
 }
 
-/// Coefficients of a Wilson-like operator's diagonal term, at most.
+/// Largest number of coefficients of a Wilson-like operator's diagonal term.
 pub const COEFFICIENTS: usize = 3;
 
 /// A Wilson-like operator: a definition with numbers for its parameters.
@@ -56,7 +56,7 @@ pub struct WilsonLike {
     pub definition: &'static Definition,
     /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
-    /// Coefficients of the diagonal term, in an order that the definition knows.
+    /// Coefficients of the diagonal term, in the order of the definition.
     pub coefficients: [f64; COEFFICIENTS],
     /// The Schur complement to solve.
     pub schur: Schur,
@@ -65,7 +65,7 @@ pub struct WilsonLike {
 }
 
 impl WilsonLike {
-    /// An operator without phases at the ends of the lattice.
+    /// Makes an operator without phases at the ends of the lattice.
     pub fn new(
         definition: &'static Definition,
         wilson: WilsonParams,
@@ -74,7 +74,7 @@ impl WilsonLike {
     ) -> Self {
         WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
     }
-    /// A on links of a device, in double precision.
+    /// Computes A on links of a device, in double precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -89,7 +89,7 @@ impl WilsonLike {
     pub fn of_mass(&self, mass: f64) -> Self {
         WilsonLike { wilson: WilsonParams { mass, ..self.wilson }, ..*self }
     }
-    /// The dependence of A on the links.
+    /// Returns the dependence of A on the links.
     pub fn dependence(&self) -> LinkDependence {
         (self.term().dependence)(self)
     }
@@ -97,13 +97,13 @@ impl WilsonLike {
     pub fn has_number(&self) -> bool {
         self.term().is_number
     }
-    /// Whether another operator has the same hops and the same kind of diagonal term, so that what is nearly in the kernel of one
-    /// is so for the other.
+    /// Whether another operator has the same hops and the same kind of diagonal term, so that near-null vectors of one are near-null
+    /// vectors of the other.
     pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
         let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy, operator.theta);
         std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
     }
-    /// The Schur complement on links, with a diagonal term that was made of them, in a precision.
+    /// Makes the Schur complement on links, with a diagonal term that was made of them, in a precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -161,8 +161,8 @@ impl OperatorParameters for WilsonLike {
     }
 }
 
-/// The kernels of a Wilson-like operator: those of its rows, of which the last one exists in all of its formats, and those that make
-/// its diagonal term.
+/// Returns the kernels of a Wilson-like operator: those that apply it, of which the last one exists in all of its formats, and those that
+/// make its diagonal term.
 pub(super) const fn wilson_kernels(
     rows: &'static [&'static Table],
     setup: &'static [&'static Table],

@@ -13,7 +13,7 @@ use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// DiagonalForm Schur complement of the even sites is solved.
+/// Schur complement of the even sites to solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schur {
     /// M̂ = 1 − h² A_ee⁻¹ D_eo A_oo⁻¹ D_oe
@@ -23,8 +23,8 @@ pub enum Schur {
     Asymmetric,
 }
 
-/// The Schur complement M̂ of a Wilson-like operator on the even sites, and the way from the full system M ψ = η to
-/// M̂ ψ_e = η̂ and back (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
+/// The Schur complement M̂ of a Wilson-like operator on the even sites, and the conversion of the full system M ψ = η to M̂ ψ_e = η̂ and
+/// back (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
 ///
 /// A is s B, with B = 1 where A is a number, as for Wilson, and s = 1 where it is not. With κ = h/s,
 /// M̂ = 1 − κ² B⁻¹ D B⁻¹ D, and η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o).
@@ -33,24 +33,24 @@ pub struct EvenOddWilson {
     diagonal: Diagonal,
     schur: Schur,
     odd: RefCell<DeviceField>,
-    /// Where A is not a number, for the dagger of the symmetric complement and for M itself.
+    /// Intermediate field for the dagger of the symmetric complement and for M itself, if A is not a number.
     even: Option<RefCell<DeviceField>>,
 }
 
 impl EvenOddWilson {
-    /// M = d − h D of the Wilson operator, for blocks of `nrhs` right-hand sides.
+    /// Makes M = d − h D of the Wilson operator, for blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
-    /// No memory.
+    /// Too little memory.
     pub fn new(wilson: Wilson, nrhs: usize) -> Result<Self> {
         let diagonal = Diagonal::number(wilson.params().diagonal());
         Self::with_diagonal(wilson, diagonal, Schur::Symmetric, nrhs)
     }
-    /// With a diagonal term that was made of the links of `wilson`.
+    /// Makes the Schur complement with a diagonal term that was made of the links of `wilson`.
     ///
     /// # Errors
-    /// A term that was made with another mass or anisotropy than those of `wilson`, is in another precision, or lives
-    /// elsewhere; no memory.
+    /// A term that was made with another mass or anisotropy than those of `wilson`, is in another precision, or is on another device; too
+    /// little memory.
     pub fn with_diagonal(wilson: Wilson, diagonal: impl Into<Diagonal>, schur: Schur, nrhs: usize) -> Result<Self> {
         let diagonal = diagonal.into();
         diagonal.check(&wilson)?;
@@ -59,22 +59,22 @@ impl EvenOddWilson {
         let odd = field()?;
         Ok(EvenOddWilson { wilson, diagonal, schur, odd, even })
     }
-    /// The hopping term.
+    /// Returns the hopping term.
     pub fn wilson(&self) -> &Wilson {
         &self.wilson
     }
     pub(crate) fn complement(&self) -> Schur {
         self.schur
     }
-    /// κ = h/s, the factor of a hop between sites divided by s.
+    /// Returns κ = h/s, the factor of a hop between sites divided by s.
     fn kappa(&self) -> f64 {
         self.wilson.params().hop() / self.diagonal.scale()
     }
-    /// `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
+    /// Computes `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.wilson.launch(&self.inverse_row(WilsonHop::hops(parity, dagger, input, out)))
     }
-    /// `out` = A x, or what else of A is asked for, on the sites of one parity.
+    /// Computes `out` = A x, or A⁻¹ x, A† x or A⁻† x, on the sites of one parity.
     pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
         let diagonal = match (self.diagonal.term(), form.inverse) {
             (None, true) => DiagonalArguments::mass(1.0 / self.diagonal.scale()),
@@ -82,11 +82,11 @@ impl EvenOddWilson {
         };
         self.launch_diagonal(diagonal, x, out)
     }
-    /// `out` = iμγ_5 x. `out` may be `x`.
+    /// Computes `out` = iμγ_5 x. `out` may be `x`.
     pub(crate) fn twist(&self, mu: f64, x: &DeviceField, out: &DeviceField) -> Result {
         self.launch_diagonal(DiagonalArguments::twisted(0.0, mu, false), x, out)
     }
-    /// h A_oo⁻¹ D ψ_e, or h A_oo⁻† D† ψ_e: the odd half of a vector for which M ψ, or M† ψ, vanishes there.
+    /// Computes h A_oo⁻¹ D ψ_e, or h A_oo⁻† D† ψ_e: the odd half of a vector for which M ψ, or M† ψ, vanishes there.
     pub(crate) fn extend(&self, dagger: bool, even: &DeviceField, odd: &mut DeviceField) -> Result {
         self.dslash(1, dagger, even, odd)?;
         self.space(even.nrhs()).axpby(
@@ -96,7 +96,7 @@ impl EvenOddWilson {
             odd,
         )
     }
-    /// `out` may be `x`.
+    /// Launches the kernel that applies the diagonal term. `out` may be `x`.
     fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
         let (nrhs, domain) = (self.wilson.nrhs().of(x.nrhs()), self.wilson.domain());
         self.wilson.expect(&[x, out], FieldShape::spinors(self.wilson.precision(), nrhs))?;
@@ -104,7 +104,7 @@ impl EvenOddWilson {
         let format = Format::of(self.wilson.precision());
         Ok(domain.backend().launch(&DIAGONAL_APPLY, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
-    /// `x` ← B⁻¹ x
+    /// Computes `x` ← B⁻¹ x.
     fn divide(&self, parity: usize, x: &mut DeviceField) -> Result {
         if self.diagonal.term().is_none() {
             return Ok(());
@@ -114,7 +114,7 @@ impl EvenOddWilson {
     fn space(&self, nrhs: usize) -> FieldSpace {
         FieldSpace::new(self.wilson.domain(), FieldShape::spinors(self.wilson.precision(), nrhs))
     }
-    /// A row whose hops are divided by B.
+    /// Returns a product whose hops are divided by B.
     fn inverse_row<'a>(&self, row: WilsonHop<'a>) -> WilsonHop<'a> {
         let form = DiagonalForm { parity: row.parity, inverse: true, dagger: row.dagger };
         WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.rows().inverse, ..row }
@@ -154,7 +154,7 @@ impl EvenOddWilson {
             }
         }
     }
-    /// The symmetric M̂ x with sums.
+    /// Computes the symmetric M̂ x with sums.
     pub(super) fn schur_sums(
         &self,
         x: &DeviceField,
@@ -211,7 +211,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
     fn narrow(&self, nrhs: usize) -> bool {
         self.wilson.nrhs().narrow(nrhs, self.odd.borrow().nrhs())
     }
-    /// Two hopping terms, two diagonal terms and a vector sum.
+    /// Counts two hopping terms, two diagonal terms and a vector sum.
     fn flops(&self) -> f64 {
         (2.0 * DSLASH_FLOPS + 2.0 * self.diagonal.flops() + 48.0) * self.wilson.domain().global().half_volume() as f64
     }
@@ -225,7 +225,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
 }
 
 impl EvenOdd for EvenOddWilson {
-    /// η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o); without A⁻¹ for the asymmetric complement.
+    /// Computes η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o); without A⁻¹ for the asymmetric complement.
     fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         let inverse = match self.schur {
             Schur::Symmetric => 1.0 / self.diagonal.scale(),
@@ -243,7 +243,7 @@ impl EvenOdd for EvenOddWilson {
             Schur::Asymmetric => Ok(()),
         }
     }
-    /// ψ_o = A⁻¹ (η_o + h D ψ_e) = B⁻¹ (η_o / s + κ D ψ_e)
+    /// Computes ψ_o = A⁻¹ (η_o + h D ψ_e) = B⁻¹ (η_o / s + κ D ψ_e).
     fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
         let FullField { even, odd } = psi;
         let inverse = 1.0 / self.diagonal.scale();
@@ -258,7 +258,7 @@ impl EvenOdd for EvenOddWilson {
                 self.apply_diagonal(DiagonalForm { parity, inverse: false, dagger }, here, &mut image)?;
                 self.wilson.dslash_add(parity, dagger, (1.0, &image), (-hop, there), out)
             }
-            // The hopping term by itself, then linear algebra: fused rows are what M̂ uses.
+            // The hopping term by itself, then linear algebra: the fused kernels are those of M̂.
             None => {
                 self.wilson.dslash(parity, dagger, there, out)?;
                 let factor = |c: f64| vec![Complex64::from(c); out.nrhs()];
@@ -275,7 +275,7 @@ impl EvenOdd for EvenOddWilson {
     }
     fn residual_factor(&self) -> f64 {
         match self.schur {
-            // A is close to the number in it.
+            // A is close to the value d in it.
             Schur::Symmetric => self.wilson.params().diagonal(),
             Schur::Asymmetric => 1.0,
         }

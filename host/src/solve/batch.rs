@@ -1,7 +1,7 @@
-//! Many right-hand sides in batches: how many at once, and the results of all batches together.
+//! Batches of right-hand sides: their sizes, and the combined results of all batches.
 //!
-//! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
-//! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
+//! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than many small ones.
+//! The memory of the device limits a batch: each right-hand side has its own vectors.
 use super::methods::Method;
 use super::report::{Escalation, MultigridReport, Report, SolveFailure, gflops};
 use super::run::Solved;
@@ -11,14 +11,12 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{GivenUp, Info, SolveError, Unsolved};
 use std::ops::Range;
 
-/// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
-/// components of a source. More than 16 together bring little more, because the links' share of what is read is small by
-/// then.
+/// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the components of a
+/// source. More than 16 together bring little more, because the share of the links in memory traffic is small by then.
 pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 
-/// Splits `n` right-hand sides into batches of [`BATCH_SIZES`], none larger than `most`, or than one where that is 0: as
-/// few batches as possible, and of those ways the one whose largest batch is smallest, because it needs least memory. The
-/// larger ones come first.
+/// Splits `n` right-hand sides into batches of [`BATCH_SIZES`], none larger than `most`, or than one where that is 0: as few batches as
+/// possible, and among such splits the one whose largest batch is smallest, because it needs least memory. The larger ones come first.
 ///
 /// ```
 /// use ferrite::solve::batches;
@@ -28,7 +26,7 @@ pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 /// ```
 pub fn batches(n: usize, most: usize) -> Vec<usize> {
     let sizes: Vec<usize> = BATCH_SIZES.into_iter().filter(|size| *size <= most.max(1)).collect();
-    // For each number so far: how many batches, the size of the largest, and the size of the last one added.
+    // For each number so far: number of batches, size of the largest, and size of the last one added.
     let mut best = vec![(0, 0, 0)];
     for k in 1..=n {
         let with = |size: &usize| {
@@ -48,21 +46,21 @@ pub fn batches(n: usize, most: usize) -> Vec<usize> {
     split
 }
 
-/// The largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, such as that the memory it needs is free; `None` if
-/// not even one right-hand side fits.
+/// Returns the largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, for example because the memory it needs is free; `None` if not
+/// even one right-hand side fits.
 pub fn largest_batch(n: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     BATCH_SIZES.into_iter().find(|size| *size <= n && fits(*size))
 }
 
-/// Solves for the first `sizes[0]` sources together, then for the next `sizes[1]`, and so on, by `solve`, which is given
-/// sources and guesses of a batch. `sizes` add up to the number of sources. Solutions and reports come out as those of one
-/// solve: counts of iterations are those of each right-hand side, and of the slowest; work and times add up.
+/// Solves for the first `sizes[0]` sources together, then for the next `sizes[1]`, and so on, by `solve`, which gets the sources and
+/// guesses of a batch. `sizes` add up to the number of sources. Solutions and reports have the form of one solve: counts of iterations are
+/// those of each right-hand side, and of the slowest; work and times add up.
 ///
-/// A batch that does not converge does not keep the others from being solved. After an observer has stopped one, the
-/// others are left as they are: at their guess, or at zero.
+/// The other batches are solved even if one does not converge. After an observer has stopped one, the others stay at their guess, or at
+/// zero.
 ///
 /// # Errors
-/// [`SolveFailure`]; of the batch that was stopped or the first one that failed, with the best iterates of all.
+/// [`SolveFailure`] of the batch that was stopped, or otherwise of the first one that failed, with the best iterates of all.
 pub fn in_batches<T: Fermion>(
     sizes: &[usize],
     sources: &[HostField<T>],
@@ -87,12 +85,12 @@ pub fn in_batches<T: Fermion>(
     }
 }
 
-/// The same for sources and solutions that `solve` has itself, wherever they are: it is given which right-hand sides a batch is of, and
-/// gives what is known of it, and why a solver gave up. Those that are left after an observer has stopped a batch are not given to it;
-/// `guessed` says whether there are guesses, whose residuals nobody knows.
+/// Solves in batches with sources and solutions that `solve` stores itself: it gets the range of right-hand sides of a batch, and returns
+/// the report and the reason why a solver gave up, if it did. Batches after one that an observer stopped are not solved; `guessed`: there
+/// are guesses, whose residuals are unknown.
 ///
 /// # Errors
-/// Of the first batch that could not begin.
+/// The error of the first batch that could not begin.
 pub fn for_batches<T: Fermion>(
     sizes: &[usize],
     n: usize,
@@ -107,7 +105,7 @@ pub fn for_batches<T: Fermion>(
             continue;
         }
         let (report, error) = solve(batch).map_err(|failure| failure.counted_from(done))?;
-        // That it was stopped says more than why one before did not converge.
+        // A stop by the observer is a better reason than an earlier failure to converge.
         if let Some(error) = error
             && (failure.is_none() || matches!(error, SolveError::Cancelled { .. }))
         {
@@ -122,10 +120,10 @@ pub fn for_batches<T: Fermion>(
     Ok((whole.ok_or(none)?, failure))
 }
 
-/// The same for several shifts or masses, whose solutions come by shift and then by right-hand side.
+/// Solves in batches for several shifts or masses; solutions are ordered by shift and then by right-hand side.
 ///
 /// # Errors
-/// Of the first batch that could not begin.
+/// The error of the first batch that could not begin.
 pub fn shifts_in_batches<F: Fermion>(
     sizes: &[usize],
     sources: &[HostField<F>],
@@ -153,7 +151,7 @@ pub fn shifts_in_batches<F: Fermion>(
     whole.ok_or(SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides")))
 }
 
-/// Where batches begin and end, and a last one for what they leave of `n`.
+/// Returns the ranges of the batches, and a last one for the rest of `n`.
 fn ranges(sizes: &[usize], n: usize) -> impl Iterator<Item = Range<usize>> {
     let mut begin = 0;
     let all = sizes.iter().copied().chain([n]);
@@ -169,9 +167,9 @@ fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
 }
 
 impl Report {
-    /// The report of this batch of right-hand sides and of another one that was solved after it.
+    /// Combines the report of this batch of right-hand sides with that of another one that was solved after it.
     fn beside(self, next: Report) -> Report {
-        // The batch that escalated furthest says in which formats answers were possible.
+        // The batch that escalated furthest determines in which formats the solve was possible.
         let formats = if next.height() > self.height() { &next } else { &self };
         let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
         let (seconds, done) = (self.seconds + next.seconds, self.true_residual.len());
@@ -195,7 +193,7 @@ impl Report {
             total_seconds: self.total_seconds + next.total_seconds,
         }
     }
-    /// Grows with each escalation.
+    /// Returns a number that grows with each escalation.
     fn height(&self) -> usize {
         let digits = |precision| match precision {
             Precision::Fp16 => 0,
@@ -204,12 +202,12 @@ impl Report {
             Precision::Double => 3,
         };
         let links = usize::from(!self.reconstruction.half) + usize::from(self.reconstruction == LinkStorage::FULL);
-        // Links may become short when vectors become single: one step.
+        // Links may go to 16 bits when vectors become single: one step.
         2 * (digits(self.precision) + digits(self.outer)) + links
     }
-    /// With `n` right-hand sides more for which nothing was done.
+    /// Adds `n` right-hand sides for which nothing was done.
     fn left_out(&mut self, n: usize, guessed: bool) {
-        // What zero leaves is the source; nobody has looked what a guess leaves.
+        // The residual of zero is the source; that of a guess has not been computed.
         let residual = if guessed { f64::NAN } else { 1.0 };
         let before = self.info.iterations_per_rhs.len();
         self.converged = false;
@@ -222,7 +220,7 @@ impl Report {
     }
 }
 
-/// The steps of a batch before which `done` right-hand sides were solved.
+/// Returns the escalations of a batch before which `done` right-hand sides were solved.
 fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
     escalations
         .into_iter()
@@ -230,7 +228,7 @@ fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
         .collect()
 }
 
-/// The methods of two batches, each once.
+/// Returns the methods of two batches, each once.
 fn all_of(mut methods: Vec<&'static Method>, more: Vec<&'static Method>) -> Vec<&'static Method> {
     for method in more {
         if !methods.contains(&method) {
@@ -240,7 +238,7 @@ fn all_of(mut methods: Vec<&'static Method>, more: Vec<&'static Method>) -> Vec<
     methods
 }
 
-/// What multigrid did for two batches: they share the setup.
+/// Combines the multigrid reports of two batches, which share the setup.
 fn beside_multigrid(first: Option<MultigridReport>, next: Option<MultigridReport>) -> Option<MultigridReport> {
     let (Some(mut all), Some(next)) = (first.clone(), next.clone()) else { return first.or(next) };
     for (level, more) in all.levels.iter_mut().zip(next.levels) {
@@ -250,7 +248,7 @@ fn beside_multigrid(first: Option<MultigridReport>, next: Option<MultigridReport
     Some(all)
 }
 
-/// The solvers' own accounts of two batches.
+/// Combines the solver reports of two batches.
 fn beside(first: Info, next: Info) -> Info {
     let before = first.iterations_per_rhs.len();
     let mut work = first.preconditioner;
@@ -279,7 +277,7 @@ fn beside(first: Info, next: Info) -> Info {
 }
 
 impl ShiftsReport {
-    /// The report of this batch of right-hand sides and of another one that was solved after it.
+    /// Combines the report of this batch of right-hand sides with that of another one that was solved after it.
     fn beside(mut self, next: ShiftsReport) -> ShiftsReport {
         for (mine, theirs) in self.shifts.iter_mut().zip(next.shifts) {
             mine.iterations = mine.iterations.max(theirs.iterations);
@@ -459,7 +457,7 @@ mod tests {
         };
         let later = batch(None).beside(batch(Some(stagnation(1))));
         assert_eq!(later.shifts[0].failure, Some(stagnation(4)));
-        // The first one is told.
+        // The first one is reported.
         assert_eq!(batch(Some(stagnation(2))).beside(later).shifts[0].failure, Some(stagnation(2)));
     }
 

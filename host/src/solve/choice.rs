@@ -1,11 +1,11 @@
-//! BiCGstab, multigrid or CG: which of them a solve takes where it may choose, and when it changes from one to the other.
+//! Choice between BiCGstab, multigrid and CG in solves that leave it open, and of the time to change from one to another.
 //!
-//! Nobody knows how many iterations BiCGstab takes before it has done some. So it begins, and as soon as what it has left to do,
-//! for all right-hand sides together, would take clearly longer than to set multigrid up and solve with it, multigrid goes on
-//! from its iterate. All costs are counted in iterations, so that every process decides alike.
+//! The number of iterations of BiCGstab cannot be predicted before some have been done. So BiCGstab begins, and as soon as its remaining
+//! work, for all right-hand sides together, would take clearly longer than to set multigrid up and solve with it, multigrid continues from
+//! its iterate. All costs are counted in iterations, so that every process makes the same decision.
 //!
-//! CG on the normal equations does not depend on where the eigenvalues of M lie in the complex plane, only on its singular values, and
-//! its residual never grows. It takes over where one of the two fails: see [`Fallback`].
+//! CG on the normal equations does not depend on the positions of the eigenvalues of M in the complex plane, only on the singular values of
+//! M, and its residual never grows. It takes over where one of the two fails: see [`Fallback`].
 use super::methods::Method;
 use super::request::Request;
 use crate::multigrid::MultigridParams;
@@ -14,38 +14,39 @@ use solvers::Iteration;
 /// A change of the method of a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodChange {
-    /// Iterations done before.
+    /// Number of iterations done before the change.
     pub iterations: usize,
-    /// The method from here on.
+    /// Method after the change.
     pub method: &'static Method,
-    /// Why.
+    /// Reason of the change.
     pub reason: String,
 }
 
-/// How long multigrid's setup with its usual parameters takes, in iterations of mixed-precision BiCGstab for one right-hand side:
+/// Cost of multigrid's setup with its usual parameters, in iterations of mixed-precision BiCGstab for one right-hand side:
 /// docs/measurements/multigrid.md.
 const SETUP: f64 = 2600.0;
-/// How long it takes to make coarse operators of near-null vectors that are there.
+/// Cost of making coarse operators from existing near-null vectors, in iterations of BiCGstab.
 const REBUILD: f64 = 300.0;
-/// How long multigrid takes to solve for a right-hand side.
+/// Cost of solving for one right-hand side with multigrid, in iterations of BiCGstab.
 const SOLVE: f64 = 200.0;
-/// Iterations of BiCGstab that are needed to foretell the others.
+/// Number of iterations of BiCGstab that are needed to predict the others.
 const BEGINNING: usize = 100;
-/// By how much multigrid has to be faster: forecasts are not exact.
+/// Factor by which multigrid has to be faster: forecasts are not exact.
 const MARGIN: f64 = 1.5;
-/// Iterations of multigrid, which takes two or three dozen in general, after which it is doubted, and those ahead that are too many.
+/// Number of iterations of multigrid, which usually takes two or three dozen, after which its progress is doubted; also the number of
+/// iterations ahead that is too many.
 const MANY: usize = 150;
-/// Iterations after which multigrid is given up where CG may take over, if it has not even halved the residual.
+/// Iterations done and iterations ahead at which multigrid is given up if CG may take over: it has then not even halved the residual.
 const EARLY: [usize; 2] = [30, 1000];
 
-/// More iterations than anybody waits for.
+/// Number of iterations that stands for a solve that never ends.
 const ENDLESS: f64 = 1e9;
 
-/// How many iterations are ahead, from how the residual has fallen so far.
+/// Forecast of the iterations ahead, from the decrease of the residual so far.
 #[derive(Clone, Copy, Debug)]
 struct Forecast {
     tol: f64,
-    /// The first residual that was seen, and when.
+    /// Iteration and value of the first residual.
     first: Option<(usize, f64)>,
     smallest: f64,
 }
@@ -54,7 +55,7 @@ impl Forecast {
     fn new(tol: f64) -> Self {
         Forecast { tol, first: None, smallest: f64::INFINITY }
     }
-    /// Iterations ahead; [`ENDLESS`] where the residual does not fall.
+    /// Returns the number of iterations ahead; [`ENDLESS`] if the residual does not fall.
     fn ahead(&mut self, event: &Iteration<'_>) -> f64 {
         let (now, worst) = (event.iteration, event.worst());
         let (begin, first) = *self.first.get_or_insert((now, worst));
@@ -68,47 +69,47 @@ impl Forecast {
     }
 }
 
-/// Watches a solve, and says when another method ought to go on.
+/// Observer of a solve that recommends when another method should take over.
 #[derive(Clone, Debug)]
 pub struct Adviser {
     forecast: Forecast,
     method: &'static Method,
-    /// Right-hand sides of this solve and of those after it, this one included.
+    /// Right-hand sides of this solve, and of this solve and those after it together.
     sources: [usize; 2],
-    /// Iterations that the setup is worth; infinitely many where there is no multigrid.
+    /// Cost of multigrid's setup in iterations; infinite without multigrid.
     setup: f64,
     budget: Option<Budget>,
-    /// Whether multigrid ends early where it is of no use.
+    /// Whether multigrid ends early if it does not help.
     is_eager: bool,
     advice: Option<Advice>,
 }
 
-/// Another method that ought to go on, and why.
+/// Recommendation of another method, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// The method.
     pub method: &'static Method,
-    /// Why the one before should end.
+    /// Reason why the previous method should end.
     pub reason: String,
 }
 
-/// The most iterations of a solve with all its methods, and how many are ahead of the one that is watched, counted from the beginning of
-/// the solve.
+/// Most iterations of a solve with all its methods, and a forecast of those ahead of the method that is running, counted from the beginning
+/// of the solve.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     most: usize,
     forecast: Forecast,
 }
 
-/// Shares of the iterations allowed between which a method that does not come near the solution makes room for another; later on there
-/// are too few left for that.
+/// Shares of the allowed iterations between which a method that does not come near the solution is replaced by another; later on too few
+/// are left for that.
 const SHARES: [f64; 2] = [0.5, 0.75];
-/// Factor by which the forecast of a method exceeds the iterations that are left where it counts as hopeless. Residuals of BiCGstab may
-/// stay where they are for long and fall quickly afterwards.
+/// Factor by which the forecast of a method has to exceed the iterations that are left for it to count as hopeless. Residuals of BiCGstab
+/// may stagnate for long and fall quickly afterwards.
 const HOPELESS: f64 = 2.0;
 
 impl Budget {
-    /// Why the method ought to end after `done` iterations of the whole solve.
+    /// Returns the reason why the method should end after `done` iterations of the whole solve, if there is one.
     fn ends(&mut self, event: &Iteration<'_>, done: usize) -> Option<String> {
         let ahead = self.forecast.ahead(&Iteration { iteration: done, ..*event });
         let [from, to] = SHARES.map(|share| share * self.most as f64);
@@ -122,13 +123,13 @@ impl Budget {
     }
 }
 
-/// Fallback of a solve that may choose its method, where one fails: CG on the normal equations, once. A method that CG took over from
-/// before it had given up comes back where CG does not converge either.
+/// Fallback of a solve that may choose its method, if one fails: CG on the normal equations, once. If CG took over from a method that had
+/// not given up, that method returns if CG does not converge either.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallback {
     is_there: bool,
     is_taken: bool,
-    /// Most iterations of CG, where BiCGstab comes after it.
+    /// Most iterations of CG, if BiCGstab comes after it.
     most: Option<usize>,
 }
 
@@ -145,27 +146,28 @@ impl Fallback {
     pub fn is_taken(&self) -> bool {
         self.is_taken
     }
-    /// Does without CG, for which there is no memory.
+    /// Rules out CG, for which there is no memory.
     pub fn forgo(&mut self) {
         self.is_there = false;
     }
-    /// Takes CG, with `left` iterations; `failed`: BiCGstab has given up and does not come back.
+    /// Takes CG, with `left` iterations; `failed`: BiCGstab has given up and does not return.
     pub fn take(&mut self, left: usize, failed: bool) -> &'static Method {
         *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
         Method::CG
     }
-    /// Most iterations of `method`, of those that are `left`.
+    /// Returns the most iterations of `method`, out of those that are `left`.
     pub fn most(&self, method: &Method, left: usize) -> usize {
         self.most.filter(|_| method == Method::CG).map_or(left, |most| most.min(left))
     }
-    /// Whether BiCGstab comes after CG. It does so once.
+    /// Whether BiCGstab comes after CG, which happens once.
     pub fn comes_back(&mut self, method: &Method) -> bool {
         method == Method::CG && self.most.take().is_some()
     }
 }
 
 impl Adviser {
-    /// For BiCGstab, in a solve for `batch` right-hand sides to the residual `tol`; with `made`, there are near-null vectors already.
+    /// Makes the adviser of a BiCGstab solve for `batch` right-hand sides to the residual `tol`; `made`: there are near-null vectors
+    /// already.
     pub fn of_bicgstab(request: &Request, tol: f64, batch: usize, made: bool) -> Self {
         let setup = if made { REBUILD } else { SETUP * relative_setup(&request.multigrid) };
         let sources = [batch, request.sources.max(batch)];
@@ -184,22 +186,22 @@ impl Adviser {
         let (forecast, method, setup) = (Forecast::new(tol), Method::BICGSTAB, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
     }
-    /// Recommends CG, too, where BiCGstab will not be done after `most` iterations of the solve.
+    /// Also recommends CG if BiCGstab will not be done after `most` iterations of the solve.
     pub fn within(self, most: usize) -> Self {
         let forecast = Forecast::new(self.forecast.tol);
         Adviser { budget: Some(Budget { most, forecast }), ..self }
     }
-    /// For multigrid.
+    /// Makes the adviser of a multigrid solve.
     pub fn of_multigrid(tol: f64) -> Self {
         let (forecast, method) = (Forecast::new(tol), Method::MULTIGRID);
         Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
     }
-    /// Ends multigrid early where it is of no use, if `eager`.
+    /// Ends multigrid early if it does not help, provided that `eager` is set.
     pub fn eager(self, eager: bool) -> Self {
         Adviser { is_eager: eager, ..self }
     }
-    /// Whether the solve had better stop here, with `before` iterations before those of this event, and go on in another way:
-    /// [`advice`](Self::advice) has the reason then.
+    /// Whether the solve should stop here, with `before` iterations before those of this event, and continue with another method:
+    /// [`advice`](Self::advice) then has the reason.
     pub fn stops(&mut self, event: &Iteration<'_>, before: usize) -> bool {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
@@ -232,21 +234,21 @@ impl Adviser {
         };
         self.advice.is_some()
     }
-    /// Whether it watches this method.
+    /// Whether the adviser observes this method.
     pub fn is_for(&self, method: &Method) -> bool {
         self.method == method
     }
-    /// Why the solve was stopped.
+    /// Returns the recommendation for which the solve was stopped.
     pub fn advice(&self) -> Option<&Advice> {
         self.advice.as_ref()
     }
 }
 
-/// How long a setup takes, relative to that with the usual parameters.
+/// Returns the cost of a setup relative to one with the usual parameters.
 fn relative_setup(params: &MultigridParams) -> f64 {
     let usual = MultigridParams::default();
     let steps = |p: &MultigridParams| 0.1 + 0.08 * p.relaxations as f64 + 0.2 * p.improvements as f64;
-    // Between what grows with the number of vectors and what grows with its square.
+    // A compromise between costs that grow linearly and quadratically with the number of vectors.
     (params.vectors as f64 / usual.vectors as f64).powf(5.0 / 3.0) * steps(params) / steps(&usual)
 }
 
@@ -289,8 +291,8 @@ mod tests {
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
     }
 
-    /// Checks that CG goes on when half of the iterations are gone and hardly anything is done. A solve that is on its way is left alone, and so is
-    /// one that has been going on for a short time only.
+    /// Checks that CG takes over when half of the iterations are done and there is hardly any progress. A converging solve is left alone, and so is
+    /// one that has only just begun.
     #[test]
     fn a_hopeless_solve_ends_at_half_of_its_iterations() {
         let within = |most| Adviser::without_multigrid(1e-10).within(most);

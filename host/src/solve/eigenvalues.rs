@@ -1,4 +1,4 @@
-//! The ends of the spectrum of what solvers see: M̂†M̂ of Wilson-like operators on the even sites, M†M of staggered ones there.
+//! Spectral bounds of the operators that solvers invert: M̂†M̂ of Wilson-like operators on the even sites, M†M of staggered ones there.
 use super::configuration::Configuration;
 use super::report::SolveFailure;
 use crate::field::{DeviceField, FieldSpace, FullField};
@@ -9,30 +9,30 @@ use solvers::{
     largest_eigenvalue, smallest_eigenvalue,
 };
 
-/// The smallest and the largest eigenvalue.
+/// Spectral bounds: the smallest and the largest eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectrumEnds {
-    /// By the method of Lanczos for the inverse.
+    /// Smallest eigenvalue, by the Lanczos method for the inverse.
     pub smallest: SmallestEigenvalue,
-    /// By the method of Lanczos.
+    /// Largest eigenvalue, by the Lanczos method.
     pub largest: LargestEigenvalue,
 }
 
-/// How they are found.
+/// Parameters of the search for spectral bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EigenvalueParams {
-    /// Most steps of Lanczos, for each.
+    /// Most Lanczos steps for each bound.
     pub steps: usize,
     /// Residual of the Ritz vector over the Ritz value.
     pub tol: f64,
-    /// Of CG in each step for the smallest one.
+    /// Parameters of CG in each step for the smallest eigenvalue.
     pub solver: SolverParams,
 }
 
 impl Configuration<'_> {
-    /// *Collective.* The smallest and the largest eigenvalue of M̂†M̂, M̂ the Schur complement of an operator on the even sites; of a
-    /// staggered operator of M†M there, which on the odd sites has the same ones. All in double precision, with all reals of links.
-    /// `start` should have a part of every eigenvector on the even sites, as noise has; odd ones do not matter.
+    /// *Collective.* Computes the smallest and the largest eigenvalue of M̂†M̂, where M̂ is the Schur complement of an operator on the even
+    /// sites; for a staggered operator those of M†M there, which are the same on the odd sites. Computes in double precision, with all
+    /// reals of links. `start` should have a part of every eigenvector on the even sites, as noise has; odd ones do not matter.
     ///
     /// # Errors
     /// A `start` that is not one field in double precision on this lattice, failures of the device, and of the solver where the

@@ -1,4 +1,4 @@
-//! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one; or by another method.
+//! Precision escalation: a system is solved in a pair of formats and, if that fails, in the next better one, or by another method.
 use super::choice::{Advice, Adviser, Fallback, MethodChange};
 use super::formats::{Formats, MultigridState};
 use super::memory::VECTORS;
@@ -17,42 +17,42 @@ type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
 /// A system with its answer, in double, on the sites of one parity.
 pub(super) trait ParitySystem {
-    /// Where both live.
+    /// Returns the space of right-hand side and solution.
     fn space(&self) -> &FieldSpace;
-    /// The right-hand side.
+    /// Returns the right-hand side.
     fn rhs(&self) -> &DeviceField;
-    /// The solution so far.
+    /// Returns the solution so far.
     fn solution(&mut self) -> &mut DeviceField;
-    /// True residuals, by which the answer is judged, relative to the sources.
+    /// Returns the true residuals, relative to the sources, by which the solution is judged.
     fn residuals(&mut self) -> Result<Vec<f64>>;
 }
 
-/// How an escalating solve ended.
+/// Outcome of an escalating solve.
 pub(super) struct EscalatedSolve {
-    /// The solvers' own account.
+    /// Report of the solvers.
     pub info: Info,
-    /// The formats at the end.
+    /// Formats at the end.
     pub level: PrecisionLevel,
-    /// The escalations.
+    /// Escalations of the solve.
     pub escalations: Vec<Escalation>,
-    /// The method at the end.
+    /// Method at the end.
     pub method: &'static Method,
-    /// How the solve came to it.
+    /// Changes of the method before.
     pub method_changes: Vec<MethodChange>,
-    /// The methods that were used, the first one first.
+    /// Methods that were used, the first one first.
     pub tried: Vec<&'static Method>,
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
-    /// Why it ended without a solution.
+    /// Reason why the solve ended without a solution.
     pub failure: Option<Unsolved>,
-    /// What multigrid did.
+    /// Report of multigrid.
     pub multigrid: Option<MultigridReport>,
-    /// Time of the iteration.
+    /// Seconds of the iteration.
     pub seconds: f64,
 }
 
-/// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
-/// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
+/// Solves a problem from the present solution, in the formats of the request and then in better ones. `tol` is the residual of the system,
+/// relative to its right-hand side, at which the judged residual should be that of the request.
 pub(super) fn solve_escalating(
     formats: &dyn Formats,
     problem: &mut dyn ParitySystem,
@@ -89,11 +89,11 @@ pub(super) fn solve_escalating(
 
 /// The outcome of a run of a method.
 enum Verdict {
-    /// The solve ends, without a solution where there is a failure.
+    /// The solve ends, without a solution if there is a failure.
     Done(Option<Unsolved>),
-    /// The solve goes on in these formats, for this reason.
+    /// The solve continues in these formats, for this reason.
     Escalate(Unsolved, PrecisionLevel),
-    /// The judged residual is not quite the one that was aimed at: a run with a lower aim follows, from the solution that is there.
+    /// The judged residual misses the target slightly: a run with a lower target follows, from the present solution.
     AimAgain,
 }
 
@@ -102,11 +102,11 @@ struct EscalatingSolve<'a> {
     formats: &'a dyn Formats,
     problem: &'a mut dyn ParitySystem,
     tol: f64,
-    /// The request, with the method that runs now.
+    /// The request, with the method that is running.
     request: Request,
-    /// Whether the method was not asked for, but chosen.
+    /// Whether the method was chosen, not requested.
     automatic: bool,
-    /// The formats of the request.
+    /// Formats of the request.
     asked: PrecisionLevel,
     level: PrecisionLevel,
     /// Whether the last run would have given up early for lack of progress.
@@ -116,7 +116,7 @@ struct EscalatingSolve<'a> {
     method_changes: Vec<MethodChange>,
     tried: Vec<&'static Method>,
     escalations: Vec<Escalation>,
-    /// The account of all runs.
+    /// Combined report of all runs.
     total: Option<Info>,
     true_residual: Vec<f64>,
     watch: StopWatch,
@@ -159,8 +159,7 @@ impl<'a> EscalatingSolve<'a> {
             watch: StopWatch::start(),
         })
     }
-    /// Prepares the current method in the current formats. Where the setup fails numerically, the successor of the method takes its
-    /// place.
+    /// Prepares the current method in the current formats. If the setup fails numerically, the successor of the method replaces it.
     fn prepare(&mut self, observer: &mut dyn Observer) -> Escalated<MixedSystem> {
         match MixedSystem::new(self.formats, self.level, self.problem, &self.request, observer) {
             Err(error) if self.request.escalate && is_numerical(&error) => match self.request.method.successor {
@@ -176,46 +175,46 @@ impl<'a> EscalatingSolve<'a> {
             made => made,
         }
     }
-    /// Begins to measure time, with the system in place.
+    /// Begins to measure time, with the system set up.
     fn begin(&mut self) -> Escalated {
         self.adviser = self.adviser.take().filter(|adviser| adviser.is_for(self.request.method));
         self.formats.domain().backend().synchronize().map_err(DeviceError::from)?;
         self.watch = StopWatch::start();
         Ok(())
     }
-    /// Iterations of all runs.
+    /// Returns the number of iterations of all runs.
     fn iterations(&self) -> usize {
         self.total.as_ref().map_or(0, |info| info.iterations)
     }
-    /// Iterations that are left.
+    /// Returns the number of iterations that are left.
     fn rest(&self) -> usize {
         self.request.max_iterations.saturating_sub(self.iterations())
     }
-    /// The largest judged residual.
+    /// Returns the largest judged residual.
     fn worst(&self) -> f64 {
         solvers::worst_residual(&self.true_residual)
     }
     fn is_solved(&self) -> bool {
         self.worst() <= self.request.tol
     }
-    /// A level and those above it, as far as this build has them.
+    /// Returns a level and those above it that this build has.
     fn levels(&self, first: PrecisionLevel) -> impl Iterator<Item = PrecisionLevel> + use<'a> {
         let (staggered, formats) = (self.problem.space().shape().is_colours(), self.formats);
         successors(Some(first), move |level| level.next(staggered))
             .filter(move |level| formats.has(level.precision, level.reconstruction))
     }
-    /// The next level, if the solve may escalate.
+    /// Returns the next level, if the solve may escalate.
     fn next_level(&self) -> Option<PrecisionLevel> {
         let next = self.level.next(self.problem.space().shape().is_colours()).filter(|_| self.request.escalate);
         next.and_then(|next| self.levels(next).next())
     }
-    /// The patience of the method, as long as there is a higher precision. Above double precision there are other links only.
+    /// Returns the patience of the method, as long as there is a higher precision. Above double precision only the links change.
     fn patience(&self) -> Option<Patience> {
         let may_end = self.level.precision != Precision::Double && self.request.stagnation_window > 0;
         let patience = self.request.method.patience.filter(|_| may_end && self.next_level().is_some());
         patience.map(|of| of(self.formats.domain().global().volume()))
     }
-    /// Runs the method, takes the solution, and judges its residual in double precision. Answers why the method gave up.
+    /// Runs the method, takes the solution, and judges its residual in double precision. Returns the reason if the method gave up.
     fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
         let method = self.request.method;
         if !self.tried.contains(&method) {
@@ -241,7 +240,7 @@ impl<'a> EscalatingSolve<'a> {
         self.true_residual = self.problem.residuals()?;
         Ok(failure)
     }
-    /// *Collective.* The method that goes on after a run, if it is another one.
+    /// *Collective.* Returns the method that continues after a run, if it is another one.
     fn another_method(&mut self, failure: Option<&Unsolved>) -> Escalated<Option<Advice>> {
         let advice = self.adviser.as_ref().and_then(Adviser::advice).cloned();
         let goes_to_multigrid = advice.as_ref().is_some_and(|advice| advice.method == Method::MULTIGRID);
@@ -255,7 +254,7 @@ impl<'a> EscalatingSolve<'a> {
         Ok(if let Some(successor) = method.successor.filter(|_| self.request.escalate) {
             may_help.then(|| Advice { method: successor, reason: format!("{}: {error}", method.name) })
         } else if method == Method::BICGSTAB && self.fallback.is_there() && rest > 0 {
-            // Links with more reals hardly help where double precision does not.
+            // More reals per link hardly help if double precision does not.
             let is_double = self.level.precision == Precision::Double;
             (is_double && may_help)
                 .then(|| Advice { method: self.fallback.take(rest, true), reason: format!("BiCGstab: {error}") })
@@ -267,13 +266,13 @@ impl<'a> EscalatingSolve<'a> {
             None
         })
     }
-    /// Goes on with another method, in the formats of the request.
+    /// Continues with another method, in the formats of the request.
     fn change_method(&mut self, change: Advice, observer: &mut dyn Observer) -> Escalated<MixedSystem> {
         self.watch.pause();
         let (iterations, rest) = (self.iterations(), self.rest());
         let is_multigrid = change.method == Method::MULTIGRID;
         self.request.method = if !is_multigrid && self.fallback.is_there() && rest > 0 {
-            // BiCGstab was given up as slow before multigrid, or is now.
+            // BiCGstab was given up as slow before multigrid began, or is now.
             self.fallback.take(rest, false)
         } else if change.method == Method::CG && !self.fallback.is_taken() {
             Method::BICGSTAB
@@ -292,7 +291,7 @@ impl<'a> EscalatingSolve<'a> {
         self.watch.go_on();
         made
     }
-    /// Decides how the solve goes on with the same method. The judged residual decides, whatever the solver could not do.
+    /// Decides how the solve continues with the same method. The judged residual decides, whether or not the solver failed.
     fn judge(&self, failure: Option<Unsolved>) -> Verdict {
         let worst = self.worst();
         if worst <= self.request.tol {
@@ -317,7 +316,7 @@ impl<'a> EscalatingSolve<'a> {
             _ => Verdict::AimAgain,
         }
     }
-    /// Goes on in better formats.
+    /// Continues in better formats.
     fn escalate(
         &mut self,
         reason: Unsolved,
@@ -329,12 +328,12 @@ impl<'a> EscalatingSolve<'a> {
         self.escalations.push(Escalation { iterations, reason, precision, outer, reconstruction });
         MixedSystem::new(self.formats, level, self.problem, &self.request, observer)
     }
-    /// The error of a solve that was stopped in the setup of a method.
+    /// Returns the error of a solve that was stopped in the setup of a method.
     fn cancelled(&self) -> Unsolved {
         let info = self.total.clone().expect("a method ran before");
         Unsolved::Cancelled { iteration: info.iterations, info: Box::new(info) }
     }
-    /// The outcome of a solve that was stopped in the setup of its first method.
+    /// Returns the outcome of a solve that was stopped in the setup of its first method.
     fn cancelled_in_setup(mut self) -> Escalated<EscalatedSolve> {
         self.true_residual = self.problem.residuals()?;
         let nrhs = self.problem.space().nrhs();
@@ -348,7 +347,7 @@ impl<'a> EscalatingSolve<'a> {
         let failure = Unsolved::Cancelled { iteration: 0, info: Box::new(info.clone()) };
         Ok(self.outcome(info, Some(failure), None, 0.0))
     }
-    /// The outcome of a solve that came to its end.
+    /// Returns the outcome of a solve that has ended.
     fn finish(mut self, system: &MixedSystem, failure: Option<Unsolved>) -> EscalatedSolve {
         let (seconds, info) = (self.watch.seconds(), self.total.take().expect("a method ran"));
         let multigrid = system.method.multigrid_report(info.iterations, seconds);
@@ -378,7 +377,7 @@ impl<'a> EscalatingSolve<'a> {
     }
 }
 
-/// The error of the last part of a solve, with the iterations of all parts.
+/// Returns the error of the last part of a solve, with the iterations of all parts.
 fn of_the_whole(mut error: Unsolved, all: usize) -> Unsolved {
     match &mut error {
         SolveError::NoConvergence { iterations, .. } => *iterations = all,
@@ -408,7 +407,7 @@ impl StopWatch {
     }
 }
 
-/// Who watches a solve that may end with another method.
+/// Makes the adviser of a solve that may end with another method.
 fn adviser(
     formats: &dyn Formats,
     request: &Request,
@@ -451,21 +450,21 @@ fn is_plateau(error: &Unsolved) -> bool {
     error.info().is_some_and(|info| info.given_up.iter().any(|given_up| given_up.why == RhsFailure::Plateau))
 }
 
-/// Whether more precision can help, where the residuals are these in double.
+/// Whether more precision can help, given the residuals in double.
 fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
-        // Not where the source is not a number to begin with, whose residual is none either.
+        // Not if the source is not a number to begin with; then its residual is none either.
         SolveError::NotANumber { iteration, .. } => *iteration > 0 || true_residual.iter().all(|r| r.is_finite()),
         _ => false,
     }
 }
 
-/// Counts on from the iterations of the solves before, and listens to an adviser.
+/// Observer that adds the iterations of the solves before, and follows an adviser.
 struct After<'a> {
     observer: &'a mut dyn Observer,
     iterations: usize,
-    /// Who may stop the solve, too.
+    /// Adviser, which may stop the solve, too.
     adviser: Option<&'a mut Adviser>,
 }
 impl Observer for After<'_> {
@@ -539,7 +538,7 @@ mod tests {
     use crate::lattice::Lattice;
     use crate::operators::{TimeBoundary, WilsonParams};
 
-    /// Two systems, of which the check finds what a test says.
+    /// Two systems whose check finds the residuals of a test.
     struct Judged {
         space: FieldSpace,
         rhs: DeviceField,
@@ -561,7 +560,7 @@ mod tests {
         }
     }
 
-    /// What the solver cannot do for some right-hand side is of no interest where the check finds it solved.
+    /// A solver's failure for a right-hand side is ignored if the check finds it solved.
     #[test]
     fn a_failure_is_that_of_a_right_hand_side_that_failed() {
         let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
@@ -598,7 +597,7 @@ mod tests {
         assert!(named(&about(&request, [0.0, 1.0], 1.0).0, 1, false));
         // Where all is well, the reason becomes a note as it is.
         assert!(named(&about(&request, [0.0, 0.0], 1.0).0, 0, true));
-        // The solver calls the second one solved, and the check does not: nobody gave that one up.
+        // The solver reports the second one as solved, and the check does not: no solver gave it up.
         assert_eq!(about(&request, [0.0, 1.0], 0.0), (None, vec![]));
         request.precision = Precision::Single;
         let (message, reasons) = about(&request, [0.0, 1.0], 1.0);

@@ -1,4 +1,4 @@
-//! Everything that operators need of links, made when it is first needed and kept as long as the links stay as they are.
+//! Links in the formats of operators, and terms made from them, computed when first needed and kept as long as the links do not change.
 use crate::domain::Result;
 use crate::field::{DeviceGauge, HermitianBlocks};
 use crate::operators::fat_links::{Improvement, LinkGroup};
@@ -8,7 +8,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Values of one type that are made from links, each with the key of what it was made for.
+/// Values of one type that are made from links, each with its key.
 pub(crate) struct Slot<K, V>(RefCell<Vec<(K, V)>>);
 
 impl<K, V> Default for Slot<K, V> {
@@ -18,7 +18,7 @@ impl<K, V> Default for Slot<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Slot<K, V> {
-    /// Returns the value of a key, which `make` makes where there is none yet.
+    /// Returns the value of a key, which `make` makes if there is none yet.
     ///
     /// # Errors
     /// Those of `make`; then the slot stays as it was.
@@ -31,8 +31,8 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
         self.0.borrow_mut().push((key, made.clone()));
         Ok(made)
     }
-    /// Returns the value of a key, as [`get`](Self::get) does, and drops those of others before it is made: never two of them, they are
-    /// large.
+    /// Returns the value of a key, like [`get`](Self::get), and drops those of other keys before it is made: the values are large and
+    /// should not exist twice.
     ///
     /// # Errors
     /// Those of `make`; then the slot is empty.
@@ -40,7 +40,7 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
         self.retain(|other| *other == key);
         self.get(key, make)
     }
-    /// Drops the values of all keys but these.
+    /// Drops the values of all keys for which `is_kept` is false.
     pub fn retain(&self, is_kept: impl Fn(&K) -> bool) {
         self.0.borrow_mut().retain(|(key, _)| is_kept(key));
     }
@@ -49,7 +49,7 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
     }
 }
 
-/// Key of packed links.
+/// Format of packed links, as a key.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct LinkFormat {
     pub theta: BoundaryAngles,
@@ -57,8 +57,8 @@ pub(crate) struct LinkFormat {
     pub storage: LinkStorage,
 }
 
-/// Key of the diagonal term A of a Wilson-like operator, which does not depend on the complement, nor, as plaquettes have no phases, on
-/// twisted boundary conditions.
+/// Parameters of the diagonal term A of a Wilson-like operator, as a key. The term does not depend on the complement nor, as plaquettes
+/// have no phases, on twisted boundary conditions.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct TermOf {
     definition: &'static Definition,
@@ -112,7 +112,7 @@ impl ImprovedLinks {
         let found = self.links.singular_long_links()? > 0;
         Ok(*self.singular.get_or_init(|| found))
     }
-    /// How long links can be stored: those that are not in SU(3) need the phase of their determinant.
+    /// Returns the storage in which long links can be kept: those that are not in SU(3) need the phase of their determinant.
     pub fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
         let fitting = match self.links.long_group {
             LinkGroup::Su3 if theta.are_zero() => asked,

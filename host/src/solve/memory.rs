@@ -1,4 +1,4 @@
-//! How much device memory a solve takes.
+//! Device memory that a solve takes.
 use super::request::{Correction, Request};
 use crate::domain::Part;
 use crate::halo::{Exchanges, Needs};
@@ -9,24 +9,24 @@ use comms::ProcessGrid;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::WIDTHS;
 
-/// Names of what a solver has in its two precisions.
+/// Names of the vectors of a solver in its two precisions.
 pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
 
 /// Part of a solve for which a method states its device memory.
 pub(super) struct NeedsScope<'a> {
-    /// The part of the lattice of a process.
+    /// A process's part of the lattice.
     pub local: Lattice,
     /// Process grid.
     pub grid: &'a ProcessGrid,
-    /// Right-hand sides.
+    /// Number of right-hand sides.
     pub nrhs: usize,
     /// Bytes of vectors of the solver and of the iteration that are allocated after the method was prepared.
     pub later: usize,
 }
 
 impl Request {
-    /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
-    /// names for what takes it; with `systems`, for so many shifts or masses together. Escalations come on top.
+    /// Returns the device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with names
+    /// of the users of memory; with `systems`, for that many shifts or masses together. Escalations need more.
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
         let (part, sites, operator) = (Part::new(local, grid), local.half_volume(), &self.operator);
         let vector = |precision| operator.shape(precision, nrhs).bytes(sites);
@@ -36,10 +36,10 @@ impl Request {
         let method = self.method;
         let normal = !positive && method.is_normal;
         let defect = matches!(self.correction, Correction::Defect { .. });
-        // Normal equations have A p before A† in the iteration, and a right-hand side, a residual and an image of their own.
+        // Normal equations store A p before A† in the iteration, and a right-hand side, a residual and an image of their own.
         let krylov = (method.vectors)(self) + usize::from(normal);
         let normal = 3 * usize::from(normal);
-        // Of the right-hand side, to put it into another order when the batch becomes smaller.
+        // A copy of the right-hand side, to reorder it when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && !method.is_block);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
         let outer = match (positive, defect) {
@@ -47,10 +47,10 @@ impl Request {
             (false, true) => 3,
             (false, false) => 4 + normal + copy,
         };
-        // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
+        // Defect correction passes a right-hand side and a correction to a solver that has a residual and a solution of its own.
         let inner = krylov + kept + if defect { 4 + normal + copy } else { 0 };
-        // What fields are brought from and to the host through, and vectors of the solver, are not there at the same time; the latter
-        // take more.
+        // Staging fields for transfers from and to the host, and vectors of the solver, do not exist at the same time; the latter take
+        // more.
         let mut parts = vec![
             ("links as read from the host", part.links_bytes(double)),
             ("links in double", links(double, full)),
@@ -85,13 +85,12 @@ impl Request {
         parts.extend(self.exchanges(local, grid, nrhs, systems).needs());
         parts
     }
-    /// Multi-shift CG is in single where the iteration is in less, and single is in this build.
+    /// Returns the precision of multi-shift CG: single if the iteration is in less, provided that the build has it.
     pub(super) fn first_precision(&self) -> Precision {
         let has_single = || self.operator.definition().exists(Precision::Single, self.reconstruction.half(false));
         if self.precision == Precision::Double || !has_single() { Precision::Double } else { Precision::Single }
     }
-    /// The exchanges with other processes that the solve makes, of which [`memory`](Self::memory) holds what they take on the
-    /// device.
+    /// Returns the exchanges with other processes that the solve makes, whose device memory [`memory`](Self::memory) includes.
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
         // A block that shares a Krylov space keeps its width.
         let widths = if self.method.is_block { vec![nrhs] } else { widths(nrhs) };
@@ -104,9 +103,9 @@ impl Request {
     }
 }
 
-/// Memory of fat and long links, which stay, and of what they are made from, beside `others`, thin links among them. With two
-/// levels of smearing there are five fields of links for a while, before most of the others are there: where parts are
-/// small, and borders large, that is the peak.
+/// Returns the memory of fat and long links, which stay, and of the links from which they are made, besides `others`, which include thin
+/// links. With two levels of smearing there are five fields of links for a while, before most of the others are allocated: if parts are
+/// small and borders large, that is the peak.
 fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usize) {
     let (thin, workspace) = (part.links_bytes(Precision::Double), workspace_bytes(part.bordered_sites()));
     let others: usize = others.iter().map(|(_, bytes)| bytes).sum();
@@ -114,8 +113,8 @@ fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usiz
     ("fat and long links, and what they are made from", bytes)
 }
 
-/// Device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, with names
-/// for what takes it.
+/// Returns the device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, with names of
+/// the users of memory.
 pub fn apply_memory(
     operator: &Operator,
     local: Lattice,
@@ -129,12 +128,12 @@ pub fn apply_memory(
     let mut parts = vec![
         ("links as read from the host", part.links_bytes(double)),
         ("links", operator.link_bytes(precision, storage, sites)),
-        // Two on all sites, and what the Schur complement keeps.
+        // Two fields on all sites, and those that the Schur complement keeps.
         ("fields", (4 + operator.kept_fields()) * vector),
         ("transfer of a field", 2 * operator.shape(double, nrhs).site_bytes() * sites * nrhs),
     ];
     if operator.diagonal_bytes(double, sites) > 0 {
-        // It is made in double before it is rounded.
+        // The term is made in double before it is rounded.
         let both = operator.diagonal_bytes(double, sites) + operator.diagonal_bytes(precision, sites);
         parts.push(("diagonal term and its inverse", both));
     }
@@ -146,8 +145,8 @@ pub fn apply_memory(
     parts
 }
 
-/// The numbers of right-hand sides that a solver works on while those of a block of `nrhs` finish, the block itself first.
-/// Solvers drop what has finished when a quarter has, and go on with one of [`WIDTHS`].
+/// Returns the numbers of right-hand sides on which a solver works while those of a block of `nrhs` finish, the block itself first. Solvers
+/// drop finished right-hand sides when they are a quarter, and continue with one of [`WIDTHS`].
 pub fn widths(nrhs: usize) -> Vec<usize> {
     let narrower = WIDTHS.into_iter().filter(|size| 4 * size <= 3 * nrhs);
     std::iter::once(nrhs).chain(narrower).collect()

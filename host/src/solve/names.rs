@@ -1,4 +1,4 @@
-//! Names of formats, as users know them.
+//! Names of formats for users.
 use super::{Report, ShiftStrategy};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{SolveError, Unsolved};
@@ -27,12 +27,12 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
 ];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
-/// Names of the ways to solve for several shifts.
+/// Names of the strategies for several shifts.
 pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
     [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
 
-/// The methods that a failed solve tried, and what may help, for the end of a message about it: empty where nothing was tried. `solver`
-/// writes a method in the way in which users ask for it, such as `--solver cg`, and `more` is how they ask for more iterations.
+/// Returns the methods that a failed solve tried, and what may help, for the end of an error message; empty if none was tried. `solver`
+/// formats a method as users request it, such as `--solver cg`, and `more` is how they request more iterations.
 pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String, more: &str) -> String {
     let names: Vec<_> = report.tried.iter().map(|method| method.name).collect();
     if names.is_empty() || matches!(error, SolveError::Cancelled { .. }) {
@@ -45,7 +45,7 @@ pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String
     format!("; solvers tried: {}{help}", names.join(", "))
 }
 
-/// The name of a value in one of the lists above.
+/// Returns the name of a value in one of the lists above.
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
     choices.iter().find(|(_, v)| *v == value).map_or("unknown", |(name, _)| name)
 }

@@ -1,4 +1,4 @@
-//! The steps of a solve: the even-odd system, its iteration with precision escalation, reconstruction, and the check of the answer.
+//! Steps of a solve: the even-odd system, its iteration with precision escalation, reconstruction, and the check of the solution.
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, MultigridState};
@@ -15,17 +15,17 @@ use solvers::{Observer, SolveError, Unsolved, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Solutions and what is known of them. They need not have converged: see [`Report::converged`].
+/// Solutions with their report. They need not have converged: see [`Report::converged`].
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl Configuration<'_> {
-    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero: spinors for Wilson-like operators, colour
-    /// vectors for staggered ones, whose mass must not be zero. The observer sees every iteration and can stop it.
+    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero: spinors for Wilson-like operators, colour vectors for
+    /// staggered ones, whose mass must not be zero. The observer gets every iteration and can stop the solve.
     ///
     /// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
     ///
     /// # Errors
-    /// [`SolveFailure`]; where the solver gave up, with the best iterates.
+    /// [`SolveFailure`]; with the best iterates if the solver gave up.
     pub fn solve<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -54,9 +54,9 @@ impl Configuration<'_> {
             Err(other) => Err(other),
         }
     }
-    /// The same for sources on the device, in double precision, whose numbers have squares there. Solutions stay on the device;
-    /// beside them is why the solver gave up, if it did. For links in temporal gauge, and for a boundary condition that is spread over
-    /// all links, fields go to the host and back.
+    /// Solves M ψ_j = η_j for sources on the device, in double precision, whose numbers have squares there. Solutions stay on the device;
+    /// the reason is returned with them if the solver gave up. For links in temporal gauge, and for a boundary condition that is spread
+    /// over all links, fields go to the host and back.
     ///
     /// # Errors
     /// [`SolveFailure`]
@@ -97,9 +97,8 @@ impl Configuration<'_> {
         let formats = self.formats(request.operator.clone(), nrhs)?;
         solve_on_device(&*formats, sources, guess, &request, observer, begin)
     }
-    /// *Collective.* Returns ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double precision with
-    /// all reals of the links: what [`Report::true_residual`] is for solutions that were found elsewhere. Where η_j is zero it is
-    /// ‖M ψ_j‖.
+    /// *Collective.* Returns ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double precision with all
+    /// reals of the links: the equivalent of [`Report::true_residual`] for solutions found elsewhere. If η_j is zero it is ‖M ψ_j‖.
     ///
     /// # Errors
     /// Fields of another kind, precision or number than the sources, on another lattice or device; failures of the device.
@@ -118,7 +117,7 @@ impl Configuration<'_> {
             }
         }
         let mut images = if operator.is_spread() {
-            // Its phases are put on fields of the host.
+            // The phases of that boundary condition are applied to fields of the host.
             let solutions = solutions.download::<ColourVector>()?;
             let applied =
                 self.apply(OperatorForm::Plain, false, &solutions, operator, Precision::Double, LinkStorage::FULL);
@@ -138,7 +137,7 @@ impl Configuration<'_> {
         let relative = |(square, norm): (f64, f64)| if norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
         Ok(squares.into_iter().zip(norms).map(relative).collect())
     }
-    /// [`solve_fields`](Self::solve_fields) by way of the host.
+    /// Performs [`solve_fields`](Self::solve_fields) by way of the host.
     fn solve_on_host<F: Fermion>(
         &self,
         sources: FullField,
@@ -146,7 +145,7 @@ impl Configuration<'_> {
         request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
-        // Their memory on the device is free for the solve.
+        // The fields' memory on the device is free for the solve.
         let to_host = |field: FullField| field.download::<F>();
         let (sources, guess) = (to_host(sources)?, guess.map(to_host).transpose()?);
         let (solutions, report, error) = match self.solve(&sources, guess.as_deref(), request, observer) {
@@ -156,7 +155,7 @@ impl Configuration<'_> {
         };
         Ok((FullField::of_host(self.domain(), &solutions)?, report, error))
     }
-    /// The same for sources that have norms in double precision.
+    /// Solves for sources on the host that have norms in double precision.
     fn solve_in_range<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -182,7 +181,7 @@ impl Configuration<'_> {
         let solved = self.solve_here(&there(sources), guess.map(there).as_deref(), request, observer, begin);
         taken_back(solved, |fields| self.take_spread_phases_back(&request.operator, fields))
     }
-    /// The same, in the gauge in which kernels compute.
+    /// Solves for sources on the host in the gauge in which kernels compute.
     fn solve_here<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -197,7 +196,7 @@ impl Configuration<'_> {
     }
 }
 
-/// Solutions that a gauge transformation takes back.
+/// Transforms solutions back with a gauge transformation.
 fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>])) -> Solved<F> {
     let back = |mut fields: Vec<HostField<F>>| {
         back(&mut fields);
@@ -206,7 +205,7 @@ fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>]))
     solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
 }
 
-/// The same for sources on the host. The reconstruction is one that can be had; `begin` is when the user's call began.
+/// Solves for sources on the host in a link storage that is available; `begin` is when the user's call began.
 fn solve<F: Fermion>(
     formats: &dyn Formats,
     sources: &[HostField<F>],
@@ -231,7 +230,7 @@ fn solve<F: Fermion>(
     }
 }
 
-/// Solutions on the device, what is known of them, and why a solver gave up.
+/// Solutions on the device, their report, and the reason why a solver gave up, if it did.
 pub type SolvedFields = std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure>;
 
 /// Solves M ψ_j = η_j for all sources together.
@@ -244,7 +243,7 @@ fn solve_on_device<F: Fermion>(
     begin: Instant,
 ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
     let mut problem = FullSystem::new(formats.domain(), formats.exact(), eta, guess)?;
-    // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
+    // The tolerance of the solver is a residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
     let escalated = solve_escalating(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
     let EscalatedSolve {
@@ -292,8 +291,8 @@ fn solve_on_device<F: Fermion>(
     Ok((problem.psi, report, failure))
 }
 
-/// *Collective.* A method beside those tried that may help where a Wilson-like system was not solved: CG on the normal equations first,
-/// which depends least on where eigenvalues lie.
+/// *Collective.* Returns a method besides those tried that may help if a Wilson-like system was not solved: CG on the normal equations
+/// first, which depends least on the positions of the eigenvalues.
 fn may_help(
     formats: &dyn Formats,
     request: &Request,
@@ -302,7 +301,7 @@ fn may_help(
 ) -> Result<Option<&'static Method>> {
     let is_hopeless = match error {
         SolveError::Cancelled { .. } | SolveError::Invalid(_) | SolveError::OutOfRange { .. } => true,
-        // That of the source.
+        // The residual of the source.
         SolveError::NotANumber { iteration, .. } => *iteration == 0,
         _ => false,
     };
@@ -322,19 +321,19 @@ fn may_help(
     })
 }
 
-/// The full system in double, and its answer.
+/// The full system in double, with its solution.
 struct FullSystem {
     space: FieldSpace,
     operator: Rc<dyn EvenOdd>,
     eta: FullField,
     psi: FullField,
-    /// What η and ψ are multiplied by.
+    /// Factors of η and ψ.
     scales: Scales,
-    /// Of the Schur complement.
+    /// Right-hand side of the Schur complement.
     rhs: DeviceField,
-    /// ‖η_j‖
+    /// Norms ‖η_j‖.
     source_norms: Vec<f64>,
-    /// ‖η̂_j‖
+    /// Norms ‖η̂_j‖.
     rhs_norms: Vec<f64>,
 }
 
@@ -354,7 +353,7 @@ impl FullSystem {
         let rhs_norms = norms(&space, &rhs)?;
         Ok(FullSystem { space, operator, eta, psi, scales, rhs, source_norms, rhs_norms })
     }
-    /// What a relative residual of the full system is worth as one of the Schur complement, at most 1.
+    /// Returns the relative residual of the Schur complement that corresponds to one of the full system, divided by it: at most 1.
     fn residual_ratio(&self) -> f64 {
         let pairs = self.source_norms.iter().zip(&self.rhs_norms).filter(|(_, rhs)| **rhs > 0.0);
         let smallest = pairs.map(|(source, rhs)| source / rhs).fold(f64::INFINITY, f64::min);
@@ -373,7 +372,7 @@ impl ParitySystem for FullSystem {
     fn solution(&mut self) -> &mut DeviceField {
         &mut self.psi.even
     }
-    /// ψ_o from ψ_e, then ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
+    /// Computes ψ_o from ψ_e, then ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
     fn residuals(&mut self) -> Result<Vec<f64>> {
         self.operator.reconstruct(&self.eta, &mut self.psi)?;
         let nrhs = self.space.nrhs();
@@ -389,7 +388,7 @@ impl ParitySystem for FullSystem {
     }
 }
 
-/// ‖x_j‖
+/// Computes ‖x_j‖.
 pub(super) fn norms(space: &FieldSpace, x: &DeviceField) -> Result<Vec<f64>> {
     let mut norms = vec![0.0; space.nrhs()];
     space.norm2(x, &mut norms)?;

@@ -1,9 +1,9 @@
-//! Sources whose numbers are far from 1. A residual in single precision or less, ten or more orders below its source, must
-//! still have squares that single precision can hold, so such sources are multiplied by a power of two for the solve, which
-//! changes no digit, and solutions divided by it.
+//! Scaling of sources whose numbers are far from 1. A residual in single precision or less, ten or more orders below its source, must still
+//! have squares that single precision can represent, so such sources are multiplied by a power of two for the solve, which changes no
+//! digit, and solutions are divided by it.
 //!
-//! Squares of numbers outside 2^±256 are out of reach of double precision, or nearly so. Sources with such numbers are
-//! multiplied on the host before that, by [`Exponents`].
+//! Squares of numbers outside 2^±256 are outside the range of double precision, or nearly so. Sources with such numbers are first
+//! multiplied on the host, by [`Exponents`].
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField};
 use crate::field::{FieldSpace, FullField};
@@ -11,16 +11,16 @@ use num_complex::Complex64;
 use solvers::VectorSpace;
 use std::borrow::Cow;
 
-/// Norms of sources that are solved for as they are. Below a point with one number 1, and by a margin; and so that numbers
-/// have squares far below 10³⁸ even where all the norm is in one of them.
+/// Norms of sources that are solved for unscaled: from a point source of norm 1, with a margin, to a norm with squares far below 10³⁸ even
+/// if all of it is in one number.
 const USUAL: std::ops::Range<f64> = 0.5..1e12;
 
-/// A power of two for each source.
+/// A power of two for each source as its factor.
 pub(super) struct Scales(Vec<f64>);
 
 impl Scales {
-    /// For sources with these norms and so many sites: 1 for those that are usual, zero, or no number, else what makes the
-    /// typical number of a site about 1.
+    /// Returns the factors for sources with these norms and this many sites: 1 for norms that are usual, zero, or not a number, otherwise
+    /// the power that brings the typical number of a site near 1.
     pub fn of(norms: &[f64], sites: usize) -> Self {
         let typical = (sites as f64).sqrt();
         let scale = |norm: &f64| match *norm > 0.0 && norm.is_finite() && !USUAL.contains(norm) {
@@ -29,15 +29,15 @@ impl Scales {
         };
         Scales(norms.iter().map(scale).collect())
     }
-    /// Whether there is nothing to do.
+    /// Whether all factors are 1.
     fn are_one(&self) -> bool {
         self.0.iter().all(|scale| *scale == 1.0)
     }
-    /// The norms of the sources as they are solved for.
+    /// Returns the norms of the scaled sources.
     pub fn norms(&self, norms: &[f64]) -> Vec<f64> {
         norms.iter().zip(&self.0).map(|(norm, scale)| norm * scale).collect()
     }
-    /// Multiplies sources, or the guess that belongs to them.
+    /// Multiplies sources, or their guesses.
     pub fn apply(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| scale)
     }
@@ -57,22 +57,22 @@ impl Scales {
     }
 }
 
-/// The largest element of a source is solved for as it is between 2^−256 and 2^256.
+/// Exponent of the safe range: a source is solved for unscaled if its largest element is between 2^−256 and 2^256.
 const SAFE: i32 = 256;
-/// A guess whose largest element is above 2^400 times that of a safe source has squares that double precision cannot hold.
+/// Exponent of the largest guess: one whose largest element is above 2^400 times that of a safe source has squares that double precision
+/// cannot represent.
 const LARGEST_GUESS: i32 = 400;
 
-/// The number of a right-hand side whose solution double precision cannot hold.
+/// Index of a right-hand side whose solution double precision cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutOfRange(pub usize);
 
-/// A power of two for each source, by its exponent, that brings its largest element next to 1: for sources that have no
-/// norm in double precision.
+/// Exponent of the power of two for each source that brings its largest element near 1: for sources that have no norm in double precision.
 pub(super) struct Exponents(Vec<i32>);
 
 impl Exponents {
-    /// *Collective.* 0 for sources with a largest element in the safe range, for those that are zero, and for those that
-    /// are not finite.
+    /// *Collective.* Computes the exponents: 0 for sources with a largest element in the safe range, for those that are zero, and for those
+    /// that are not finite.
     pub fn of<F: Fermion>(domain: &Domain, sources: &[HostField<F>]) -> Result<Self> {
         Ok(Self::of_elements(&largest_elements(domain, sources)?))
     }
@@ -86,7 +86,7 @@ impl Exponents {
     fn are_zero(&self) -> bool {
         self.0.iter().all(|exponent| *exponent == 0)
     }
-    /// The sources as they are solved for.
+    /// Returns the scaled sources.
     pub fn apply<'a, F: Fermion>(&self, sources: &'a [HostField<F>]) -> Cow<'a, [HostField<F>]> {
         if self.are_zero() {
             return Cow::Borrowed(sources);
@@ -95,7 +95,7 @@ impl Exponents {
         scaled.iter_mut().zip(&self.0).for_each(|(field, exponent)| multiply(field, *exponent));
         Cow::Owned(scaled)
     }
-    /// *Collective.* The guesses that belong to them: zero where a guess is beyond all proportion to its source.
+    /// *Collective.* Returns the scaled guesses of the sources: zero if a guess is out of all proportion to its source.
     pub fn apply_to_guess<'a, F: Fermion>(
         &self,
         domain: &Domain,
@@ -118,8 +118,8 @@ impl Exponents {
         }
         Ok(Cow::Owned(scaled))
     }
-    /// *Collective.* Takes solutions back to the scale of their sources. Answers with the first whose largest element is
-    /// then above the largest double, or below the smallest with all its digits.
+    /// *Collective.* Scales solutions back to the scale of their sources. Fails with the first whose largest element is then above the
+    /// largest double, or below the smallest with all its digits.
     pub fn undo<F: Fermion>(
         &self,
         domain: &Domain,
@@ -150,8 +150,7 @@ fn multiply<F: Fermion>(field: &mut HostField<F>, exponent: i32) {
     field.numbers_mut().iter_mut().for_each(|z| *z = Complex64::new(z.re * first * second, z.im * first * second));
 }
 
-/// *Collective.* The largest |Re| or |Im| of each field on all processes; infinite where there is a number that is not
-/// finite.
+/// *Collective.* Returns the largest |Re| or |Im| of each field on all processes; infinite if a number is not finite.
 fn largest_elements<F: Fermion>(domain: &Domain, fields: &[HostField<F>]) -> Result<Vec<f64>> {
     let of_numbers = |largest: f64, z: &Complex64| match z.is_finite() {
         true => largest.max(z.re.abs()).max(z.im.abs()),

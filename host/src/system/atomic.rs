@@ -18,34 +18,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}: {source}")]
 pub struct SystemError {
-    /// The operation.
+    /// Name of the operation.
     pub action: Cow<'static, str>,
-    /// The error of the system.
+    /// Error of the system.
     pub source: io::Error,
 }
 
 impl SystemError {
-    /// The error of an action.
+    /// Returns a function that makes the error of an action.
     pub(crate) fn of(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { action: action.into(), source }
     }
 }
 
-/// Why a file was not written.
+/// Reason why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The operating system refused.
+    /// A failed call of the operating system.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// The path cannot name a file.
+    /// A path that cannot name a file.
     #[error("cannot be written: {why}")]
     Unwritable {
-        /// The reason.
+        /// Reason why it cannot.
         why: &'static str,
     },
 }
 
-/// Where data that is written to a path ends up.
+/// Destination of data that is written to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A regular file, existing or not: the path with its last component resolved through all symbolic links.
@@ -55,7 +55,7 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// Of a path. A folder counts as a file; writing it fails later.
+    /// Returns the destination of a path. A folder counts as a file; writing it fails later.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut place = path.to_owned();
         // Linux follows 40 links, too.
@@ -101,7 +101,7 @@ pub(crate) fn open_stream(path: &Path) -> Result<File, SystemError> {
     opened.map_err(SystemError::of("open for writing"))
 }
 
-/// The folder of a file, as a path that leads there.
+/// Returns the folder of a file, as a path that leads there.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -149,8 +149,8 @@ pub(crate) struct Created {
     pub file: File,
 }
 
-/// An empty temporary file for `path`. If `path` exists, the new file gets its owner where the system allows it, no
-/// permissions that it does not have, except that the owner can read and write, and its mode when it is renamed.
+/// Makes an empty temporary file for `path`. If `path` exists, the new file gets its owner where the system allows it, no permissions that
+/// it does not have, except that the owner can read and write, and its mode when it is renamed.
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
     let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in its folder"))?;
@@ -206,8 +206,8 @@ pub fn close() -> Closing {
     closing
 }
 
-/// A new file next to `path`, created by `make` under a name that no other thread or process of this machine uses. A process
-/// that was killed may have left a file of that name, as process numbers repeat in containers: then the next one is taken.
+/// Makes a new file next to `path`, created by `make` under a name that no other thread or process of this machine uses. A process that was
+/// killed may have left a file of that name, as process numbers repeat in containers: then the next one is taken.
 fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Result<(Temporary, F)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -234,12 +234,12 @@ pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()
     Ok(())
 }
 
-/// Removes the temporary files of the files that `meant` selects, as [`remove_left`], but only those whose process is gone: other
+/// Removes the temporary files of the files that `meant` selects, like [`remove_left`], but only those whose process is gone: other
 /// processes may be writing some of these files. Returns how many were removed.
 ///
-/// A process is there if this machine has one of its number, or if the file is locked, as another machine's may be.
+/// A process exists if this machine has one of its number, or if the file is locked, as that of another machine may be.
 pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<usize> {
-    // Without /proc nothing is known of other processes.
+    // Without /proc nothing is known about other processes.
     if !Path::new("/proc/self").exists() {
         return Ok(0);
     }
@@ -266,7 +266,7 @@ pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Resu
     Ok(removed)
 }
 
-/// Temporary files in a folder of the files that `meant` selects, each with the number of its process.
+/// Returns the temporary files in a folder of the files that `meant` selects, each with the number of its process.
 fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf, u32)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -284,7 +284,7 @@ fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf,
     Ok(found)
 }
 
-/// The temporary name next to `path`.
+/// Returns the temporary name next to `path`.
 pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
     let name = path.file_name().ok_or(WriteError::Unwritable { why: "the path names no file" })?;
     let mut hidden = OsString::from(".");
@@ -297,7 +297,7 @@ pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
 #[derive(Debug)]
 pub(crate) struct Temporary {
     path: PathBuf,
-    /// To be set before the file gets its name.
+    /// Permissions to set before the file gets its name.
     permissions: Option<Permissions>,
 }
 

@@ -1,4 +1,4 @@
-//! The operations that solves are made of, on random fields of their own. `bench` times them, `tune` calls each once.
+//! Operations of which solves consist, on random fields of their own. `bench` times them, `tune` calls each once.
 mod staggered;
 
 use crate::domain::{Domain, Result};
@@ -16,14 +16,14 @@ use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Something that can be called again and again.
+/// An operation that can be called repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// `wilson_dslash`, `axpy` ….
+    /// Name of the operation: `wilson_dslash`, `axpy` ….
     pub name: String,
-    /// Of the fields.
+    /// Precision of the fields.
     pub precision: Precision,
-    /// Of the links, where there are any.
+    /// Storage of the links, if there are any.
     pub storage: Option<LinkStorage>,
     /// Flops of a call by all processes, by the community's standard count.
     pub flops: f64,
@@ -31,34 +31,34 @@ pub(crate) struct Operation {
     pub bytes: f64,
 }
 
-/// What to launch.
+/// Options of a workload: lattice, formats and right-hand sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The lattice.
+    /// Lattice of the fields.
     pub lattice: Lattice,
-    /// Precisions.
+    /// Precisions of the fields.
     pub precisions: Vec<Precision>,
-    /// How links are kept; what does not exist in a precision is left out.
+    /// Storages of the links; those that do not exist in a precision are left out.
     pub reconstructions: Vec<LinkStorage>,
-    /// Right-hand sides.
+    /// Number of right-hand sides.
     pub nrhs: usize,
 }
 
-/// How much of a workload.
+/// Extent of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What `bench` shows.
+    /// Operations that `bench` shows.
     Shown,
-    /// That, and the even-odd matrix with the sums that BiCGstab waits for: what a model of solvers needs.
+    /// Operations that `bench` shows, and the even-odd matrix with the sums for which BiCGstab waits: those that a model of solvers needs.
     Modelled,
     /// Every kernel that a solve may launch.
     All,
 }
 
-/// Is given each operation in turn, and calls it as it likes.
+/// Function that gets each operation in turn, and decides how to call it.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
 
-/// An operator, with parameters for benchmarks.
+/// Visits the operations of an operator, with parameters for benchmarks.
 pub(crate) fn operator(
     domain: &Domain,
     definition: &'static Definition,
@@ -74,8 +74,8 @@ pub(crate) fn operator(
     }
 }
 
-/// A Wilson-like operator whose diagonal term is a number: the hopping term from one parity to the other, by itself and in
-/// a x + b D ψ.
+/// Visits a Wilson-like operator whose diagonal term is a number: the hopping term from one parity to the other, by itself and in a x + b D
+/// ψ.
 fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
@@ -87,10 +87,10 @@ fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Exte
     Ok(())
 }
 
-/// Links, and the formats to keep them in.
+/// Links, and the formats in which to store them.
 type Formatted<'a> = (Cow<'a, HostGauge>, Vec<LinkStorage>);
 
-/// The links as they are and in temporal gauge, each with the formats for links in that gauge, where there are any.
+/// Returns the links as they are and in temporal gauge, each with the formats for links in that gauge, if there are any.
 fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
     let mut all = Vec::new();
     for temporal in [false, true] {
@@ -104,7 +104,7 @@ fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Resul
     Ok(all)
 }
 
-/// All pairs for which an operator has kernels.
+/// Returns all pairs of precision and storage for which an operator has kernels.
 fn formats(
     definition: &'static Definition,
     options: &Options,
@@ -140,7 +140,7 @@ fn number_in(
         Extent::Shown | Extent::Modelled => &[(false, "dslash", "dslash_add")],
         Extent::All => &[(false, "dslash", "dslash_add"), (true, "dslash_dagger", "dslash_add_dagger")],
     };
-    // Both parities in turn, the result of one call the input of the next: what a solver does.
+    // Both parities in turn, with the result of one call as the input of the next, as in a solver.
     let mut calls = 0;
     for &(dagger, plain, added) in daggers {
         visit(operation(plain, DSLASH_FLOPS, 2), &mut || {
@@ -172,7 +172,7 @@ fn number_in(
     Ok(())
 }
 
-/// The even-odd matrix with the sums that BiCGstab waits for: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
+/// Visits the even-odd matrix with the sums for which BiCGstab waits: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
 fn with_sums(
     matrix: &impl LinearOperator<FieldSpace>,
     domain: &Domain,
@@ -183,7 +183,7 @@ fn with_sums(
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
-/// A Wilson-like operator whose diagonal term is more than a number: A⁻¹ D in one pass, and the even-odd matrices.
+/// Visits a Wilson-like operator whose diagonal term is more than a number: A⁻¹ D in one pass, and the even-odd matrices.
 fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     // Weak enough that no block of a clover term is near singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
@@ -254,14 +254,14 @@ fn term_in(
     visit(matrix("matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
     visit(matrix("asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
     visit(matrix("asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
-    // What the way to the full system and back takes from the Wilson operator.
+    // Parts of the Wilson operator that the transformation to the full system and back uses.
     let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * spinor) as f64;
     visit(operation("wilson_dslash_add".into(), DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
     })
 }
 
-/// Fields with random numbers in them: zeros could run faster than data.
+/// Returns fields with random numbers: zeros could run faster than data.
 fn random_fields<const N: usize>(domain: &Domain, shape: FieldShape) -> Result<[DeviceField; N]> {
     fn upload<F: Fermion>(full: &mut FullField) -> Result {
         let source = generate::random_source::<F>(full.even.domain().section(), 2);
@@ -283,7 +283,7 @@ fn random_fields<const N: usize>(domain: &Domain, shape: FieldShape) -> Result<[
     Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
 }
 
-/// Linear algebra on fields of a kind on one parity.
+/// Visits linear algebra on fields of a kind on one parity.
 pub(crate) fn linear_algebra(
     domain: &Domain,
     kind: FermionKind,
@@ -294,7 +294,7 @@ pub(crate) fn linear_algebra(
     precisions_of(kind, options).try_for_each(|precision| algebra_in(domain, kind, precision, options, extent, visit))
 }
 
-/// Those that fields of a kind have.
+/// Returns the precisions that fields of a kind have.
 fn precisions_of(kind: FermionKind, options: &Options) -> impl Iterator<Item = Precision> {
     let all = options.precisions.iter().copied();
     all.filter(move |&precision| kind == FermionKind::Wilson || precision != Precision::Fp16)
@@ -379,7 +379,7 @@ fn algebra_in(
     others.into_iter().try_for_each(|other| conversions(domain, other, &x, &mut y, visit))
 }
 
-/// Changes of precision to another one and back, and sums in it.
+/// Visits changes of precision to another one and back, and sums in it.
 fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceField, visit: Visit) -> Result {
     let (kind, from, nrhs) = (x.kind(), x.precision(), x.nrhs());
     let (space, other) = (

@@ -13,12 +13,12 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Most keys of a table and numbers of a list, and most texts of a list, which may be files. Both are far more than any input
-/// needs, and few enough that every mistake can be reported at once.
+/// Largest number of keys in a table and of numbers in a list; the next constant is that of texts in a list, which may
+/// be files. Both far exceed the needs of any input, and are small enough that every mistake can be reported at once.
 pub(super) const MOST_NUMBERS: usize = 1000;
 const MOST_TEXTS: usize = 100_000;
 
-/// Returns whether a value is a table, or several of one name.
+/// Returns whether a value is a table, or several tables of one name.
 fn is_table(value: &DeValue) -> bool {
     let is_one = |value: &DeValue| matches!(value, DeValue::Table(_));
     match value {
@@ -27,7 +27,7 @@ fn is_table(value: &DeValue) -> bool {
     }
 }
 
-/// Returns the message on a table in an input that has none.
+/// Returns the message on a table in an input without tables.
 fn flat(name: &str) -> String {
     format!("the input of `ferrite solve` has no tables: take the line [{name}] out, and write its keys as the others")
 }
@@ -36,7 +36,7 @@ impl Input {
     /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
     ///
     /// # Errors
-    /// The file cannot be read, or is the input of another command.
+    /// Returns an error if the file cannot be read, or is the input of another command.
     pub fn file(&mut self, path: &Path) -> Result<(), Mistakes> {
         self.from_file = true;
         let (shown, own) = (path.display(), self.kind());
@@ -66,7 +66,7 @@ impl Input {
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in errors {
             let at = source.position(error.span().map_or(0, |span| span.start));
-            // Others on the same line follow from the first one.
+            // Further mistakes on the same line follow from the first one.
             if self.unreadable.insert(at.0) {
                 let why = syntax::explained(error.message(), source.line(at.0), at.1);
                 self.syntax.push((at, format!("{name}:{}:{}: {why}", at.0, at.1)));
@@ -79,7 +79,7 @@ impl Input {
         Ok(())
     }
 
-    /// The entries of a table whose keys begin with `prefix`.
+    /// Reads the entries of a table whose keys begin with `prefix`.
     fn table(&mut self, source: &Source, prefix: &str, at: usize, table: &DeTable) {
         if table.len() > MOST_NUMBERS {
             let what = prefix.strip_suffix('.').unwrap_or("the input");
@@ -90,7 +90,7 @@ impl Input {
         }
     }
 
-    /// Notes that a table or list is longer than any.
+    /// Records that a table or list exceeds the largest length.
     fn too_many(&mut self, source: &Source, key: &str, at: usize, [there, most]: [usize; 2], of: &str) {
         let at = source.position(at);
         let message = format!("{}:{}:{}: {key} has {there} {of}, and may have {most}", source.name, at.0, at.1);
@@ -105,7 +105,7 @@ impl Input {
                 table || self.schema.keys().any(|(known, _)| known.starts_with(start))
             };
             match value.get_ref() {
-                // `[fermion]` is a list of one, too.
+                // `[fermion]` is a list of one table too.
                 DeValue::Table(table)
                     if begins(&format!("{}.*.", pattern(key)))
                         && !table.iter().any(|(key, _)| index(key.get_ref()).is_some()) =>
@@ -172,15 +172,15 @@ impl Input {
         }
     }
 
-    /// Notes an unknown key or table, and reads what it has under the name that is certainly meant, so that nothing is
-    /// missed twice.
+    /// Records an unknown key or table, and reads its contents under the name that is certainly meant, so that nothing
+    /// is reported missing in addition.
     fn unknown(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>) {
         let is_table = is_table(value.get_ref());
         let (line, column) = source.position(at);
         let place = format!("{}:{line}:{column}", source.name);
         if is_table && !key.contains('.') {
             match self.meant_table(key) {
-                // Several where there is one.
+                // Several tables where only one is allowed.
                 Some((table, _)) if table == key => {
                     let message = format!("{place}: there is one table {key}: write [{key}] in place of [[{key}]]");
                     self.mistake(Some((line, column)), message);
@@ -204,13 +204,13 @@ impl Input {
             return self.mistake(Some((line, column)), format!("{place}: {message}"));
         }
         self.mistake(Some((line, column)), format!("{place}: unknown key '{key}'{}", self.suggestion(key)));
-        // What is certain to be meant is not reported as missing, too.
+        // A key that is certain to be meant is not also reported as missing.
         if let Some(Meant { name: Some(meant), sure, .. }) = self.meant(key).filter(|_| !is_table) {
             let meant = match self.in_table(key).or_else(|| self.in_array(key).map(|(_, own)| own)) {
                 Some(own) if !self.is_own(&meant) => format!("{}{meant}", key.strip_suffix(own).unwrap_or_default()),
                 _ => meant,
             };
-            // A table of an array that is not there does not come to be by a key that is elsewhere.
+            // A key elsewhere does not create a missing table of an array.
             let is_there = |table: &str, number: usize| number < self.tables(table);
             let parts: Vec<&str> = meant.split('.').collect();
             if let [table, number, _] = parts[..]
@@ -227,7 +227,7 @@ impl Input {
             }
         }
     }
-    /// Notes a table of an unknown name, and reads it as the one that is meant.
+    /// Records a table with an unknown name, and reads it as the one that is meant.
     fn unknown_table(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>, table: &str) {
         let (line, column) = source.position(at);
         let several = self.table_names().iter().any(|(name, several)| *name == table && *several);
@@ -238,8 +238,8 @@ impl Input {
         self.mistake(Some((line, column)), message);
         self.entry(source, table, at, value);
     }
-    /// Returns the value of a key with its place, and elements of lists of texts and sites with theirs; `None` if it is of
-    /// another type.
+    /// Returns the value of a key with its place, and elements of lists of texts and sites with theirs; `None` if it
+    /// has another type.
     fn value_of(&mut self, source: &Source, key: &Rc<str>, kind: Kind, value: &Spanned<DeValue>) -> Option<Stored> {
         let origin = |value: &Spanned<DeValue>| {
             let (line, column) = source.position(value.span().start);
@@ -259,7 +259,7 @@ impl Input {
     }
 }
 
-/// Returns a value of a kind, or an element of a list of a kind, and its text as typed; `None` if it is of another type.
+/// Returns a value of a kind, or an element of a list of a kind, and its text as typed; `None` if it has another type.
 fn typed(kind: Kind, value: &DeValue) -> Option<(Raw, String)> {
     let as_text = |text: String| Some((Raw::Text(text.clone()), text));
     match (kind, value) {
@@ -277,7 +277,7 @@ fn typed(kind: Kind, value: &DeValue) -> Option<(Raw, String)> {
         }
         (Kind::Count | Kind::Number | Kind::Numbers | Kind::Fractions, DeValue::Integer(i)) => {
             let text = decimal(i);
-            // A number that no integer holds stays as it was typed.
+            // A number too large for an integer stays as typed.
             Some((text.replace('_', "").parse().map_or_else(|_| Raw::Text(text.clone()), Raw::Whole), text))
         }
         (Kind::Number | Kind::Numbers | Kind::Fractions, DeValue::Float(f)) => {

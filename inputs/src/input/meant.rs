@@ -1,11 +1,11 @@
-//! Keys and tables that were probably meant by unknown ones.
+//! Suggestions for unknown keys and tables.
 use super::{Input, in_same_table, index, pattern};
 use crate::advice::closest;
 use crate::kind::InputKind;
 use crate::synonyms::{self, Meant};
 
 impl Input {
-    /// Returns the command whose input this is; `None` for files that the program writes for itself.
+    /// Returns the command that reads this input; `None` for files that the program writes for itself.
     pub(super) fn kind(&self) -> Option<InputKind> {
         self.schema.command
     }
@@ -25,7 +25,7 @@ impl Input {
         let known: Vec<&str> = patterns.iter().map(String::as_str).collect();
         let exact = || self.elsewhere(&typed, &known);
         let close = || match typed.rsplit_once('.') {
-            // The table's name says nothing about which of its keys it is.
+            // The name of the table does not determine which of its keys is meant.
             Some((table, last)) if known.iter().any(|key| in_same_table(key, table)) => {
                 let own = known.iter().filter(|key| in_same_table(key, table));
                 let names: Vec<&str> = own.filter_map(|key| key.rsplit('.').next()).collect();
@@ -35,12 +35,12 @@ impl Input {
             _ => closest(&typed, &known),
         };
         let mut meant = exact().or_else(|| synonyms::of_key(&typed, &known)).or_else(close)?;
-        // Of an array of tables, the first table's, or that with the number that was typed.
+        // For an array of tables, the table with the number that was typed, or else the first one.
         let number = key.split('.').find(|part| index(part).is_some()).unwrap_or("0");
         meant.name = meant.name.map(|name| name.replace('*', number));
         Some(meant)
     }
-    /// Finds the key in another table, or in none: in TOML a key belongs to the table whose line stands above it.
+    /// Finds the key in another table, or in none: in TOML a key belongs to the table whose header precedes it.
     pub(super) fn elsewhere(&self, typed: &str, known: &[&str]) -> Option<Meant> {
         let last = typed.rsplit('.').next().unwrap_or(typed);
         let same = |key: &&&str| key.rsplit('.').next() == Some(last);
@@ -78,7 +78,7 @@ impl Input {
             ),
         }
     }
-    /// Returns the names of the tables, and whether there may be several of a name.
+    /// Returns the names of the tables, and whether there may be several tables of a name.
     pub(super) fn table_names(&self) -> Vec<(&'static str, bool)> {
         let mut all: Vec<(&str, bool)> = Vec::new();
         let of_keys = self.schema.keys().filter_map(|(name, _)| {

@@ -11,15 +11,15 @@ use crate::params::SolverParams;
 use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Made by [`mixed_precision`].
+/// Inverter made by [`mixed_precision`].
 pub struct MixedPrecision<'a, S, I> {
     space: &'a S,
     operator: &'a dyn LinearOperator<S>,
     inner: I,
 }
 
-/// Solves by the iteration of `inner` in the space `space`, where the matrix of the system is `operator`. The system's own operator gives
-/// true residuals for reliable updates.
+/// Solves by the iteration of `inner` in the space `space`, where the matrix of the system is `operator`. The system's own
+/// operator computes true residuals for reliable updates.
 pub fn mixed_precision<'a, S: VectorSpace, I>(
     space: &'a S,
     operator: &'a dyn LinearOperator<S>,
@@ -49,18 +49,18 @@ where
     }
 }
 
-/// Made by [`defect_correcting`].
+/// Inverter made by [`defect_correcting`].
 pub struct DefectCorrecting<P: VectorSpace, S: VectorSpace, I> {
     params: DefectParams,
     inner: I,
     workspace: Option<DefectWorkspace<P, S>>,
 }
 
-/// Solves by [`defect_correction`] around `inner`, which gets A e = r on the sloppy space of the system. The tolerance and the iterations
-/// are those that [`invert`](Inverter::invert) is asked for, not those of `params`; all else that it is asked for goes to `inner`. The
-/// observer sees the iterations of `inner`, counted on, and the corrections.
+/// Solves by [`defect_correction`] around `inner`, which gets A e = r on the sloppy space of the system. The tolerance and the
+/// iterations are those passed to [`invert`](Inverter::invert), not those of `params`; all other parameters of the call go to
+/// `inner`. The observer receives the iterations of `inner`, counted on, and the corrections.
 ///
-/// Each correction is a solve of its own, so what `inner` does at its beginning is done again for the residual that is left.
+/// Each correction is a separate solve, so the setup of `inner` is repeated for the remaining residual.
 pub fn defect_correcting<P: VectorSpace, S: VectorSpace, I>(
     params: impl Into<DefectParams>,
     inner: I,
@@ -101,16 +101,16 @@ where
     }
 }
 
-/// Shows the iterations of an inner and an outer solver to one observer.
+/// Passes the iterations of an inner and an outer solver to one observer.
 pub(super) struct Nested<'a> {
     seen: RefCell<Seen<'a>>,
 }
 
 struct Seen<'a> {
     observer: &'a mut dyn Observer,
-    /// Iterations of the inner solves before.
+    /// Number of iterations of the inner solves before.
     iterations: usize,
-    /// The residual that the inner solve began with.
+    /// Residual at the start of the inner solve.
     level: f64,
     residuals: Vec<f64>,
 }
@@ -119,7 +119,7 @@ impl<'a> Nested<'a> {
     pub fn new(observer: &'a mut dyn Observer) -> Self {
         Self { seen: RefCell::new(Seen { observer, iterations: 0, level: 1.0, residuals: Vec::new() }) }
     }
-    /// The observer of the outer solver.
+    /// Returns the observer of the outer solver.
     pub fn outside(&self) -> impl Observer {
         |event: &Iteration<'_>| {
             let mut seen = self.seen.borrow_mut();
@@ -127,7 +127,7 @@ impl<'a> Nested<'a> {
             seen.observer.iteration(event)
         }
     }
-    /// The observer of the inner solver.
+    /// Returns the observer of the inner solver.
     pub fn inside(&self) -> impl Observer {
         |event: &Iteration<'_>| {
             let Seen { observer, iterations, level, residuals } = &mut *self.seen.borrow_mut();

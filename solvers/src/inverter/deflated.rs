@@ -9,7 +9,7 @@ use crate::params::SolverParams;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Made by [`deflated`].
+/// Inverter made by [`deflated`].
 pub struct Deflated<V, I> {
     vectors: Vec<V>,
     eigenvalues: Vec<f64>,
@@ -17,14 +17,15 @@ pub struct Deflated<V, I> {
     residual: Option<V>,
 }
 
-/// Solves by `inner` from x + Σ_i v_i (v_i, b − A x)/λ_i, with orthonormal eigenvectors v_i of a Hermitian A and their eigenvalues λ_i:
-/// the residual that `inner` begins with has no part in their space. CG then converges as if A had the other eigenvalues only, until the
-/// residual has fallen to the accuracy of the vectors. Beyond that it takes what it would take without them, unless
-/// [`defect_correcting`](super::defect_correcting) around it deflates anew. No vectors make a solution wrong: they give a guess.
+/// Solves by `inner` from x + Σ_i v_i (v_i, b − A x)/λ_i, with orthonormal eigenvectors v_i of a Hermitian A and their
+/// eigenvalues λ_i: the initial residual of `inner` has no component in their space. CG then converges as if A had the other
+/// eigenvalues only, until the residual has fallen to the accuracy of the vectors. From there on it converges as without them,
+/// unless [`defect_correcting`](super::defect_correcting) around it deflates anew. No vectors can make a solution wrong: they
+/// only give an initial guess.
 ///
-/// The vectors are in the precise space. A block holds N of them for N right-hand sides, one in the place of each, and `eigenvalues` has N
-/// numbers for each block; places that are left over in the last one are zero, with any eigenvalue but 0. With several right-hand sides
-/// the space has to [mix](VectorSpace::mixes_rhs) them.
+/// The vectors are in the precise space. A block holds N of them for N right-hand sides, one in the place of each, and
+/// `eigenvalues` has N numbers for each block; unused places in the last block are zero, with any eigenvalue but 0. With
+/// several right-hand sides the space has to [mix](VectorSpace::mixes_rhs) them.
 pub fn deflated<V, I>(vectors: Vec<V>, eigenvalues: Vec<f64>, inner: I) -> Deflated<V, I> {
     Deflated { vectors, eigenvalues, inner, residual: None }
 }

@@ -16,7 +16,7 @@ use crate::params::SolverParams;
 use crate::preconditioner::Preconditioner;
 use crate::traits::VectorSpace;
 
-/// A workspace, made for a number of right-hand sides when it is first needed.
+/// A workspace, allocated for a number of right-hand sides at first use.
 struct Kept<W>(Option<(usize, W)>);
 
 impl<W> Kept<W> {
@@ -34,7 +34,8 @@ impl<W> Kept<W> {
     }
 }
 
-/// The inverter of a function of this crate: its name, and how the function's parameters are made of those of all solvers.
+/// Defines the inverter of a function of this crate: its name, and the conversion of the parameters common to all solvers to
+/// those of the function.
 macro_rules! krylov {
     ($name:ident, $function:ident, $workspace:ident $(, $(#[$about:meta])* $field:ident: $type:ty)?; $given:expr) => {
         #[doc = concat!("Made by [`", stringify!($function), "()`].")]
@@ -76,24 +77,25 @@ krylov!(Cgne, cgne, CgNormalWorkspace; |params| params);
 krylov!(Bicgstab, bicgstab, BicgstabWorkspace; |params| params);
 krylov!(
     BlockCg, block_cg, BlockCgWorkspace,
-    /// [`BlockCgParams`] explains `dependent`.
+    /// Threshold of dependence, [`BlockCgParams::dependent`].
     dependent: Option<f64>;
     |solver, dependent| BlockCgParams { solver, dependent }
 );
 krylov!(
     BlockCgnr, block_cgnr, BlockCgNormalWorkspace,
-    /// [`BlockCgParams`] explains `dependent`.
+    /// Threshold of dependence, [`BlockCgParams::dependent`].
     dependent: Option<f64>;
     |solver, dependent| BlockCgParams { solver, dependent }
 );
 
-/// Made by [`idr()`].
+/// Inverter made by [`idr()`].
 pub struct Idr<P: VectorSpace, S: VectorSpace, F> {
     workspace: Kept<IdrWorkspace<P, S>>,
     shadow: F,
 }
 
-/// [`idr`](crate::idr()) with its memory. `shadow` makes the shadow vectors of [`IdrWorkspace::new`] in the sloppy space, s of them.
+/// Creates an inverter by [`idr`](crate::idr()) with its memory. `shadow` makes the s shadow vectors of [`IdrWorkspace::new`]
+/// in the sloppy space.
 pub fn idr<P: VectorSpace, S: VectorSpace, F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>>(shadow: F) -> Idr<P, S, F> {
     Idr { workspace: Kept(None), shadow }
 }
@@ -118,14 +120,14 @@ where
     }
 }
 
-/// Made by [`gcr`].
+/// Inverter made by [`gcr`].
 pub struct Gcr<P: VectorSpace, S: VectorSpace, K> {
     workspace: Kept<GcrWorkspace<P, S>>,
     k_max: usize,
     preconditioner: K,
 }
 
-/// [`gcr`](crate::gcr) with its memory, with restarts after `k_max` directions.
+/// Creates an inverter by [`gcr`](crate::gcr) with its memory, with restarts after `k_max` directions.
 pub fn gcr<P: VectorSpace, S: VectorSpace, K: Preconditioner<S>>(k_max: usize, preconditioner: K) -> Gcr<P, S, K> {
     Gcr { workspace: Kept(None), k_max, preconditioner }
 }

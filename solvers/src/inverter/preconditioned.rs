@@ -13,18 +13,18 @@ use crate::preconditioner::{Preconditioner, Work};
 use crate::traits::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Made by [`preconditioned`].
+/// Inverter made by [`preconditioned`].
 pub struct Preconditioned<L, I> {
     left: L,
     inner: I,
 }
 
-/// Solves L A L† y = L r by `inner`, for a correction L† y of x. A Hermitian positive A stays so, so that `inner` may be CG; the closer
-/// L†L is to A⁻¹, the fewer iterations it takes.
+/// Solves L A L† y = L r by `inner`, for a correction L† y of x. The product is Hermitian and positive if A is, so that `inner`
+/// may be CG; the closer L†L is to A⁻¹, the fewer iterations it takes.
 ///
-/// All is in the precise space of the system; within [`defect_correcting`](super::defect_correcting) that is its sloppy one. The residuals
-/// of `inner` are those of L A L†. The tolerance is that of A: where `inner` has converged and b − A x is still too large, it solves for
-/// what is left, as in [`defect_correction`].
+/// The solve is in the precise space of the system; within [`defect_correcting`](super::defect_correcting) that is its sloppy
+/// one. The residuals of `inner` are those of L A L†. The tolerance refers to A: if `inner` has converged and b − A x is still
+/// too large, it solves for the remaining residual, as in [`defect_correction`].
 pub fn preconditioned<L, I>(left: L, inner: I) -> Preconditioned<L, I> {
     Preconditioned { left, inner }
 }
@@ -86,16 +86,16 @@ impl<S: VectorSpace, A: LinearOperator<S>, L: LinearOperator<S>> LinearOperator<
     }
 }
 
-/// Made by [`as_preconditioner`].
+/// Preconditioner made by [`as_preconditioner`].
 pub struct InverterPreconditioner<'a, S, I> {
     operator: &'a dyn LinearOperator<S>,
     params: SolverParams,
     inner: RefCell<I>,
 }
 
-/// K r = what `inner` finds for A z = r with these parameters, from z = 0, however it ends: a preconditioner of
-/// [`gcr`](super::gcr) on the space of `operator`, which may be an approximation of the operator outside. Its tolerance and its
-/// iterations say how rough K is.
+/// Defines K r as the solution by `inner` of A z = r with these parameters, from z = 0, however the solve ends: a
+/// preconditioner of [`gcr`](super::gcr) on the space of `operator`, which may be an approximation of the outer operator. The
+/// tolerance and the number of iterations determine the accuracy of K.
 pub fn as_preconditioner<S: VectorSpace, I>(
     operator: &dyn LinearOperator<S>,
     params: SolverParams,

@@ -1,4 +1,4 @@
-//! The two operators of a system, each by itself.
+//! The two operators of a system, each as a [`LinearOperator`].
 
 use crate::operator::{Precise, Sloppy, System};
 use crate::traits::{CgStep, Dots, LinearOperator, Overlap};

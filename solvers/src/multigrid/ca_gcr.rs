@@ -11,23 +11,23 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::time::Instant;
 
-/// The sine squared of the angle between an image and those before it, at or below which the basis ends: sums of one site in
-/// single precision are good to 1e-8.
+/// Threshold of the squared sine of the angle between an image and those before it, at or below which the basis ends: sums of
+/// one site in single precision are accurate to 1e-8.
 const DEPENDENT: f64 = 1e-8;
-/// ‖ρ‖² after a cycle over that before it that is not trusted to be smaller, for the same reason.
+/// Threshold of ‖ρ‖² after a cycle over that before it, below which a decrease is not trusted, also for the accuracy of sums.
 const CANCELLED: f64 = 1e-7;
-/// What ‖A v‖/‖v‖ is taken for where A v is not finite.
+/// Substitute for ‖A v‖/‖v‖ where A v is not finite.
 const OVERFLOWED: f64 = 1024.0;
-/// The largest exponent of τ, in the range of single precision.
+/// Maximum exponent of τ, in the range of single precision.
 const LARGEST: f64 = 100.0;
 
 /// Parameters of [`CaGcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaGcrParams {
-    /// s: applications in a cycle, at least 1. Memory grows with it: s + 1 blocks. More than 8 to 12 seldom pay, because the
+    /// s: applications in a cycle, at least 1. Memory grows with it: s + 1 blocks. Values above 8 to 12 seldom pay, because the
     /// powers of A become parallel.
     pub basis: usize,
-    /// Most cycles, at least 1.
+    /// Maximum number of cycles, at least 1.
     pub max_cycles: usize,
     /// ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ after a cycle; between 0 and 1. With one cycle it does not
     /// matter.
@@ -60,9 +60,9 @@ impl Default for CaGcrParams {
 /// near ‖v₀‖, by the growth that the Gram matrix before has shown: a pass over memory for each application, and no
 /// reduction. Where a basis overflows nonetheless, its finite part is used.
 ///
-/// Norms of r are not needed. All right-hand sides make the same number of cycles; one that is finished keeps its z. Where
-/// nothing was found, z_j is r_j, as in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches
-/// no other right-hand side.
+/// Norms of r are not needed. All right-hand sides make the same number of cycles; a finished one keeps its z. If nothing was
+/// found, z_j is r_j, as in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches no other
+/// right-hand side.
 pub struct CaGcr<'a, S: VectorSpace, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
@@ -86,9 +86,9 @@ struct CaGcrMemory<S: VectorSpace> {
     goal2: Vec<f64>,
     /// Right-hand sides that are not finished.
     active: Vec<bool>,
-    /// Those that have made a step.
+    /// Right-hand sides that have made a step.
     moved: Vec<bool>,
-    /// How many vectors of the basis are finite.
+    /// Number of finite vectors of the basis.
     finite: Vec<usize>,
 }
 
@@ -120,7 +120,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
         Ok(Self { space, operator, params, memory: RefCell::new(memory), counters: Counters::default() })
     }
 
-    /// What was done until now; an iteration is an application.
+    /// Returns the work done so far; an iteration is an application.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -132,7 +132,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
 }
 
 impl<S: VectorSpace> CaGcrMemory<S> {
-    /// v_{i+1} = τ A v_i, and the Gram matrix of all.
+    /// Computes v_{i+1} = τ A v_i, and the Gram matrix of all.
     fn make_basis<A: LinearOperator<S> + ?Sized>(&mut self, space: &S, operator: &A) -> Result<(), S::Error> {
         let n = space.nrhs();
         for i in 1..self.basis.len() {
@@ -150,7 +150,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         space.multi_gram(&self.basis, &mut self.gram[..pairs * n])
     }
 
-    /// y, and what it leaves of ‖ρ‖², for right-hand side j of `n`.
+    /// Computes y, and the remaining ‖ρ‖², for right-hand side j of `n`.
     fn solve(&mut self, (j, n): (usize, usize), tol: f64) {
         let s = self.basis.len() - 1;
         let gram = |a: usize, b: usize| self.gram[(a + b * (b + 1) / 2) * n + j];
@@ -175,7 +175,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         }
     }
 
-    /// A power of two that keeps ‖τ A v‖ near ‖v‖, by the growth of this basis, for right-hand side j of `n`.
+    /// Sets a power of two that keeps ‖τ A v‖ near ‖v‖, by the growth of this basis, for right-hand side j of `n`.
     fn adapt_scale(&mut self, (j, n): (usize, usize)) {
         let norm2 = |b: usize| self.gram[(b + b * (b + 1) / 2) * n + j].re;
         let growth = match self.finite[j] {
@@ -189,7 +189,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         }
     }
 
-    /// Clears the vectors that are not finite: a coefficient zero in front of them does not make them harmless.
+    /// Clears the vectors that are not finite: a coefficient of zero does not make them harmless.
     fn clear(&mut self, space: &S, unusable: &mut Vec<bool>) -> Result<(), S::Error> {
         let n = space.nrhs();
         let (residual, images) = self.basis.split_first_mut().expect("a basis has two vectors at least");
@@ -204,8 +204,8 @@ impl<S: VectorSpace> CaGcrMemory<S> {
     }
 }
 
-/// The y that minimises ‖v₀ − Σ y_a v_{a+1}‖ over a < `s`, by the products (v_a, v_b) with a ≤ b, and ‖Σ y_a v_{a+1}‖². The
-/// y of images that depend on those before them are missing.
+/// Returns the y that minimises ‖v₀ − Σ y_a v_{a+1}‖ over a < `s`, from the products (v_a, v_b) with a ≤ b, and ‖Σ y_a
+/// v_{a+1}‖². The y of images that depend on those before them are missing.
 fn least_squares(s: usize, gram: impl Fn(usize, usize) -> Complex64) -> (Vec<Complex64>, f64) {
     let root: Vec<f64> = (0..s).map(|a| gram(a + 1, a + 1).re.sqrt()).collect();
     // Row k has L_{ki} for i < k and the pivot, where L L† is G scaled to a unit diagonal; `half` is L⁻¹ g.

@@ -1,16 +1,16 @@
-//! Checks of a transfer and of a coarse operator: what users of multigrid look at first.
+//! Checks of a transfer and of a coarse operator, the first diagnostics for users of multigrid.
 
 use super::Transfer;
 use crate::reliable::relative;
 use crate::traits::{LinearOperator, VectorSpace};
 
-/// ‖(1 − P R) v_j‖/‖v_j‖ for each right-hand side of a fine vector: how far v is from the range of P, if R P = 1. It is zero
-/// up to rounding for the test vectors that P was made of. 0 for v_j = 0; NaN where v_j is not finite.
+/// Computes ‖(1 − P R) v_j‖/‖v_j‖ for each right-hand side of a fine vector: the distance of v from the range of P, if R P = 1.
+/// It is zero up to rounding for the near-null vectors from which P was made. 0 for v_j = 0; NaN where v_j is not finite.
 ///
 /// Allocates a block of each space.
 ///
 /// # Errors
-/// Those of the backend.
+/// The errors of the backend.
 pub fn projection_error<F, C, T>(fine: &F, coarse: &C, transfer: &T, v: &F::Vector) -> Result<Vec<f64>, F::Error>
 where
     F: VectorSpace,
@@ -23,13 +23,13 @@ where
     difference(fine, v, &mut projected)
 }
 
-/// ‖(1 − R P) v_j‖/‖v_j‖ for each right-hand side of a coarse vector: zero up to rounding where the columns of P are
+/// Computes ‖(1 − R P) v_j‖/‖v_j‖ for each right-hand side of a coarse vector: zero up to rounding if the columns of P are
 /// orthonormal and R = P†. 0 for v_j = 0; NaN where v_j is not finite.
 ///
 /// Allocates a block of each space.
 ///
 /// # Errors
-/// Those of the backend.
+/// The errors of the backend.
 pub fn orthonormality_error<F, C, T>(fine: &F, coarse: &C, transfer: &T, v: &C::Vector) -> Result<Vec<f64>, F::Error>
 where
     F: VectorSpace,
@@ -42,13 +42,13 @@ where
     difference(coarse, v, &mut restricted)
 }
 
-/// ‖(R A P − A_c) v_j‖/‖A_c v_j‖ for each right-hand side of a coarse vector: zero up to rounding where A_c is the Galerkin
-/// operator. 0 where both images are zero, infinite where only A_c v_j is; NaN where one is not finite.
+/// Computes ‖(R A P − A_c) v_j‖/‖A_c v_j‖ for each right-hand side of a coarse vector: zero up to rounding if A_c is the
+/// Galerkin operator. 0 where both images are zero, infinite where only A_c v_j is; NaN where one is not finite.
 ///
 /// Allocates two blocks of each space.
 ///
 /// # Errors
-/// Those of the backend.
+/// The errors of the backend.
 pub fn galerkin_error<F, C, A, B, T>(
     fine: &F,
     operator: &A,
@@ -73,7 +73,7 @@ where
     difference(coarse, &coarse_image, &mut restricted)
 }
 
-/// ‖x_j − y_j‖/‖x_j‖. `y` is overwritten.
+/// Computes ‖x_j − y_j‖/‖x_j‖. `y` is overwritten.
 fn difference<S: VectorSpace>(space: &S, x: &S::Vector, y: &mut S::Vector) -> Result<Vec<f64>, S::Error> {
     let n = space.nrhs();
     let (mut difference, mut whole) = (vec![0.0; n], vec![0.0; n]);

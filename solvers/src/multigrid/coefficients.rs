@@ -1,17 +1,17 @@
-//! The numbers of [`InnerGcr`](super::InnerGcr).
+//! The coefficients of [`InnerGcr`](super::InnerGcr).
 
 use num_complex::Complex64;
 
-/// ‖q‖² over ‖w‖² below which ‖q‖² is measured instead of computed as a difference. Vectors in 16 bits are orthogonal to
-/// about 10⁻³, so that a difference of this size is good to ten per cent, and so is the step α.
+/// Threshold of ‖q‖² over ‖w‖² below which ‖q‖² is measured instead of computed as a difference. Vectors in 16 bits are
+/// orthogonal to about 10⁻³, so that a difference of this size is accurate to ten per cent, and so is the step α.
 const DIFFERENCE: f64 = 1e-2;
-/// The same for ‖ρ‖² over the last one that was measured: sums are good to about 1e-8 where those of one site are added in
-/// single precision.
+/// Threshold of ‖ρ‖² over the last measured one below which ‖ρ‖² is measured instead of computed as a difference: sums are
+/// accurate to about 1e-8 where those of one site are added in single precision.
 const CANCELLED: f64 = 1e-4;
-/// The fraction of an image at or below which nothing is left of it.
+/// Fraction of an image at or below which it counts as zero.
 const BREAKDOWN: f64 = 1e-14;
 
-/// The numbers of a solve. N = `n`; entry i N + j belongs to direction i and right-hand side j.
+/// The coefficients of a solve. N = `n`; entry i N + j belongs to direction i and right-hand side j.
 pub(super) struct Coefficients {
     n: usize,
     steps: usize,
@@ -43,14 +43,14 @@ pub(super) struct Coefficients {
     norms: Vec<f64>,
     /// Right-hand sides that are neither finished nor broken down.
     active: Vec<bool>,
-    /// Those whose numbers of this step are not finite.
+    /// Right-hand sides whose numbers of this step are not finite.
     pub unusable: Vec<bool>,
-    /// Those with a difference that is to be measured.
+    /// Right-hand sides with a difference that has to be measured.
     cancelled: Vec<bool>,
 }
 
 impl Coefficients {
-    /// For up to `n` right-hand sides and up to `steps` directions.
+    /// Allocates for up to `n` right-hand sides and up to `steps` directions.
     pub fn new(n: usize, steps: usize) -> Self {
         let complex = |length: usize| vec![Complex64::ZERO; length];
         let (real, flags) = (|length: usize| vec![0.0; length], || vec![false; n]);
@@ -78,7 +78,7 @@ impl Coefficients {
         }
     }
 
-    /// For a new solve of `n` right-hand sides, at most as many as it was made for. `norms` may be empty.
+    /// Prepares a new solve of `n` right-hand sides, at most as many as at creation. `norms` may be empty.
     pub fn begin(&mut self, n: usize, tol: f64, norms: &[f64]) {
         (self.n, self.tol2) = (n, tol * tol);
         self.active.fill(true);
@@ -90,7 +90,7 @@ impl Coefficients {
         self.active[j] = rho2 != 0.0;
     }
 
-    /// Takes the Gram matrix of ρ and w, which is in `dots`, for the sums of the first step.
+    /// Uses the Gram matrix of ρ and w, which is in `dots`, for the sums of the first step.
     pub fn take_gram(&mut self) {
         let n = self.n;
         for j in 0..n {
@@ -99,7 +99,7 @@ impl Coefficients {
         }
     }
 
-    /// ‖ρ_j‖.
+    /// Returns ‖ρ_j‖.
     pub fn norms(&mut self) -> &[f64] {
         self.norms.iter_mut().zip(&self.rho2).for_each(|(norm, rho2)| *norm = rho2.sqrt());
         &self.norms[..self.n]
@@ -110,13 +110,13 @@ impl Coefficients {
         !self.active[..self.n].contains(&true)
     }
 
-    /// Where β_{·,k} begins.
+    /// Returns the start of row β_{·,k}.
     fn row(&self, k: usize) -> usize {
         k * self.steps * self.n
     }
 
-    /// β_{i,k}, γ_k² and (q_k, ρ) from the sums. Right-hand sides whose sums are not finite are finished, and `unusable`.
-    /// Whether there are any.
+    /// Computes β_{i,k}, γ_k² and (q_k, ρ) from the sums. Right-hand sides whose sums are not finite are finished, and
+    /// `unusable`. Returns whether there are any.
     pub fn project(&mut self, k: usize) -> bool {
         let (n, row) = (self.n, self.row(k));
         for j in 0..n {
@@ -137,24 +137,24 @@ impl Coefficients {
         self.unusable[..n].contains(&true)
     }
 
-    /// −β_{i,k} for all i < k.
+    /// Returns −β_{i,k} for all i < k.
     pub fn minus_beta(&self, k: usize) -> &[Complex64] {
         &self.chi[..k * self.n]
     }
 
-    /// Whether γ_k² or ‖ρ‖² of some right-hand side is to be measured.
+    /// Whether γ_k² or ‖ρ‖² of some right-hand side has to be measured.
     pub fn cancelled(&self) -> bool {
         self.cancelled[..self.n].contains(&true)
     }
 
-    /// Takes γ_k² from `measured` and (q_k, ρ) from `dots`, where they were asked for.
+    /// Takes γ_k² from `measured` and (q_k, ρ) from `dots`, where they were requested.
     pub fn take_image(&mut self, k: usize) {
         for j in (0..self.n).filter(|&j| self.cancelled[j]) {
             (self.gamma2[k * self.n + j], self.q_rho[j]) = (self.measured[j], self.dots[j]);
         }
     }
 
-    /// α_k = (q_k, ρ)/γ_k², and ‖ρ‖² after the step.
+    /// Computes α_k = (q_k, ρ)/γ_k², and ‖ρ‖² after the step.
     pub fn step(&mut self, k: usize) {
         for j in 0..self.n {
             let (at, gamma2) = (k * self.n + j, self.gamma2[k * self.n + j]);
@@ -174,7 +174,7 @@ impl Coefficients {
         }
     }
 
-    /// Takes ‖ρ‖² from `measured`, where it was asked for.
+    /// Takes ‖ρ‖² from `measured`, where it was requested.
     pub fn take_residual(&mut self) {
         for j in (0..self.n).filter(|&j| self.cancelled[j]) {
             (self.rho2[j], self.rho2_measured[j]) = (self.measured[j], self.measured[j]);
@@ -182,7 +182,7 @@ impl Coefficients {
         }
     }
 
-    /// χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last of `k` directions to the first. Where no step was made, the first
+    /// Solves χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last of `k` directions to the first. If no step was made, the first
     /// direction is the solution.
     pub fn solution(&mut self, k: usize) -> &[Complex64] {
         let n = self.n;

@@ -13,13 +13,13 @@ use std::time::Instant;
 /// Parameters of [`InnerGcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InnerGcrParams {
-    /// n: most directions, at least 1. Memory grows with it: 2 n + 1 blocks.
+    /// n: maximum number of directions, at least 1. Memory grows with it: 2 n + 1 blocks.
     pub steps: usize,
     /// ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ by the recurrence; between 0 and 1.
     pub tol: f64,
 }
 
-/// Eight directions, and a tenth of the residual: what a K-cycle needs on its coarse levels.
+/// Eight directions, and a tenth of the residual: suitable for the coarse levels of a K-cycle.
 impl Default for InnerGcrParams {
     fn default() -> Self {
         Self { steps: 8, tol: 0.1 }
@@ -38,7 +38,7 @@ impl Default for InnerGcrParams {
 /// and at the end z = Σ χ_l p_l with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l. In exact arithmetic this is [`gcr`](crate::gcr())
 /// without restarts (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20 (1983) 345; paper 004, Algorithm 1).
 ///
-/// # What it saves
+/// # Savings
 /// * Applications: the first residual is r, and the last one is not checked. The outer solver checks its own.
 /// * Reductions: there is **one in a step**, since (q_i, w), (ρ_k, w) and ‖w‖² come together. γ_k² follows from them by the
 ///   theorem of Pythagoras (Smoktunowicz, Barlow and Langou, Numer. Math. 105 (2006) 299), and (q_k, ρ_k) = (w, ρ_k), since
@@ -47,12 +47,13 @@ impl Default for InnerGcrParams {
 /// * Passes over memory: p_k is not made orthogonal to the directions before it, which would read k vectors in each step,
 ///   and z is written at the end, when each direction is read once. The last step needs no more than its sums.
 ///
-/// Norms of r are not needed, except by K: where the caller does not give them, the first reduction includes ‖r‖².
+/// Norms of r are not needed, except by K: if the caller does not give them, the first reduction includes ‖r‖².
 ///
 /// # Several right-hand sides
-/// share k. The block stops when all are finished or n directions are there. One that is finished, that has no finite α,
-/// or whose image has vanished has coefficients 0 from then on. Where no step succeeded, z_j is the first direction, as it
-/// is in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches no other right-hand side.
+/// Right-hand sides share k. The block stops when all are finished or after n directions. A right-hand side that is finished,
+/// that has no finite α, or whose image has vanished has coefficients 0 from then on. If no step succeeded, z_j is the first
+/// direction, like in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches no other right-hand
+/// side.
 pub struct InnerGcr<'a, S: VectorSpace, A: ?Sized, K> {
     space: &'a S,
     operator: &'a A,
@@ -103,12 +104,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
         })
     }
 
-    /// The preconditioner K inside.
+    /// Returns the preconditioner K.
     pub fn inner(&self) -> &K {
         &self.preconditioner
     }
 
-    /// What was done until now; an iteration is a direction.
+    /// Returns the work done so far; an iteration is a direction.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -120,8 +121,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
 }
 
 impl<S: VectorSpace, A: LinearOperator<S> + ?Sized, K> InnerGcr<'_, S, A, K> {
-    /// w = A p, and its products with the images before it, with ρ and with itself, in one reduction. In the first step
-    /// ‖ρ‖² may be missing.
+    /// Computes w = A p, and its products with the images before it, with ρ and with itself, in one reduction. In the first
+    /// step ‖ρ‖² may be missing.
     fn image(
         &self,
         k: usize,
@@ -175,7 +176,7 @@ where
             let (rho, w) = (&mut rho[0], &mut rest[0]);
             if unusable {
                 clear_rhs(space, &numbers.unusable, rho, w)?;
-                // The first direction is all that there is then.
+                // The first direction is then the only one.
                 if k > 0 {
                     clear_rhs(space, &numbers.unusable, rho, &mut directions[k])?;
                 }

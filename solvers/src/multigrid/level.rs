@@ -10,7 +10,7 @@ use num_complex::Complex64;
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// One step of a multigrid cycle for A z = r as a preconditioner of the fine space `F`: coarse-grid correction on the space
+/// One level of a multigrid cycle for A z = r as a preconditioner of the fine space `F`: coarse-grid correction on the space
 /// `C`, and smoothing.
 ///
 /// From z = 0, with a smoother S, a transfer of restriction R and prolongation P, and a solver K for the coarse operator,
@@ -20,8 +20,8 @@ use std::time::Instant;
 /// 2. coarse-grid correction: z ← z + P K R ρ,
 /// 3. post-smoothing: z ← z + S (r − A z).
 ///
-/// In [`gcr`](crate::gcr()) this is adaptive aggregation multigrid as of Brannick et al. (arXiv 0707.4018), Babich et al.
-/// (arXiv 1005.3043) and Frommer et al. (arXiv 1303.1377), where the choice of K makes the cycle:
+/// In [`gcr`](crate::gcr()) this is the adaptive aggregation multigrid of Brannick et al. (arXiv 0707.4018), Babich et al.
+/// (arXiv 1005.3043) and Frommer et al. (arXiv 1303.1377), where the choice of K determines the cycle:
 ///
 /// | K | cycle |
 /// |---|---|
@@ -35,18 +35,17 @@ use std::time::Instant;
 /// sum, so that, unlike in GCR, their scale matters here.
 ///
 /// # Norms and formats of limited range
-/// Norms are measured only for whoever [needs them](Preconditioner::needs_norms): those of R ρ for K and those of r − A z
-/// for S cost a reduction each. Where `C` has a [target norm](VectorSpace::target_norm), ρ is multiplied by a power of two
-/// before it is restricted, so that ‖ρ‖ is near it (nothing overflows, since ‖R‖ = 1 for an orthonormal P), and the
-/// correction is multiplied by the inverse. That needs ‖ρ‖, which is ‖r‖ and given by the caller, or costs a reduction after
-/// pre-smoothing.
+/// Norms are measured only for parts that [need them](Preconditioner::needs_norms): those of R ρ for K and those of r − A z for
+/// S cost a reduction each. If `C` has a [target norm](VectorSpace::target_norm), ρ is multiplied by a power of two before it
+/// is restricted, so that ‖ρ‖ is near it (nothing overflows, since ‖R‖ = 1 for an orthonormal P), and the correction is
+/// multiplied by the inverse. This needs ‖ρ‖, which is ‖r‖ and given by the caller, or costs a reduction after pre-smoothing.
 ///
 /// # Several right-hand sides
-/// stay apart: what is not a number in one of them reaches no other. They leave the batch if spaces, operator, transfer,
+/// Right-hand sides are independent: a NaN in one of them reaches no other. They leave the batch if spaces, operator, transfer,
 /// smoothers and K can all become narrower.
 ///
 /// # An example
-/// Two levels for a Laplace operator on a ring, with the constant as the only test vector.
+/// Two levels for a Laplace operator on a ring, with the constant as the only near-null vector.
 /// ```
 /// use num_complex::Complex64;
 /// use solvers::*;
@@ -112,13 +111,13 @@ pub struct Level<'a, F: VectorSpace, C: VectorSpace, A: ?Sized, S, T, K> {
 struct LevelMemory<F: VectorSpace, C: VectorSpace> {
     /// ρ.
     residual: F::Vector,
-    /// What is added to z.
+    /// Correction to be added to z.
     correction: F::Vector,
     coarse_residual: C::Vector,
     coarse_correction: C::Vector,
     /// ‖ρ_j‖, or ‖R ρ_j‖.
     norms: Vec<f64>,
-    /// The powers of two on the coarse level.
+    /// Powers of two that scale the coarse level.
     scale: Vec<f64>,
 }
 
@@ -131,8 +130,8 @@ where
     T: Transfer<F, C>,
     K: Preconditioner<C>,
 {
-    /// A level with post-smoothing by `smoother` for `operator` on `space`, and with the solver `coarse` on `coarse_space`.
-    /// Allocates two blocks of each space.
+    /// Creates a level with post-smoothing by `smoother` for `operator` on `space`, and with the solver `coarse` on
+    /// `coarse_space`. Allocates two blocks of each space.
     ///
     /// # Errors
     /// `Invalid` if the two spaces do not have the same number of right-hand sides, `Backend`.
@@ -169,19 +168,19 @@ where
         })
     }
 
-    /// With pre-smoothing too. The two smoothers may differ in all but their type; the type may be `&dyn Preconditioner`.
+    /// Adds pre-smoothing. The two smoothers may differ in all but their type; the type may be `&dyn Preconditioner`.
     #[must_use]
     pub fn with_pre_smoother(self, smoother: S) -> Self {
         Self { pre_smoother: Some(smoother), ..self }
     }
 
-    /// The solver K of the coarse level.
+    /// Returns the solver K of the coarse level.
     pub fn coarse(&self) -> &K {
         &self.coarse
     }
 
-    /// What was done until now. Iterations are those of K: in a K-cycle, calls of the next level. Seconds include all coarser
-    /// levels.
+    /// Returns the work done so far. Iterations are those of K: in a K-cycle, calls of the next level. Seconds include all
+    /// coarser levels.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -191,7 +190,7 @@ where
         self.counters.reset();
     }
 
-    /// ρ = r − A z, and ‖ρ_j‖ if they are asked for.
+    /// Computes ρ = r − A z, and ‖ρ_j‖ if requested.
     fn residual(
         &self,
         r: &F::Vector,

@@ -1,21 +1,21 @@
-//! What a level of a multigrid cycle has done.
+//! Counters of the work of a level of a multigrid cycle.
 
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Counters of one level, summed over all calls since it was made or since its counters were reset.
+/// Counters of one level, summed over all calls since its creation or since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LevelReport {
-    /// Calls.
+    /// Number of calls.
     pub calls: usize,
-    /// Iterations in all calls. What an iteration is, is said where the report comes from.
+    /// Number of iterations in all calls. The source of the report defines what an iteration is.
     pub iterations: usize,
-    /// Seconds on the clock of this process in all calls, everything inside them included. Where operations are queued for
-    /// a device, this is the time until they were queued; only reductions wait for their results.
+    /// Wall-clock seconds of this process in all calls, including everything inside them. If operations are queued for a
+    /// device, this is the time until they were queued; only reductions wait for their results.
     pub seconds: f64,
 }
 
-/// A [`LevelReport`] that a preconditioner keeps.
+/// A [`LevelReport`] kept by a preconditioner.
 #[derive(Default)]
 pub(super) struct Counters(Cell<LevelReport>);
 

@@ -1,4 +1,4 @@
-//! Test vectors: the setup of adaptive multigrid.
+//! Near-null vectors: the setup of adaptive multigrid.
 
 use super::clear_rhs;
 use crate::error::SolveError;
@@ -9,21 +9,21 @@ use crate::traits::{LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::ops::ControlFlow;
 
-/// Inverse iteration on blocks of test vectors with an approximate inverse K of A:
+/// Improves blocks of near-null vectors by inverse iteration with an approximate inverse K of A:
 ///
 /// v ← K v/‖K v‖, `iterations` times for each right-hand side of each block of `vectors`.
 ///
-/// K enlarges most what it is a poor inverse for, and this is what a prolongator has to contain. Adaptive setup has two
-/// stages (Brannick et al., arXiv 0707.4018; Babich et al., arXiv 1005.3043; Frommer et al., arXiv 1303.1377):
+/// K amplifies most the components for which it is a poor inverse, and a prolongator has to contain these. Adaptive setup has
+/// two stages (Brannick et al., arXiv 0707.4018; Babich et al., arXiv 1005.3043; Frommer et al., arXiv 1303.1377):
 ///
 /// 1. *Relaxation*: `vectors` are random, and K is a few steps of a smoother or of a Krylov method, such as
 ///    [`MinimumResidual`](crate::MinimumResidual) or [`InnerGcr`](crate::InnerGcr).
-/// 2. *Adaptive steps*: a transfer and a coarse operator are made of the vectors, and K is the cycle with them, a
+/// 2. *Adaptive steps*: a transfer and a coarse operator are made from the vectors, and K is the cycle with them, a
 ///    [`Level`](crate::Level). The new vectors make a better cycle; two to five such steps are usual.
 ///
-/// Returns ‖A v‖/‖v‖ for each test vector, block after block: an upper bound of the smallest singular value of A. Further
-/// steps are useless where it no longer falls, and harmful where all vectors have become the same eigenvector. It is 0 for
-/// a vector that is zero and NaN for one that is not finite.
+/// Returns ‖A v‖/‖v‖ for each near-null vector, block after block: an upper bound of the smallest singular value of A. Further
+/// steps are useless if it no longer falls, and harmful if all vectors have become the same eigenvector. The value is 0 for a
+/// vector that is zero and NaN for one that is not finite.
 ///
 /// Vectors have norm 1 on exit, or the [target norm](VectorSpace::target_norm) in formats of limited range. Where K v is zero
 /// or not finite, v stays as it is. Allocates a block.
@@ -45,12 +45,12 @@ where
     inverse_iteration_while(space, operator, solver, vectors, iterations, &mut || ControlFlow::Continue(()))
 }
 
-/// [`inverse_iteration`] that calls `after` at the end of each iteration of each block and ends where that returns `Break`. The vectors
-/// that it leaves then are normalised, and some have had fewer iterations than others. On several processes the answer of `after` must be
-/// the same on all of them.
+/// Runs [`inverse_iteration`], and calls `after` at the end of each iteration of each block; ends when `after` returns `Break`.
+/// The resulting vectors are normalised, and some have had fewer iterations than others. On several processes `after` must
+/// return the same value on all of them.
 ///
 /// # Errors
-/// Those of [`inverse_iteration`]; `Cancelled` where `after` ended it.
+/// The errors of [`inverse_iteration`]; `Cancelled` if `after` ended it.
 pub fn inverse_iteration_while<S, A, K>(
     space: &S,
     operator: &A,
@@ -72,7 +72,7 @@ where
     let (mut image, mut norms) = (space.allocate()?, vec![0.0; n]);
     let mut quotients = Vec::with_capacity(n * vectors.len());
     for v in vectors {
-        // Whatever the block before has left.
+        // Clears the content left by the previous block.
         space.zero(&mut image)?;
         normalise(space, size, &image, v, &mut norms)?;
         for _ in 0..iterations {
@@ -101,18 +101,18 @@ where
     Ok(quotients)
 }
 
-/// The sine squared of the angle between a test vector and those before it, at or below which nothing of it is left: sums of
-/// one site in single precision are good to 1e-7.
+/// Threshold of the squared sine of the angle between a near-null vector and those before it, at or below which it counts as
+/// dependent: sums of one site in single precision are accurate to 1e-7.
 const DEPENDENT: f64 = 1e-10;
 
 /// Makes all right-hand sides of all blocks of `vectors` orthonormal, by block Gram-Schmidt with a Cholesky factorisation in
-/// each block, done twice. Inverse iteration turns test vectors towards the same few smallest singular vectors; between its
-/// steps this keeps them apart, and so the space that they span large. A vector of which nothing is left becomes zero.
+/// each block, done twice. Inverse iteration turns near-null vectors towards the same few smallest singular vectors;
+/// orthonormalisation between its steps keeps them apart, and the spanned space large. A dependent vector becomes zero.
 ///
 /// A space that does not [mix right-hand sides](VectorSpace::mixes_rhs) is left as it is. Allocates a block.
 ///
 /// # Errors
-/// Those of the backend.
+/// The errors of the backend.
 pub fn orthonormalise<S: VectorSpace>(space: &S, vectors: &mut [S::Vector]) -> Result<(), S::Error> {
     if !space.mixes_rhs() {
         return Ok(());
@@ -139,7 +139,7 @@ pub fn orthonormalise<S: VectorSpace>(space: &S, vectors: &mut [S::Vector]) -> R
     Ok(())
 }
 
-/// Gives each v_j the norm `size`, if it has any, and `norms`_j = ‖v_j‖.
+/// Scales each nonzero v_j to norm `size`, and sets `norms`_j = ‖v_j‖.
 fn normalise<S: VectorSpace>(
     space: &S,
     size: f64,

@@ -4,33 +4,34 @@ use crate::traits::VectorSpace;
 
 /// Restriction R from the space `F` to a coarser space `C`, and prolongation P back.
 ///
-/// In aggregation-based multigrid the columns of P are test vectors cut into aggregates and made orthonormal there, and
-/// R = P†: then R P = 1, and P R = P P† is the orthogonal projector on the range of P (Babich et al., arXiv 1005.3043;
-/// Frommer et al., arXiv 1303.1377). Where aggregates also keep the chiralities apart, P commutes with γ₅, and the coarse
-/// operator R A P is γ₅-Hermitian if A is. Nothing in this crate requires R = P†, but the results of
+/// In aggregation-based multigrid the columns of P are near-null vectors restricted to aggregates and made orthonormal there,
+/// and R = P†: then R P = 1, and P R = P P† is the orthogonal projector on the range of P (Babich et al., arXiv 1005.3043;
+/// Frommer et al., arXiv 1303.1377). If aggregates also separate the chiralities, P commutes with γ₅, and the coarse operator R
+/// A P is γ₅-Hermitian if A is. Nothing in this crate requires R = P†, but the results of
 /// [`projection_error`](crate::projection_error) are zero only then.
 ///
-/// A transfer that needs scratch memory owns it, as a [`LinearOperator`](crate::LinearOperator) does.
+/// A transfer that needs scratch memory owns it, like a [`LinearOperator`](crate::LinearOperator).
 pub trait Transfer<F: VectorSpace, C: VectorSpace<Error = F::Error>> {
-    /// `coarse`_j ← R `fine`_j.
+    /// Computes `coarse`_j ← R `fine`_j.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// The errors of the backend.
     fn restrict(&self, fine: &F::Vector, coarse: &mut C::Vector) -> Result<(), F::Error>;
 
-    /// `fine`_j ← P `coarse`_j. The old content of `fine` is not read.
+    /// Computes `fine`_j ← P `coarse`_j. The old content of `fine` is not read.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// The errors of the backend.
     fn prolong(&self, coarse: &C::Vector, fine: &mut F::Vector) -> Result<(), F::Error>;
 
-    /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow) for both directions. The default says no.
+    /// Narrows both directions to the first `nrhs` right-hand sides, like
+    /// [`LinearOperator::narrow`](crate::LinearOperator::narrow). The default returns false.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
-    /// Floating-point operations of one restriction, or of one prolongation, for one right-hand side; 0 where they are not
-    /// to be counted.
+    /// Returns the floating-point operations of one restriction, or of one prolongation, for one right-hand side; 0 if they are
+    /// not to be counted.
     fn flops(&self) -> f64 {
         0.0
     }

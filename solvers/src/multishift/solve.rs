@@ -1,4 +1,4 @@
-//! A multi-shift solve under way.
+//! A multi-shift solve in progress.
 
 use super::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo};
 use crate::compact::{BatchSlots, BatchWidth, Compaction, narrow_both};
@@ -11,7 +11,7 @@ use crate::reliable::{HISTORY, relative};
 use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 
-/// A solve under way.
+/// A solve in progress.
 pub(super) struct MultiShiftSolve<'a, S: VectorSpace, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
@@ -28,13 +28,13 @@ pub(super) struct MultiShiftSolve<'a, S: VectorSpace, A: ?Sized> {
     slots: BatchSlots,
     /// Relative residuals of the base system for the observer, in the order of the caller.
     shown: Vec<f64>,
-    /// How many systems have the updates of the last iteration before them: the last of those that moved.
+    /// Number of systems with pending updates of the last iteration: the last of those that moved.
     late: usize,
     width: BatchWidth<'a>,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A> {
-    /// x = 0, r = p = b. Right-hand sides with b_j = 0, and tolerances of 1 and more, are finished by that.
+    /// Sets x = 0, r = p = b. Right-hand sides with b_j = 0, and tolerances of 1 and more, are finished at once.
     pub fn begin(
         space: &'a S,
         operator: &'a A,
@@ -134,13 +134,13 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         !self.w.active.contains(&true)
     }
 
-    /// An error where no iteration is left.
+    /// Returns an error if no iteration is left.
     pub fn check_limit(&mut self) -> Result<(), SolveError<S::Error>> {
         let exhausted = self.rule.exhausted(self.info.whole.iterations);
         self.rule.stop(false, false, exhausted).map_or(Ok(()), |stop| Err(self.stopped(stop)?))
     }
 
-    /// Lets right-hand sides that are finished leave the batch, if it pays.
+    /// Lets finished right-hand sides leave the batch, if it pays.
     pub fn compact(&mut self) -> Result<(), S::Error> {
         let (space, width) = (self.space, self.w.active.len());
         let Some(compaction) = Compaction::new(width, |j| self.w.active[j]) else { return Ok(()) };
@@ -160,7 +160,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// All right-hand sides in the order of the caller again.
+    /// Restores the caller's order of all right-hand sides.
     fn widen(&mut self) -> Result<(), S::Error> {
         if self.width.restore() {
             let (space, scratch) = (self.space, &mut self.w.ap);
@@ -170,11 +170,11 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// One step of CG on the base system: α, r and ‖r_j‖². The late updates of the iteration before overlap with its
+    /// Takes one step of CG on the base system: α, r and ‖r_j‖². The late updates of the previous iteration overlap with its
     /// reductions.
     pub fn base_step(&mut self) -> Result<(), S::Error> {
         let (n, space) = (self.w.active.len(), self.space);
-        // Those that are not active stay where they are.
+        // Right-hand sides that are not active stay where they are.
         let rho: Vec<f64> = (0..n).map(|j| if self.w.active[j] { self.w.rho[j] } else { 0.0 }).collect();
         let MultiShiftWorkspace { r, ap, p, dots, norm2, a, z, b, .. } = &mut *self.w;
         let (base, mut others) = steps(self.base, self.x, p, [a, z, b]);
@@ -188,7 +188,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.info.whole.reductions += 2;
         let alpha: Vec<f64> = (0..n).map(|j| step.alpha(j, dots[j])).collect();
         std::mem::swap(r, ap);
-        // No x has been touched for this iteration yet, and all are free of what went wrong.
+        // No x has been updated in this iteration yet, so that all are free of the failure.
         for j in (0..n).filter(|&j| self.w.active[j]).collect::<Vec<_>>() {
             let (dot, norm2) = (self.w.dots[j], self.w.norm2[j]);
             let positive = dot.re > 0.0 && (rho[j] / dot.re).is_finite();
@@ -201,7 +201,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Leaves x_ij as they are for all shifts; the other right-hand sides go on, where there are any.
+    /// Leaves x_ij as they are for all shifts; the other right-hand sides continue, if there are any.
     fn give_up(&mut self, slot: usize, failure: RhsFailure) {
         self.failures.record(self.slots[slot], failure, self.info.whole.iterations);
         let w = &mut *self.w;
@@ -211,7 +211,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// β = ‖r'‖²/‖r‖² of the base system, from the new ‖r_j‖² in `norm2`.
+    /// Computes β = ‖r'‖²/‖r‖² of the base system, from the new ‖r_j‖² in `norm2`.
     pub fn find_beta(&mut self) {
         let w = &mut *self.w;
         let whole = &mut self.info.whole;
@@ -227,12 +227,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// ζ of all systems, and the coefficients of their updates. Systems whose residuals are small enough are dropped.
+    /// Computes ζ of all systems, and the coefficients of their updates. Systems whose residuals are small enough are dropped.
     pub fn find_zeta(&mut self) {
         let w = &mut *self.w;
         let (n, iteration, together, base) =
             (w.active.len(), self.info.whole.iterations, self.params.together, self.base);
-        // Active is who has a system that goes on.
+        // A right-hand side is active if one of its systems continues.
         w.active.fill(false);
         let mut lost = Vec::new();
         for (i, info) in self.info.shifts.iter_mut().enumerate() {
@@ -262,14 +262,14 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
                 let (judge, residual) = if together { (base, w.relative[j]) } else { (i, info.residual[rhs]) };
                 w.running[at] = !StoppingRule::converged(residual, self.params.tolerance(judge));
                 if w.running[at] {
-                    // A dropped system needs its direction no more, and is spared that half of its last update.
+                    // A dropped system no longer needs its direction, and omits that half of its last update.
                     (w.z[at], w.b[at]) = (1.0, w.beta[j] * ratio);
                     w.active[j] = true;
                 }
             }
         }
         for j in (0..n).filter(|&j| w.active[j]) {
-            // The direction of the base system spans the Krylov space: it goes on although its x may be finished.
+            // The direction of the base system spans the Krylov space: it continues although its x may be finished.
             let at = self.base * n + j;
             (w.z[at], w.b[at]) = (1.0, w.beta[j]);
             w.momentum[j] = w.beta[j] / w.alpha[j];
@@ -281,7 +281,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// The vector updates of all systems that move, but for those that pay later.
+    /// Makes the vector updates of all systems that move, except for the late ones.
     pub fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
@@ -300,7 +300,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.space.shift_update(r, &mut others)
     }
 
-    /// The vector updates that are late, where no iteration comes that would do them.
+    /// Makes the late vector updates, if no further iteration makes them.
     fn catch_up(&mut self) -> Result<(), S::Error> {
         let MultiShiftWorkspace { r, p, a, z, b, .. } = &mut *self.w;
         let (_, mut others) = steps(self.base, self.x, p, [a, z, b]);
@@ -345,19 +345,19 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.widen()?;
         self.measure()?;
         self.count_flops();
-        // The tolerances may hold by chance, but the solve did not come to its end.
+        // The tolerances may hold by chance, but the solve was not completed.
         self.info.whole.converged = false;
         self.failures.report(&mut self.info.whole);
         Ok(Box::new(std::mem::take(&mut self.info.whole)))
     }
 
-    /// The error of a solve that is stopped, or did without right-hand sides that were given up.
+    /// Returns the error of a solve that is stopped, or was completed without right-hand sides that were given up.
     fn stopped(&mut self, stop: StopReason) -> Result<SolveError<S::Error>, S::Error> {
         let info = self.report()?;
         Ok(self.failures.stopped(stop, info))
     }
 
-    /// Ends an iteration: calls the observer, and gives up what stagnates.
+    /// Ends an iteration: calls the observer, and gives up right-hand sides that stagnate.
     pub fn close(&mut self, observer: &mut dyn Observer) -> Result<(), SolveError<S::Error>> {
         let iteration = self.info.whole.iterations;
         let event = Iteration { iteration, residuals: &self.shown, kind: IterationKind::Iterate };
@@ -376,7 +376,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// The report of a solve that came to its end, or the error about the first of the right-hand sides that were given up.
+    /// Returns the report of a completed solve, or the error about the first of the right-hand sides that were given up.
     pub fn succeed(mut self) -> Result<MultiShiftInfo, SolveError<S::Error>> {
         if self.failures.any() {
             let info = self.report()?;
@@ -392,7 +392,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
     }
 }
 
-/// The updates of the base system and of all others that move.
+/// Returns the updates of the base system and of all others that move.
 fn steps<'b, V>(
     base: usize,
     x: &'b mut [V],

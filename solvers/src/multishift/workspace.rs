@@ -1,11 +1,11 @@
-//! What multi-shift CG keeps.
+//! Workspace of multi-shift CG.
 
 use crate::compact::Compaction;
 use crate::stopping::Progress;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Memory of [`multishift_cg`](super::multishift_cg): two blocks, and one for each shift. The solutions come on top.
+/// Memory of [`multishift_cg`](super::multishift_cg): two blocks, and one for each shift. The solutions are not included.
 pub struct MultiShiftWorkspace<S: VectorSpace> {
     pub(super) r: S::Vector,
     pub(super) ap: S::Vector,
@@ -14,12 +14,12 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
     pub(super) nrhs: usize,
     /// ‖b_j‖ in the order of the caller.
     pub(super) reference: Vec<f64>,
-    // One entry for each slot of the batch as it is at the moment.
+    // One entry for each current slot of the batch.
     pub(super) active: Vec<bool>,
     pub(super) rho: Vec<f64>,
     pub(super) alpha: Vec<f64>,
     pub(super) beta: Vec<f64>,
-    /// β_k/α_k, from which t_{k+1} is made.
+    /// β_k/α_k, for the computation of t_{k+1}.
     pub(super) momentum: Vec<f64>,
     pub(super) progress: Vec<Progress>,
     pub(super) relative: Vec<f64>,
@@ -66,7 +66,7 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
         Ok(workspace)
     }
 
-    /// Scalars for all right-hand sides and shifts, as good as new.
+    /// Resets the scalars for all right-hand sides and shifts.
     pub(super) fn reset(&mut self) {
         let (n, all) = (self.nrhs, self.nrhs * self.p.len());
         (self.active, self.running, self.progress) = (vec![false; n], vec![false; all], vec![Progress::new(0.0); n]);
@@ -91,7 +91,7 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
         (self.a[at], self.z[at], self.b[at]) = (0.0, 0.0, 1.0);
     }
 
-    /// Follows the compaction of a batch that is so wide.
+    /// Applies the compaction of a batch of `width` slots.
     pub(super) fn rearrange(&mut self, compaction: &Compaction, width: usize) {
         compaction.scalars(&mut self.active);
         compaction.scalars(&mut self.progress);

@@ -1,12 +1,12 @@
-//! Batches that become smaller, and are whole again in the end.
+//! Batches that become smaller, and are restored in the end.
 
 use super::{ReliableSolve, relative};
 use crate::compact::Compaction;
 use crate::operator::System;
 
 impl<Y: System> ReliableSolve<'_, Y> {
-    /// Lets right-hand sides that are finished leave the batch, and narrows the system, where the last iteration ended in
-    /// an update, it pays and everybody concerned can do it. The answer is for the solver's own vectors and scalars.
+    /// Lets finished right-hand sides leave the batch, and narrows the system, if the last iteration ended in an update, if it
+    /// pays, and if all parts support it. The returned compaction is for the solver's own vectors and scalars.
     ///
     /// In the precise space x, the best x and b are rearranged. x̂ is zero now, and the residual is scratch until the next
     /// update.
@@ -16,7 +16,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         if !self.settled || width == 1 {
             return Ok(None);
         }
-        // One that was given up only now may have to go back to its best x, which the next update does.
+        // A right-hand side that was given up only now may have to return to its best x at the next update.
         let stays: Vec<bool> = (0..width)
             .map(|j| state.active[j] || self.failures.contains(self.slots[j]) && !state.has_best(j))
             .collect();
@@ -42,7 +42,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(Some(compaction))
     }
 
-    /// All right-hand sides in the caller's order again, for the report and for the caller.
+    /// Restores the caller's order of all right-hand sides, for the report and for the caller.
     pub(super) fn widen(&mut self) -> Result<(), Y::Error> {
         if !self.width.restore() {
             return Ok(());

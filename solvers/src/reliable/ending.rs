@@ -1,4 +1,4 @@
-//! How a solve ends, or goes on without a right-hand side.
+//! The end of a solve, or its continuation without a right-hand side.
 
 use super::{ReliableSolve, relative};
 use crate::error::SolveError;
@@ -14,8 +14,8 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.close_with(observer, |_| Ok(()))
     }
 
-    /// [`close`](ReliableSolve::close) for a solver that does not keep x̂ up to date: before the solve is stopped,
-    /// `complete` adds to it what is missing.
+    /// Ends an iteration like [`close`](ReliableSolve::close), for a solver that does not keep x̂ up to date: before the solve
+    /// is stopped, `complete` adds the missing part to it.
     pub fn close_with(
         &mut self,
         observer: &mut dyn Observer,
@@ -40,7 +40,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         };
         complete(&mut self.state.correction)?;
         if stop == StopReason::Stagnation {
-            // They are recorded after x has become the best one of those that were not given up.
+            // Failures are recorded after x has become the best one of right-hand sides that were not given up.
             self.settle(true)?;
             stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], RhsFailure::Plateau, iteration));
             return Err(self.failure()?);
@@ -48,15 +48,15 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Err(self.stopped(stop)?)
     }
 
-    /// The error of a solve that is stopped, with the best x.
+    /// Returns the error of a solve that is stopped, with the best x.
     pub(super) fn stopped(&mut self, stop: StopReason) -> Result<SolveError<Y::Error>, Y::Error> {
         self.settle(true)?;
         let info = self.take_info()?;
         Ok(self.failures.stopped(stop, info))
     }
 
-    /// Goes on without the right-hand side in slot `rhs`, whose x goes back to the best one at the next update; an error
-    /// where there is no other to go on with.
+    /// Continues without the right-hand side in slot `rhs`, whose x returns to the best one at the next update; returns an
+    /// error if no other right-hand side is left.
     pub fn give_up(&mut self, rhs: usize, failure: RhsFailure) -> Result<(), SolveError<Y::Error>> {
         let iteration = self.info.iterations;
         let state = &mut *self.state;
@@ -65,7 +65,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
             self.failures.record(self.slots[rhs], failure, iteration);
             return Ok(());
         }
-        // What failed in the last steps is not added to x.
+        // Failed last steps are not added to x.
         match failure {
             RhsFailure::NotANumber | RhsFailure::Breakdown(_) => self.settle(false)?,
             RhsFailure::NotPositiveDefinite(_) => self.settle(true)?,
@@ -75,13 +75,13 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Err(self.failure()?)
     }
 
-    /// The error about the first of the right-hand sides that were given up.
+    /// Returns the error about the first of the right-hand sides that were given up.
     pub(super) fn failure(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
         let info = self.take_info()?;
         Ok(self.failures.error(info))
     }
 
-    /// Before giving up: adds x̂ to x if `try_correction`, and goes back to the best x_j.
+    /// Prepares giving up: adds x̂ to x if `try_correction`, and returns to the best x_j.
     fn settle(&mut self, try_correction: bool) -> Result<(), Y::Error> {
         if try_correction {
             self.accumulate()?;
@@ -95,7 +95,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.go_back()
     }
 
-    /// Closes the report: true residuals, flops.
+    /// Completes the report: true residuals, flops.
     fn take_info(&mut self) -> Result<Box<Info>, Y::Error> {
         self.widen()?;
         let state = &mut *self.state;
@@ -120,7 +120,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(Box::new(std::mem::take(info)))
     }
 
-    /// The report of a solve that came to its end, or the error about the first of those that were given up.
+    /// Returns the report of a completed solve, or the error about the first of those that were given up.
     pub fn succeed(mut self) -> Result<Info, SolveError<Y::Error>> {
         debug_assert!(self.finished());
         if self.failures.any() {

@@ -1,4 +1,4 @@
-//! A solve under way: its beginning, its numbers, and when an update is due.
+//! A solve in progress: its start, its numbers, and the decision when an update is due.
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
 use crate::compact::{BatchSlots, BatchWidth, Rhs};
@@ -14,15 +14,15 @@ use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// [`SolverParams::stagnation_window`] of methods that restart, unless they are asked for another.
+/// Default of [`SolverParams::stagnation_window`] for methods that restart.
 const RESTARTED_WINDOW: usize = 500;
 
-/// After an overflow, residuals in a format of limited range are brought to this fraction of the norm before, a power of two.
+/// Fraction, a power of two, to which residuals in a format of limited range are reduced after an overflow.
 const HEADROOM_STEP: f64 = 1.0 / 64.0;
-/// Below this fraction of the target norm small numbers lose too many digits.
+/// Minimum fraction of the target norm; below it small numbers lose too many digits.
 const SMALLEST_HEADROOM: f64 = HEADROOM_STEP * HEADROOM_STEP;
 
-/// A solve with reliable updates under way.
+/// A solve with reliable updates in progress.
 pub(crate) struct ReliableSolve<'a, Y: System> {
     pub(super) system: &'a Y,
     pub(super) b: Rhs<'a, Precise<Y>>,
@@ -36,14 +36,14 @@ pub(crate) struct ReliableSolve<'a, Y: System> {
     pub(super) kind: IterationKind,
     pub(super) failures: RhsFailures,
     pub(super) slots: BatchSlots,
-    /// What is known of all right-hand sides, in the caller's order: relative residuals for the observer; for those that
-    /// have left, true residuals and what they refer to.
+    /// Status of all right-hand sides, in the caller's order: relative residuals for the observer; for those that have left,
+    /// true residuals and their reference norms.
     pub(super) shown: Vec<f64>,
     pub(super) left: Vec<Option<(f64, f64)>>,
     pub(super) width: BatchWidth<'a>,
     /// Whether x has all steps and x̂ none.
     pub(super) settled: bool,
-    /// Of all right-hand sides.
+    /// Operations of the preconditioner for all right-hand sides.
     pub(super) preconditioner_flops: f64,
 }
 
@@ -63,7 +63,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         if n != system.precise().nrhs() {
             return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
         }
-        // What an earlier solve left here must not enter the report of this one.
+        // The content left by an earlier solve must not enter the report of this one.
         state.widen();
         state.true_residual.fill(f64::NAN);
         state.reference.fill(f64::NAN);
@@ -90,12 +90,12 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(run)
     }
 
-    /// An error where not one iteration is allowed.
+    /// Returns an error if not one iteration is allowed.
     pub fn require_iterations(&mut self) -> Result<(), SolveError<Y::Error>> {
         if self.rule.exhausted(0) { Err(self.stopped(StopReason::IterationLimit)?) } else { Ok(()) }
     }
 
-    /// What is being solved.
+    /// Returns the system to solve.
     pub fn system(&self) -> &'a Y {
         self.system
     }
@@ -105,7 +105,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         let state = &mut *self.state;
         space.norm2(self.b.get(), &mut state.norm2)?;
         self.info.reductions += 1;
-        // A solver's own comes from one that was checked.
+        // A solver's own right-hand side is made from one that was checked.
         if let Rhs::Given(b, _) = &self.b {
             range::check(space, *b, &state.norm2, &mut state.residual)?;
         }
@@ -154,7 +154,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(())
     }
 
-    /// r ← b − A x and its norms.
+    /// Computes r ← b − A x and its norms.
     pub(super) fn true_residual(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         self.system.apply(self.x, &mut state.residual)?;
@@ -168,8 +168,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(())
     }
 
-    /// Finishes the right-hand sides whose true residuals allow it. Where another residual is checked, the target of
-    /// those that failed is lowered in proportion.
+    /// Finishes the right-hand sides whose true residuals are small enough. If another residual is checked, the target of those
+    /// that failed the check is lowered in proportion.
     pub(super) fn accept(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         let converged: Vec<usize> = (0..state.active.len())
@@ -195,7 +195,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(())
     }
 
-    /// The residual in the sloppy format, scaled so that it lies well in its range.
+    /// Converts the residual to the sloppy format, scaled so that it lies well in its range.
     pub fn demote(&mut self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         let target_norm = self.system.sloppy().target_norm();
         let state = &mut *self.state;
@@ -217,7 +217,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.info.sloppy_rhs += times * self.state.active.len();
     }
 
-    /// Counts what a preconditioner did for the right-hand sides that are left.
+    /// Counts the work of a preconditioner for the remaining right-hand sides.
     pub fn preconditioned(&mut self, work: Work) {
         self.info.preconditioner += work;
         self.preconditioner_flops += work.flops * self.state.active.len() as f64;
@@ -228,22 +228,22 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         !self.state.active.contains(&true)
     }
 
-    /// ‖r_j‖² at the last update, of the sloppy r_j.
+    /// Returns ‖r_j‖² at the last update, of the sloppy r_j.
     pub fn sloppy_norm2(&self, j: usize) -> f64 {
         (self.state.true_residual[j] * self.state.scale[j]).powi(2)
     }
 
-    /// The factor between the sloppy r_j after the last update and before.
+    /// Returns the factor between the sloppy r_j after the last update and before.
     pub fn rescaled(&self, j: usize) -> f64 {
         self.state.rescaled[j]
     }
 
-    /// Whether right-hand side j has converged as far as the recurrence knows.
+    /// Whether right-hand side j has converged according to the recurrence.
     pub fn seems_converged(&self, j: usize) -> bool {
         self.state.recurrence[j] <= self.state.recurrence_target(j)
     }
 
-    /// Whether the last update brought a smaller residual than all before for right-hand side j.
+    /// Whether the last update gave a smaller residual than all before for right-hand side j.
     pub fn progressed(&self, j: usize) -> bool {
         self.state.progress[j].progressed
     }
@@ -253,26 +253,25 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.inaccurate[j]
     }
 
-    /// Breakdowns in a row, without progress, of right-hand side j.
+    /// Returns the number of consecutive breakdowns without progress of right-hand side j.
     pub fn breakdowns(&self, j: usize) -> usize {
         self.state.progress[j].breakdowns()
     }
 
-    /// Counts a breakdown of right-hand side j, whose update has been made, and gives it up after too many. Answers whether
-    /// it goes on.
+    /// Counts a breakdown of right-hand side j after its update, and gives it up after too many. Returns whether it continues.
     pub fn breakdown(&mut self, j: usize, what: BreakdownKind) -> Result<bool, SolveError<Y::Error>> {
         let failure = self.rule.breakdown(&mut self.state.progress[j], what);
         self.unless_failed(j, failure)
     }
 
-    /// The next breakdown of right-hand side j counts as the first one.
+    /// Resets the breakdown count of right-hand side j.
     pub fn forget_breakdowns(&mut self, j: usize) {
         self.state.progress[j].forget_breakdowns();
     }
 
-    /// Looks whether a reduction is `finite`. Where it is not, right-hand side j begins anew on a smaller scale with an update,
-    /// which is due in this iteration, or at the end of a cycle of GCR; it is given up where that cannot help. Answers whether it
-    /// takes part in the rest of this iteration.
+    /// Checks whether a reduction is `finite`. If not, right-hand side j restarts on a smaller scale with an update, which is
+    /// due in this iteration, or at the end of a cycle of GCR; it is given up if that cannot help. Returns whether it takes
+    /// part in the rest of this iteration.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
         if finite || self.state.overflowed[j] {
             return Ok(finite);
@@ -283,8 +282,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.unless_failed(j, RhsFailure::unless_finite(finite))
     }
 
-    /// Where the sloppy format has a limited range, right-hand side j begins anew on a smaller scale with the next update, but
-    /// only a few times. Answers whether it does.
+    /// Restarts right-hand side j on a smaller scale with the next update, if the sloppy format has a limited range, but only a
+    /// few times. Returns whether it does.
     pub(super) fn rescale(&mut self, j: usize) -> bool {
         let state = &mut *self.state;
         if self.system.sloppy().target_norm().is_none() || state.headroom[j] <= SMALLEST_HEADROOM {
@@ -295,13 +294,13 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         true
     }
 
-    /// The fraction of the sloppy format's target norm that residuals are brought to: the smallest of those worked on.
+    /// Returns the fraction of the sloppy format's target norm to which residuals are brought: the smallest of the active ones.
     pub fn headroom(&self) -> f64 {
         let active = self.state.headroom.iter().zip(&self.state.active).filter(|(_, active)| **active);
         active.fold(1.0, |smallest, (headroom, _)| headroom.min(smallest))
     }
 
-    /// Whether there is a right-hand side that goes on and is in the range of the sloppy format.
+    /// Whether there is an active right-hand side in the range of the sloppy format.
     pub fn any_in_range(&self) -> bool {
         self.state.active.iter().zip(&self.state.overflowed).any(|(active, overflowed)| *active && !overflowed)
     }
@@ -310,14 +309,14 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.overflowed[j]
     }
 
-    /// Gives right-hand side j up if it failed. Answers whether it goes on.
+    /// Gives right-hand side j up if it failed. Returns whether it continues.
     pub fn unless_failed(&mut self, j: usize, failure: Option<RhsFailure>) -> Result<bool, SolveError<Y::Error>> {
         failure.map_or(Ok(()), |failure| self.give_up(j, failure))?;
         Ok(failure.is_none())
     }
 
-    /// Takes the recurrence's new ‖r_j‖² from `state.norm2` and says whether an update is due. Where directions do not
-    /// survive an update, those that want one wait from now on.
+    /// Takes the recurrence's new ‖r_j‖² from `state.norm2` and returns whether an update is due. If directions do not survive
+    /// an update, right-hand sides that request one wait from now on.
     pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
         self.info.iterations += 1;
         self.kind = IterationKind::Iterate;

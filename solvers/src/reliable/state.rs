@@ -1,4 +1,4 @@
-//! What a solve with reliable updates keeps.
+//! State of a solve with reliable updates.
 
 use crate::compact::Compaction;
 use crate::operator::System;
@@ -6,23 +6,23 @@ use crate::stopping::{Progress, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Vectors of the precise space, x̂, and scalars that belong to right-hand sides. The scalars are those of the slots of the
-/// batch as it is at the moment.
+/// Vectors of the precise space, x̂, and scalars that belong to right-hand sides. The scalars refer to the current slots of the
+/// batch.
 pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
-    /// Right-hand sides that the vectors have memory for.
+    /// Number of right-hand sides for which the vectors have memory.
     pub(super) full: usize,
     /// b − A x at the last update.
     pub(super) residual: P::Vector,
-    /// The x_j with the smallest true residual so far, where x_j itself is not it.
+    /// The x_j with the smallest true residual so far, where the current x_j is not it.
     pub(super) best_x: P::Vector,
     pub(super) x_is_best: Vec<bool>,
     /// x̂.
     pub correction: S::Vector,
     /// Results of the last reduction: ‖r_j‖² of the recurrence.
     pub norm2: Vec<f64>,
-    /// The right-hand sides still worked on.
+    /// Right-hand sides that are still active.
     pub active: Vec<bool>,
-    /// Right-hand sides that have to forget their directions at the next update, or just had to.
+    /// Right-hand sides that have to discard their directions at the next update, or just did.
     pub restart: Vec<bool>,
     /// Right-hand sides that do not move until the next update.
     pub waiting: Vec<bool>,
@@ -30,11 +30,11 @@ pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     pub(super) inaccurate: Vec<bool>,
     /// Right-hand sides that left the range of the sloppy format since the last update.
     pub(super) overflowed: Vec<bool>,
-    /// The fraction of the sloppy format's target norm that residuals are brought to, smaller after each overflow.
+    /// Fraction of the sloppy format's target norm to which residuals are brought, smaller after each overflow.
     pub(super) headroom: Vec<f64>,
-    /// Right-hand sides whose x_j is to be the best one again.
+    /// Right-hand sides whose x_j has to return to the best one.
     pub(super) revert: Vec<bool>,
-    /// The norms that tolerances refer to, and the residuals to be reached.
+    /// Norms to which tolerances refer, and the residuals to be reached.
     pub(super) reference: Vec<f64>,
     pub(super) target: Vec<f64>,
     /// ‖r_j‖ of the recurrence, and its largest value since the last update.
@@ -45,10 +45,10 @@ pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     /// The residuals of the [check](super::ResidualCheck).
     pub(super) checked: Vec<f64>,
     pub(super) progress: Vec<Progress>,
-    /// The sloppy residual and x̂ are `scale` times what they stand for.
+    /// Scale of the sloppy residual and x̂ relative to the quantities that they represent.
     pub(super) scale: Vec<f64>,
     pub(super) unscale: Vec<f64>,
-    /// `scale` over that before the last update.
+    /// Ratio of `scale` to its value before the last update.
     pub(super) rescaled: Vec<f64>,
     pub(super) zeros: Vec<Complex64>,
     pub(super) mask: Vec<Complex64>,
@@ -90,7 +90,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> ReliableState<P, S> {
 }
 
 impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
-    /// Right-hand sides that it was made for.
+    /// Returns the number of right-hand sides for which the state was made.
     pub fn full(&self) -> usize {
         self.full
     }
@@ -112,7 +112,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         [&mut self.zeros, &mut self.mask, &mut self.unmask]
     }
 
-    /// Follows a compaction.
+    /// Applies a compaction.
     pub(super) fn rearrange(&mut self, compaction: &Compaction) {
         self.flags().into_iter().for_each(|v| compaction.scalars(v));
         self.reals().into_iter().for_each(|v| compaction.scalars(v));
@@ -120,7 +120,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         compaction.scalars(&mut self.progress);
     }
 
-    /// Makes room for all right-hand sides again, with scalars that mean nothing.
+    /// Restores the size for all right-hand sides, with undefined scalars.
     pub(super) fn widen(&mut self) {
         let n = self.full;
         self.flags().into_iter().for_each(|v| v.resize(n, false));
@@ -129,7 +129,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.progress.resize(n, Progress::new(0.0));
     }
 
-    /// The residual of the recurrence at which it seems to have converged.
+    /// Returns the residual of the recurrence at which it seems to have converged.
     pub(super) fn recurrence_target(&self, j: usize) -> f64 {
         StoppingRule::recurrence_target(self.target[j], self.reference[j])
     }
@@ -139,7 +139,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.recurrence[j] >= 0.5 * self.true_residual[j]
     }
 
-    /// Whether x_j is the best one so far. One with NaN is not.
+    /// Whether x_j is the best one so far; false with NaN.
     pub(super) fn has_best(&self, j: usize) -> bool {
         self.x_is_best[j] || self.true_residual[j] <= self.progress[j].best
     }
@@ -149,7 +149,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.active[j] && !self.waiting[j]
     }
 
-    /// `mask`_j = 1 where `choose`, else 0; `unmask`_j = 1 − `mask`_j.
+    /// Sets `mask`_j = 1 where `choose`, else 0; `unmask`_j = 1 − `mask`_j.
     pub(super) fn set_masks(&mut self, choose: impl Fn(&Self, usize) -> bool) {
         for j in 0..self.active.len() {
             self.mask[j] = if choose(self, j) { Complex64::ONE } else { Complex64::ZERO };

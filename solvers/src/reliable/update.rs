@@ -9,7 +9,7 @@ use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
 impl<Y: System> ReliableSolve<'_, Y> {
-    /// Keeps x_j where it is the best one so far, then x ← x + x̂, x̂ ← 0, r ← b − A x.
+    /// Saves x_j where it is the best one so far, then computes x ← x + x̂, x̂ ← 0, r ← b − A x.
     pub(super) fn accumulate(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         if state.x_is_best.iter().all(|best| *best) {
@@ -24,7 +24,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.true_residual()
     }
 
-    /// Goes back to the best x_j for those marked in `revert`, if any, and recomputes the residuals.
+    /// Returns to the best x_j for the right-hand sides marked in `revert`, if any, and recomputes the residuals.
     pub(super) fn go_back(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         if state.revert.contains(&true) {
@@ -35,7 +35,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let best = state.progress[j].best;
-            // An operator that has begun to give NaN does so for the best x, too, of which more is known.
+            // An operator that has begun to give NaN does so for the best x as well, whose residual is known.
             if state.revert[j] && state.true_residual[j].is_nan() {
                 state.true_residual[j] = best;
             }
@@ -44,16 +44,16 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(())
     }
 
-    /// The reliable update: x ← x + x̂, x̂ ← 0, r ← b − A x, `r` ← r in the sloppy format.
+    /// Makes the reliable update: x ← x + x̂, x̂ ← 0, r ← b − A x, `r` ← r in the sloppy format.
     ///
-    /// Where the true residual is no smaller than the largest of the recurrence since the last update, and the recurrence
-    /// says otherwise, it was wrong altogether, and x_j goes back to the best one before. Where both agree there was no
-    /// descent to check: another right-hand side wanted the update. (In GCR none can want it for another.)
+    /// If the true residual is not smaller than the largest of the recurrence since the last update, and the recurrence
+    /// disagrees, it was wrong altogether, and x_j returns to the best one before. If both agree there was no descent to check:
+    /// another right-hand side requested the update. (In GCR none can request it for another.)
     ///
-    /// What left the range of the sloppy format goes back to the best x_j too, unless it has brought a smaller residual.
+    /// A right-hand side that left the range of the sloppy format also returns to the best x_j, unless its residual is smaller.
     ///
-    /// Afterwards `state.restart` marks those that have to begin anew: those marked before, those that went back, and
-    /// those that seemed to have converged twice without progress in between.
+    /// Afterwards `state.restart` marks right-hand sides that have to restart: those marked before, those that returned to an
+    /// earlier x, and those that seemed to have converged twice without progress in between.
     pub fn refresh(&mut self, r: &mut Sloppy<Y>) -> Result<(), SolveError<Y::Error>> {
         self.accumulate()?;
         self.info.reliable_updates += 1;
@@ -94,13 +94,13 @@ impl<Y: System> ReliableSolve<'_, Y> {
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
-            // "Not less" instead of "at least": NaN goes back too.
+            // "Not less" instead of "at least": NaN is reverted as well.
             // After a breakdown the recurrence was not expected to be right.
             let wrong = state.active[j]
                 && !state.restart[j]
                 && (self.policy == UpdatePolicy::Restart || !state.agrees(j))
                 && residual.partial_cmp(&state.maximum[j]) != Some(Ordering::Less);
-            // What moved it last may be what it was given up for.
+            // The last change of x_j may be the reason why it was given up.
             let moved_away = self.failures.contains(self.slots[j]) || state.overflowed[j];
             let worse = moved_away && residual > state.progress[j].best;
             state.revert[j] = wrong && residual > state.target[j] || worse || !residual.is_finite();
@@ -112,13 +112,13 @@ impl<Y: System> ReliableSolve<'_, Y> {
         }
     }
 
-    /// Takes the true residuals, and finds those right-hand sides that begin anew. Answers with those that stagnate.
+    /// Records the true residuals, and finds the right-hand sides that restart. Returns those that stagnate.
     fn record_true_residuals(&mut self) -> Vec<usize> {
         let mut stagnating = Vec::new();
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
-            // Those that have not moved since the last update have the same residual again.
+            // Right-hand sides that have not moved since the last update have the same residual again.
             if let Some(last) = self.info.history[self.slots[j]].last_mut() {
                 *last = relative(residual, state.reference[j]);
             }
@@ -132,7 +132,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
                 self.info.restarts += 1;
                 self.kind = IterationKind::Restart;
             }
-            // An honest way down from a peak is no stall, and neither is a slow one that the recurrence saw as slow.
+            // A real descent from a peak is no stall, and neither is a slow descent that the recurrence also shows as slow.
             let slow = residual > 0.5 * state.maximum[j];
             state.inaccurate[j] = state.active[j] && !forced && (slow && !state.agrees(j) || state.revert[j]);
             let (converged, stalled) = (!state.active[j], state.inaccurate[j]);

@@ -1,7 +1,6 @@
-//! States of a correlator.
+//! Fits of one or two states to a correlator.
 //!
-//! C(t) = Σ_n A_n (e^{−E_n t} ± e^{−E_n (T − t)}), with + for a cosh, − for a sinh, and without the second term for an exponential; one or
-//! two states.
+//! C(t) = Σ_n A_n (e^{−E_n t} ± e^{−E_n (T − t)}), with + for a cosh, − for a sinh, and without the second term for an exponential.
 use super::covariance::CovarianceKind;
 use super::least_squares::{Data, Model, Place, descend, dot};
 use super::window::{Fit, FitError, FitFunction, FitSettings, fit};
@@ -9,19 +8,19 @@ use crate::effective::CorrelatorShape;
 use crate::jackknife::Resampling;
 use std::ops::Range;
 
-/// One or two states. Parameters: A_0, E_0, and of the second state A_1 and ln(E_1 − E_0).
+/// Fit function with one or two states. Parameters: A_0, E_0, and for the second state A_1 and ln(E_1 − E_0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States {
-    /// How each falls.
+    /// Time dependence of each state.
     pub shape: CorrelatorShape,
-    /// T
+    /// T, the extent in time.
     pub extent: usize,
-    /// 1 or 2.
+    /// Number of states, 1 or 2.
     pub count: usize,
 }
 
 impl States {
-    /// What a state of this energy has at t for A = 1, and its derivative with respect to the energy.
+    /// Returns the contribution of a state of this energy at t for A = 1, and its derivative with respect to the energy.
     fn of(self, energy: f64, t: f64) -> [f64; 2] {
         let (near, far) = ((-energy * t).exp(), self.extent as f64 - t);
         let sign = match self.shape {
@@ -32,7 +31,7 @@ impl States {
         let back = sign * (-energy * far).exp();
         [near + back, -t * near - far * back]
     }
-    /// C(t)
+    /// Computes C(t).
     pub fn at(self, parameters: &[f64], t: f64) -> f64 {
         self.value(t, parameters, &mut vec![0.0; 2 * self.count])
     }
@@ -57,25 +56,25 @@ impl Model for States {
     }
 }
 
-/// Powers of 1.125 that are energies from which the search starts, in units of the inverse distance of neighbouring times: from 0.005 to 17.
+/// Exponents k of the energies 1.125^k at which the search starts, in units of the inverse spacing of the times: from 0.005 to 17.
 const ENERGIES: std::ops::RangeInclusive<i32> = -45..=24;
-/// Smallest distance between the energies of two starts, in such powers.
+/// Smallest distance between the exponents of two starts.
 const APART: usize = 3;
-/// The most starts of a search, those with the smallest χ² first.
+/// Largest number of starts of a search; those with the smallest χ² are used.
 const STARTS: usize = 8;
 
-/// The smallest χ² of states with given energies, over all amplitudes of either sign (variable projection: Golub and Pereyra 1973).
+/// Minimum of χ² at given energies of the states, over all amplitudes of either sign (variable projection: Golub and Pereyra 1973).
 struct Projected {
-    /// L⁻¹ of the time dependence of each state, of length 1.
+    /// L⁻¹ times the time dependence of each state, normalised to length 1.
     columns: Vec<Vec<f64>>,
-    /// The lengths before.
+    /// Lengths of the columns before normalisation.
     lengths: Vec<f64>,
-    /// Derivatives of the columns with respect to the energies, but for that of their lengths.
+    /// Derivatives of the columns with respect to the energies, without the derivative of the normalisation.
     slopes: Vec<Vec<f64>>,
 }
 
 impl Projected {
-    /// `None` where a state underflows or overflows.
+    /// Computes the columns at the given energies; `None` if a state underflows or overflows.
     fn at(states: States, data: Data, energies: &[f64]) -> Option<Self> {
         let mut found = Projected { columns: Vec::new(), lengths: Vec::new(), slopes: Vec::new() };
         for energy in energies {
@@ -91,12 +90,13 @@ impl Projected {
         }
         found.lengths.iter().all(|length| (1e-300..1e300).contains(length)).then_some(found)
     }
-    /// Amplitudes of the columns, and what is left of whitened data; `None` of two states that double precision cannot distinguish.
+    /// Returns the amplitudes of the columns and the residual of the whitened data; `None` for two states that double precision cannot
+    /// distinguish.
     fn project(&self, y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
         let amplitudes = match &self.columns[..] {
             [one] => vec![dot(one, y)],
             [one, two] => {
-                // The second state without what it has of the first.
+                // Component of the second state orthogonal to the first.
                 let cosine = dot(one, two);
                 let rest: Vec<f64> = two.iter().zip(one).map(|(two, one)| two - cosine * one).collect();
                 let square = dot(&rest, &rest);
@@ -111,7 +111,7 @@ impl Projected {
         }
         Some((amplitudes, left))
     }
-    /// The residuals at these energies with the best amplitudes, and their derivatives (Kaufman 1975).
+    /// Returns the point with these energies and the best amplitudes: residuals and derivatives (Kaufman 1975).
     fn place(&self, energies: Vec<f64>, y: &[f64]) -> Option<Place> {
         let (amplitudes, left) = self.project(y)?;
         let slope = |(a, slope): (&f64, &Vec<f64>)| {
@@ -124,10 +124,10 @@ impl Projected {
 }
 
 impl States {
-    /// Energies, one for each state, on a grid: those with the smallest χ², apart from each other.
+    /// Returns sets of energies, one for each state, from a grid: those with the smallest χ², separated from each other.
     fn grid(self, data: Data, y: &[f64]) -> Vec<Vec<f64>> {
         let spacing = data.x.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-        // One exponential may rise. Of two, a rising one is no ground state: it is noise, or a state that runs backwards.
+        // One exponential may rise. Of two, a rising one is not a ground state: it is noise, or a state that propagates backwards.
         let rises = self.shape == CorrelatorShape::Exponential && self.count == 1;
         let signs: &[f64] = if rises { &[1.0, -1.0] } else { &[1.0] };
         let mut energies: Vec<f64> =
@@ -136,7 +136,7 @@ impl States {
         energies.retain(|energy| Projected::at(self, data, &[*energy]).is_some());
         let Some(all) = Projected::at(self, data, &energies) else { return Vec::new() };
         let along: Vec<f64> = all.columns.iter().map(|column| dot(column, y)).collect();
-        // By how much the states lower χ²; one state stands on the diagonal.
+        // Decrease of χ² by the states; a single state is on the diagonal.
         let gain = |i: usize, j: usize| {
             if i == j {
                 return along[i] * along[i];
@@ -164,9 +164,9 @@ impl States {
 }
 
 impl States {
-    /// The energies of two states from the recurrence that data without noise obey (Prony 1795), and which is solved by least squares: with
-    /// S C(t) = C(t+1), or for a cosh and a sinh S C(t) = C(t+1) + C(t−1), states have S = e^{−E}, or 2 cosh E, and
-    /// S² C = (S_0 + S_1) S C − S_0 S_1 C. `None` of times that are not equally far apart, and where the solutions are not energies.
+    /// Computes the energies of two states from the recurrence that data without noise obey (Prony 1795), solved by least squares: with S
+    /// C(t) = C(t+1), or for a cosh and a sinh S C(t) = C(t+1) + C(t−1), states have S = e^{−E}, or 2 cosh E, and S² C = (S_0 + S_1) S C −
+    /// S_0 S_1 C. Returns `None` if the times are not equally spaced, or if the solutions are not energies.
     fn prony(self, data: Data) -> Option<Vec<f64>> {
         let Data { x, y, .. } = data;
         let spacing = x[1] - x[0];
@@ -183,7 +183,7 @@ impl States {
         let once = shifted(y);
         let twice = shifted(&once);
         let offset = usize::from(periodic);
-        // Relative to the data, whose relative noise grows slowly.
+        // Relative to the data, because relative noise grows slowly.
         let (mut matrix, mut right) = ([[0.0; 2]; 2], [0.0; 2]);
         for (k, twice) in twice.iter().enumerate() {
             let (y, once) = (y[k + 2 * offset], once[k + offset]);
@@ -210,7 +210,7 @@ impl FitFunction for States {
         let at = |energies: Vec<f64>| Projected::at(*self, data, &energies)?.place(energies, &y);
         let start = |energies: Vec<f64>| {
             let mut energies = descend(&at, at(energies)?, 1e-2).parameters;
-            // A cosh or sinh of −E is one of E.
+            // A cosh or sinh of −E equals one of E up to the sign.
             if self.shape != CorrelatorShape::Exponential {
                 energies.iter_mut().for_each(|energy| *energy = energy.abs());
             }
@@ -230,7 +230,7 @@ impl FitFunction for States {
         self.prony(data).into_iter().chain(self.grid(data, &y)).filter_map(start).collect()
     }
     fn edge(&self, data: Data) -> Option<Vec<f64>> {
-        // A cosh depends on E², and data may be nearest to a cos: then χ² is smallest at E = 0. There
+        // A cosh depends on E², and data may be closest to a cos: then χ² is smallest at E = 0. There
         // e^{E T/2} C(t)/A = 2 + E² (T/2 − t)² + …
         if self.count != 1 || self.shape != CorrelatorShape::Cosh {
             return None;
@@ -251,7 +251,7 @@ impl FitFunction for States {
         &["energy", "amplitude", "excited_energy", "excited_amplitude"][..2 * self.count]
     }
     fn quantities(&self, p: &[f64]) -> Vec<Option<f64>> {
-        // The same function with −E in the place of E: e^{E t} ± e^{E (T − t)} = ±e^{E T} (e^{−E t} ± e^{−E (T − t)}).
+        // The same function with −E in place of E: e^{E t} ± e^{E (T − t)} = ±e^{E T} (e^{−E t} ± e^{−E (T − t)}).
         let turned = |energy: f64, amplitude: f64| {
             let growth = (-energy * self.extent as f64).exp();
             match self.shape {
@@ -269,16 +269,16 @@ impl FitFunction for States {
     }
 }
 
-/// How a correlator is fitted.
+/// Settings for the fit of a correlator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorSettings {
-    /// First and last time; `None`: by the criterion.
+    /// First and last time; `None` to choose them by the information criterion.
     pub window: Option<[usize; 2]>,
-    /// Numbers of states that are tried: 1, 2, or both.
+    /// Numbers of states to try: 1, 2, or both.
     pub states: Vec<usize>,
-    /// How the covariance is estimated; `None`: by the number of samples.
+    /// Estimator of the covariance; `None` to choose it by the number of samples.
     pub covariance: Option<CovarianceKind>,
-    /// Where errors come from.
+    /// Resampling method that yields the errors.
     pub resampling: Resampling,
 }
 
@@ -288,23 +288,23 @@ impl Default for CorrelatorSettings {
     }
 }
 
-/// A fit of a correlator.
+/// Fit of a correlator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorFit {
-    /// The function of the most probable model.
+    /// Function of the most probable model.
     pub states: States,
-    /// The fit; its data are counted by time.
+    /// The fit; its data are indexed by time.
     pub fit: Fit,
 }
 
 impl CorrelatorFit {
-    /// C(t) of the fit.
+    /// Evaluates C(t) of the fit.
     pub fn at(&self, t: f64) -> f64 {
         self.states.at(&self.fit.best.minimum.parameters, t)
     }
 }
 
-/// Averages C(t) and ±C(T − t) for correlators that are even or odd under t → T − t; the result has times up to T/2.
+/// Averages C(t) and ±C(T − t) for correlators that are even or odd under t → T − t; the result contains the times up to T/2.
 pub fn folded(samples: &[Vec<f64>], shape: CorrelatorShape) -> Vec<Vec<f64>> {
     let sign = match shape {
         CorrelatorShape::Cosh => 1.0,
@@ -322,8 +322,9 @@ pub fn folded(samples: &[Vec<f64>], shape: CorrelatorShape) -> Vec<Vec<f64>> {
     samples.iter().map(fold).collect()
 }
 
-/// Times that a window may have: from 1 on, for at 0 source and sink touch, up to T/2 where the correlator is the same backwards, else for
-/// less than half of T; and as long as the mean has the sign that it has at 1, and an error of at most half of it.
+/// Returns the times that a window may contain: from 1 on, because source and sink coincide at 0, up to T/2 if the correlator is symmetric
+/// in time, and otherwise less than half of T; and only as long as the mean has the sign that it has at 1, and an error of at most half
+/// its size.
 pub fn usable(samples: &[Vec<f64>], shape: CorrelatorShape, extent: usize) -> Range<usize> {
     let last = match shape {
         CorrelatorShape::Cosh => extent / 2,
@@ -333,7 +334,8 @@ pub fn usable(samples: &[Vec<f64>], shape: CorrelatorShape, extent: usize) -> Ra
     1..sure(samples, 1..last + 1)
 }
 
-/// The end of the data, from the first of a range on, whose mean has the sign of the first one's and is twice its error at least.
+/// Returns the end of the usable data of a range: the first index whose mean does not have the sign of the first one or is not larger than
+/// twice its error.
 pub(super) fn sure(samples: &[Vec<f64>], range: Range<usize>) -> usize {
     let n = samples.len() as f64;
     let known = |k: usize| {
@@ -346,16 +348,16 @@ pub(super) fn sure(samples: &[Vec<f64>], range: Range<usize>) -> usize {
         .clone()
         .find(|k| {
             let (mean, error) = known(*k);
-            // What is no number is not sure, either.
+            // A value that is not a number is not usable either.
             (sign * mean).is_nan() || error.is_nan() || sign * mean <= 2.0 * error
         })
         .unwrap_or(range.end)
 }
 
-/// Fits a correlator, of samples by time from 0 to T − 1.
+/// Fits a correlator, given samples by time from 0 to T − 1.
 ///
 /// # Errors
-/// [`FitError`].
+/// Returns [`FitError`] if there is no fit.
 pub fn fit_correlator(
     samples: &[Vec<f64>],
     shape: CorrelatorShape,
@@ -408,7 +410,7 @@ mod tests {
         }
     }
 
-    /// Samples that scatter by 1e-3 of their mean, which is the function itself: pairs of equal deviations with opposite signs.
+    /// Returns samples that scatter by 1e-3 of their mean, which is the function itself: pairs of equal deviations with opposite signs.
     fn around(truth: &[f64], pairs: u64) -> Vec<Vec<f64>> {
         let mut random = Philox::new(3, 1, 4);
         let mut all = Vec::new();
@@ -420,8 +422,8 @@ mod tests {
         all
     }
 
-    /// The mean has only rounding: 1e-16 against errors of 1e-3/√N, so that energies are known to 1e-12 and better of one state, of two
-    /// states, which are told apart by small differences, to 1e-8.
+    /// Recovers the parameters. The mean has only rounding errors: 1e-16 against errors of 1e-3/√N, so that energies are accurate to 1e-12
+    /// or better for one state, and to 1e-8 for two states, which are distinguished by small differences.
     #[test]
     fn functions_are_found_again() {
         for shape in SHAPES {
@@ -443,7 +445,7 @@ mod tests {
                         let excited = found.fit.quantities[2].unwrap();
                         assert!((excited.value - 1.05).abs() < 10.0 * tolerance, "{excited:?}");
                     }
-                    // Of functions that fit everywhere the window with most data is the most probable.
+                    // Among functions that fit everywhere, the window with most data is the most probable.
                     let most = usable(&folded(&samples, shape), shape, 24);
                     assert_eq!(found.fit.best.window, window.unwrap_or([1, most.end - 1]));
                 }
@@ -451,7 +453,7 @@ mod tests {
         }
     }
 
-    /// A cosh with correlated noise: of numbers that neighbours share.
+    /// Returns samples of a cosh with correlated noise: neighbouring times share random numbers.
     fn experiment(number: u64, samples: u64, excited: f64) -> Vec<Vec<f64>> {
         let mut random = Philox::new(11, number, 7);
         let states = States { shape: CorrelatorShape::Cosh, extent: 16, count: 2 };
@@ -470,7 +472,7 @@ mod tests {
             .collect()
     }
 
-    /// How often the truth is within one error, and the mean p-value, of this many experiments.
+    /// Returns the fraction of experiments in which the truth is within one error, and the mean p-value.
     fn coverage(experiments: u64, samples: u64, excited: f64, settings: &CorrelatorSettings) -> (f64, f64) {
         let (mut within, mut p) = (0, 0.0);
         for number in 0..experiments {
@@ -482,9 +484,9 @@ mod tests {
         (f64::from(within) / experiments as f64, p)
     }
 
-    /// 68.3 % of 200 experiments, ± 3.3 %, within three of these; p-values are uniform, their mean ½ ± 0.29/√200, within four of these. Of
-    /// shrunk covariances they are too small: ⟨χ²⟩ takes the few samples' own scatter for the truth. Without [`growth`](super::super::window)
-    /// 20 samples cover the truth in 48 % with the whole covariance.
+    /// Checks 68.3 % of 200 experiments, ± 3.3 %, within three of these; p-values are uniform, their mean ½ ± 0.29/√200, within four of
+    /// these. For shrunk covariances they are too small: ⟨χ²⟩ mistakes the scatter of the few samples for the truth. Without
+    /// [`growth`](super::super::window) the errors from 20 samples cover the truth in 48 % of the cases with the full covariance.
     #[test]
     fn errors_cover_the_truth() {
         let window = Some([1, 8]);
@@ -504,8 +506,8 @@ mod tests {
         }
     }
 
-    /// With a second state that early times have and late ones have not: the window by the criterion leaves them out, and the mean over
-    /// windows covers the truth with both errors.
+    /// Fits data with a second state that is visible only at early times: the window chosen by the criterion excludes these times, and the
+    /// mean over windows covers the truth with both errors.
     #[test]
     fn windows_leave_out_excited_states() {
         let settings = CorrelatorSettings::default();
@@ -522,7 +524,7 @@ mod tests {
         assert!(early == 0 && within >= 55, "{early} {within}");
     }
 
-    /// C(t) with noise that neighbouring times share, relative to it.
+    /// Returns samples of C(t) with relative noise that neighbouring times share.
     fn noisy(truth: &[f64], samples: usize, noise: f64, seed: u64) -> Vec<Vec<f64>> {
         let mut random = Philox::new(31, seed, 9);
         let one = |_| {
@@ -536,9 +538,9 @@ mod tests {
         (0..samples).map(one).collect()
     }
 
-    /// Minima of 60 correlators, for each of which all means of the jackknife have one: from noise of 10⁻⁵, where differences of χ² are lost
-    /// in rounding, to 0.1. The error of the energy is compared with that of minima found by bisection of dχ²/dE, in which the amplitude
-    /// follows from a linear equation.
+    /// Fits 60 correlators for each of which all means of the jackknife have a minimum, with noise from 10⁻⁵, where differences of χ² are
+    /// lost in rounding, to 0.1. The error of the energy is compared with that of minima found by bisection of dχ²/dE, in which the
+    /// amplitude follows from a linear equation.
     #[test]
     fn every_mean_has_its_minimum() {
         for (number, (energy, extent, noise)) in
@@ -593,14 +595,14 @@ mod tests {
                 .collect();
             let mean = all.iter().sum::<f64>() / n;
             let error = (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() * (n - 1.0) / n).sqrt();
-            // Rao's growth of 120 samples and 9 degrees of freedom is 1.09, and scatters by some percent.
+            // Rao's growth for 120 samples and 9 degrees of freedom is 1.09, and scatters by some percent.
             let growth = found.error / error;
             assert!((1.02..1.2).contains(&growth), "{number}: {shape:?} {found:?} {error} {growth}");
         }
     }
 
-    /// The second state has the other sign, as with smeared sources and point sinks; of both functions together the one with two states
-    /// is chosen.
+    /// Fits second states of either sign, as occur with smeared sources and point sinks; of both functions together the one with two
+    /// states is chosen.
     #[test]
     fn second_states_may_have_either_sign() {
         for (number, second) in [0.4, -0.4, -0.7, 0.9, -0.2, -0.95].into_iter().enumerate() {
@@ -624,7 +626,7 @@ mod tests {
         }
     }
 
-    /// A pair of complex energies, to which two real ones come nearest where they are equal: no minimum has two energies.
+    /// Fits a pair of complex energies, which two real ones approximate best if they are equal: χ² has no minimum with two energies.
     #[test]
     fn functions_without_a_minimum_are_counted() {
         let truth: Vec<f64> = (0..20).map(f64::from).map(|t| (-0.5 * t).exp() * (0.3 * (t - 4.0)).cos()).collect();
@@ -635,7 +637,7 @@ mod tests {
         assert_eq!((found.states.count, found.fit.without_minimum), (1, vec![without]));
     }
 
-    /// Samples that differ by a factor, which the amplitude absorbs: nothing is left that χ² could measure.
+    /// Fits samples that differ by a factor, which the amplitude absorbs: nothing remains that χ² could measure.
     #[test]
     fn a_common_factor_has_no_quality() {
         let states = States { shape: CorrelatorShape::Exponential, extent: 20, count: 1 };

@@ -1,32 +1,33 @@
 //! Covariance matrices of means, estimated from samples.
 use std::ops::Range;
 
-/// How the covariance is estimated.
+/// Estimator of the covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CovarianceKind {
-    /// As the samples have it.
+    /// Sample covariance.
     Full,
-    /// Correlations are multiplied by 1 − λ, with the λ of Schäfer and Strimmer (2005), which is expected to be nearest to the truth:
-    /// λ = Σ_{x≠y} Var(r_xy) / Σ_{x≠y} r_xy², at most 1. For so few samples that the inverse of the whole matrix is noise.
+    /// Covariance whose correlations are multiplied by 1 − λ, with the λ of Schäfer and Strimmer (2005), which minimises the expected
+    /// distance to the truth: λ = Σ_{x≠y} Var(r_xy) / Σ_{x≠y} r_xy², at most 1. Intended for so few samples that the inverse of the full
+    /// matrix is noise.
     Shrunk,
-    /// Without correlations.
+    /// Diagonal covariance, without correlations.
     Diagonal,
 }
 
-/// The covariance of the mean of samples.
+/// Covariance of the mean of samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covariance {
     count: usize,
     /// Standard deviations of the mean.
     errors: Vec<f64>,
-    /// As the samples have them, row by row.
+    /// Sample correlations, row by row.
     correlations: Vec<f64>,
-    /// λ
+    /// Shrinkage parameter λ.
     shrinkage: f64,
 }
 
 impl Covariance {
-    /// Of the mean of samples of equal lengths, of which there are two at least.
+    /// Estimates the covariance of the mean of samples of equal length, at least two of them.
     pub fn of_mean(samples: &[Vec<f64>], kind: CovarianceKind) -> Self {
         let (n, count) = (samples.len(), samples.first().map_or(0, Vec::len));
         let number = n as f64;
@@ -34,7 +35,7 @@ impl Covariance {
         let means: Vec<f64> = (0..count).map(mean).collect();
         let variance = |k: usize| samples.iter().map(|s| (s[k] - means[k]).powi(2)).sum::<f64>() / (number - 1.0);
         let deviations: Vec<f64> = (0..count).map(|k| variance(k).sqrt()).collect();
-        // What does not vary is correlated with nothing.
+        // A quantity that does not vary is correlated with nothing.
         let standard =
             |s: &Vec<f64>, k: usize| if deviations[k] > 0.0 { (s[k] - means[k]) / deviations[k] } else { 0.0 };
         let z: Vec<Vec<f64>> = samples.iter().map(|s| (0..count).map(|k| standard(s, k)).collect()).collect();
@@ -59,28 +60,28 @@ impl Covariance {
         let errors = deviations.into_iter().map(|d| d / number.sqrt()).collect();
         Covariance { count, errors, correlations, shrinkage }
     }
-    /// λ: what correlations are multiplied by is 1 − λ.
+    /// Returns λ; correlations are multiplied by 1 − λ.
     pub fn shrinkage(&self) -> f64 {
         self.shrinkage
     }
-    /// Standard deviations of the mean.
+    /// Returns the standard deviations of the mean.
     pub fn errors(&self) -> &[f64] {
         &self.errors
     }
-    /// The covariance of two of the means as the samples have it, without shrinkage.
+    /// Returns the sample covariance of two of the means, without shrinkage.
     pub fn entry(&self, i: usize, j: usize) -> f64 {
         self.errors[i] * self.errors[j] * self.correlations[i * self.count + j]
     }
-    /// L of C = L Lᵀ for some of the means; `None` where C has no inverse in double precision.
+    /// Returns L of C = L Lᵀ for a range of the means; `None` if C has no inverse in double precision.
     pub fn whitening(&self, part: Range<usize>) -> Option<Whitening> {
         let (n, start) = (part.len(), part.start);
         let entry = |i: usize, j: usize| self.correlations[(start + i) * self.count + start + j];
         Whitening::of(&self.errors[part], |i, j| if i == j { 1.0 } else { (1.0 - self.shrinkage) * entry(i, j) }, n)
     }
-    /// The same without a sample that is so far from the mean of all `samples`; λ stays as it is.
+    /// Returns L for the covariance without one sample, given its deviation from the mean of all `samples` samples; λ is unchanged.
     pub(super) fn whitening_without(&self, part: Range<usize>, deviation: &[f64], samples: usize) -> Option<Whitening> {
         let (n, number) = (part.len(), samples as f64);
-        // Covariances of samples: those of the mean, times their number.
+        // Covariances of samples are those of the mean times their number.
         let left = |i: usize, j: usize| {
             let all = number * self.entry(part.start + i, part.start + j);
             ((number - 1.0) * all - number / (number - 1.0) * deviation[i] * deviation[j]) / (number - 2.0)
@@ -94,10 +95,10 @@ impl Covariance {
     }
 }
 
-/// L⁻¹ of C = L Lᵀ: it makes independent numbers of variance 1 from means.
+/// L⁻¹ of C = L Lᵀ, which transforms means to independent numbers of variance 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whitening {
-    /// Of the correlations.
+    /// Cholesky factor of the correlations.
     lower: Vec<f64>,
     errors: Vec<f64>,
 }
@@ -107,15 +108,15 @@ impl Whitening {
         if errors.iter().any(|e| !(*e > 0.0 && e.is_finite())) {
             return None;
         }
-        // Of correlations, so that orders of magnitude between the means cost no digits.
+        // Factorises the correlations, so that orders of magnitude between the means cost no digits.
         let lower = cholesky(&(0..n * n).map(|k| correlation(k / n, k % n)).collect::<Vec<_>>(), n)?;
-        // Correlations are known to some 1e-16, so that smaller pivots are rounding.
+        // Correlations are accurate to some 1e-16, so that smaller pivots are rounding errors.
         if (0..n).any(|k| lower[k * n + k] < 1e-7) {
             return None;
         }
         Some(Whitening { lower, errors: errors.to_vec() })
     }
-    /// v becomes L⁻¹ v.
+    /// Replaces v by L⁻¹ v.
     pub fn apply(&self, v: &mut [f64]) {
         let n = self.errors.len();
         for i in 0..n {
@@ -123,7 +124,7 @@ impl Whitening {
             v[i] = (v[i] / self.errors[i] - sum) / self.lower[i * n + i];
         }
     }
-    /// Estimates how far rounding of v may move L⁻¹ v: a few units of the last digit of each v_k, carried on by the columns of L⁻¹.
+    /// Estimates how far rounding of v may change L⁻¹ v: a few units of the last digit of each v_k, propagated by the columns of L⁻¹.
     pub(super) fn rounding(&self, v: &[f64]) -> f64 {
         let column = |k: usize| {
             let mut unit = vec![0.0; v.len()];
@@ -133,7 +134,7 @@ impl Whitening {
         };
         16.0 * f64::EPSILON * (0..v.len()).map(column).sum::<f64>().sqrt()
     }
-    /// L⁻ᵀ v
+    /// Computes L⁻ᵀ v.
     pub(super) fn applied_transposed(&self, v: &[f64]) -> Vec<f64> {
         let n = self.errors.len();
         let mut x = v.to_vec();
@@ -146,7 +147,7 @@ impl Whitening {
     }
 }
 
-/// L of A = L Lᵀ, row by row; `None` where A is not positive.
+/// Computes L of A = L Lᵀ, row by row; `None` if A is not positive definite.
 pub(super) fn cholesky(a: &[f64], n: usize) -> Option<Vec<f64>> {
     let mut lower = vec![0.0; n * n];
     for i in 0..n {
@@ -165,7 +166,7 @@ pub(super) fn cholesky(a: &[f64], n: usize) -> Option<Vec<f64>> {
     Some(lower)
 }
 
-/// x of L Lᵀ x = b.
+/// Solves L Lᵀ x = b for x.
 pub(super) fn solve_cholesky(lower: &[f64], b: &[f64]) -> Vec<f64> {
     let n = b.len();
     let mut x = b.to_vec();
@@ -184,7 +185,7 @@ pub(super) fn solve_cholesky(lower: &[f64], b: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Three samples of three numbers, by hand: deviations (−1, 0, 1), (1, 0, −1) and (−1, 2, −1).
+    /// Checks three samples of three numbers by hand: deviations (−1, 0, 1), (1, 0, −1) and (−1, 2, −1).
     #[test]
     fn covariances_are_those_of_the_mean() {
         let samples = [vec![0.0, 6.0, 4.0], vec![1.0, 5.0, 7.0], vec![2.0, 4.0, 4.0]];
@@ -195,7 +196,7 @@ mod tests {
                 assert!((covariance.entry(i, j) - entry / 3.0).abs() < 1e-15, "{i} {j}");
             }
         }
-        // The first two are the same number but for its sign.
+        // The first two numbers are equal up to the sign.
         assert_eq!(covariance.whitening(0..2), None);
         let whitening = covariance.whitening(1..3).unwrap();
         let mut v = [1.0, 2.0];

@@ -1,35 +1,35 @@
-//! The method of Levenberg and Marquardt for functions of few parameters.
+//! The Levenberg-Marquardt method for functions with few parameters.
 use super::covariance::{Whitening, cholesky, solve_cholesky};
 
-/// A function of a place, with parameters.
+/// Function f(x; p) with parameters p.
 pub trait Model: Sync {
-    /// How many parameters there are.
+    /// Returns the number of parameters.
     fn count(&self) -> usize;
-    /// f(x; p); ∂f/∂p_k goes to `gradient`.
+    /// Computes f(x; p), and stores ∂f/∂p_k in `gradient`.
     fn value(&self, x: f64, parameters: &[f64], gradient: &mut [f64]) -> f64;
 }
 
 /// Data to which a function is fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
-    /// Places.
+    /// Arguments x of the data.
     pub x: &'a [f64],
-    /// Values there.
+    /// Values of the data.
     pub y: &'a [f64],
-    /// Their covariance.
+    /// Covariance of the data.
     pub whitening: &'a Whitening,
 }
 
-/// Where χ² is smallest.
+/// Minimum of χ².
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minimum {
-    /// p
+    /// Parameters p at the minimum.
     pub parameters: Vec<f64>,
-    /// χ² there.
+    /// χ² at the minimum.
     pub chi2: f64,
 }
 
-/// Residuals r = L⁻¹ (y − f) with C = L Lᵀ, and their derivatives −∂r/∂p, by parameter.
+/// Computes the residuals r = L⁻¹ (y − f) with C = L Lᵀ, and the derivatives −∂r/∂p, by parameter.
 pub(super) fn residuals(model: &dyn Model, data: Data, parameters: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let count = model.count();
     let (mut r, mut jacobian) = (Vec::with_capacity(data.x.len()), vec![vec![0.0; data.x.len()]; count]);
@@ -47,20 +47,22 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Steps of the search by Levenberg and Marquardt; two nearly degenerate states take some hundred.
+/// Largest number of steps of the Levenberg-Marquardt search; two nearly degenerate states take some hundred.
 const STEPS: usize = 500;
-/// Steps of Newton's method, which doubles the digits with each.
+/// Largest number of steps of Newton's method, each of which doubles the number of digits.
 const NEWTON_STEPS: usize = 30;
-/// Newton's method begins where the predicted decrease of χ² is below this: 0.01 standard deviations from the minimum. Where it fails, which
-/// happens only if χ² is far from quadratic, the search goes on down to the next of these.
+/// Predicted decreases of χ² below which Newton's method begins: the first is 0.01 standard deviations from the minimum. If it fails,
+/// which happens only if χ² is far from quadratic, the search continues down to the next of these.
 const HANDOVER: [f64; 3] = [1e-4, 1e-8, 1e-12];
-/// The predicted decrease of χ² that a minimum may have left, unless rounding leaves more: 10⁻⁵ standard deviations, where the jackknife's
-/// means of 1000 samples are 0.03 of them apart.
+/// Predicted decrease of χ² accepted at a minimum, unless rounding leaves more: 10⁻⁵ standard deviations; the jackknife means of 1000
+/// samples differ by 0.03.
 const LEFT: f64 = 1e-10;
-/// The step of numerical second derivatives, in standard deviations: truncation is 10⁻⁶ of them, rounding less.
+/// Step of numerical second derivatives, in standard deviations: the truncation error is 10⁻⁶ standard deviations, the rounding error
+/// less.
 const DIFFERENCE: f64 = 1e-3;
 
-/// The derivatives of the parameters at the minimum with respect to the data, by parameter: B = (Jᵀ J)⁻¹ Jᵀ L⁻¹ with J = L⁻¹ ∂f/∂p.
+/// Computes the derivatives of the parameters at the minimum with respect to the data, by parameter: B = (Jᵀ J)⁻¹ Jᵀ L⁻¹ with J = L⁻¹
+/// ∂f/∂p.
 pub(super) fn response(
     model: &dyn Model,
     x: &[f64],
@@ -72,7 +74,7 @@ pub(super) fn response(
     let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
     let entry = |k: usize| dot(&jacobian[k / count], &jacobian[k % count]) / (scale[k / count] * scale[k % count]);
     let lower = cholesky(&(0..count * count).map(entry).collect::<Vec<_>>(), count)?;
-    // L⁻ᵀ J, a column of which goes with each of the data.
+    // L⁻ᵀ J; each row corresponds to one of the data.
     let columns: Vec<Vec<f64>> = jacobian.iter().map(|column| whitening.applied_transposed(column)).collect();
     let mut all = vec![vec![0.0; x.len()]; count];
     for row in 0..x.len() {
@@ -83,19 +85,19 @@ pub(super) fn response(
     Some(all)
 }
 
-/// χ² and its derivatives at one place.
+/// χ² and its derivatives at one point of the parameter space.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) parameters: Vec<f64>,
     jacobian: Vec<Vec<f64>>,
-    /// The inverse of the standard deviation that each parameter alone would have: |J_k|.
+    /// Inverse of the standard deviation that each parameter alone would have: |J_k|.
     scale: Vec<f64>,
-    /// −½ ∂χ²/∂p
+    /// Descent direction −½ ∂χ²/∂p.
     descent: Vec<f64>,
     chi2: f64,
 }
 
-/// x_k / scale_k
+/// Computes x_k / scale_k.
 fn over(x: &[f64], scale: &[f64]) -> Vec<f64> {
     x.iter().zip(scale).map(|(x, s)| x / s).collect()
 }
@@ -105,7 +107,7 @@ impl Place {
         let (r, jacobian) = residuals(model, data, &parameters);
         Place::with(parameters, &r, jacobian)
     }
-    /// The place with residuals r and −∂r/∂p, by parameter; `None` where these are not finite, or a parameter has no effect.
+    /// Creates the point with residuals r and −∂r/∂p, by parameter; `None` if these are not finite, or if a parameter has no effect.
     pub(super) fn with(parameters: Vec<f64>, r: &[f64], jacobian: Vec<Vec<f64>>) -> Option<Self> {
         let chi2 = dot(r, r);
         let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
@@ -116,7 +118,7 @@ impl Place {
     fn moved(&self, step: &[f64]) -> Vec<f64> {
         self.parameters.iter().zip(step).map(|(p, d)| p + d).collect()
     }
-    /// The damped step of Gauss and Newton, (JᵀJ + damping · diag JᵀJ)⁻¹ Jᵀ r, and the decrease of χ² that it promises without damping.
+    /// Computes the damped Gauss-Newton step, (JᵀJ + damping · diag JᵀJ)⁻¹ Jᵀ r, and the decrease of χ² that is predicted without damping.
     fn gauss_newton(&self, damping: f64) -> Option<(Vec<f64>, f64)> {
         let count = self.parameters.len();
         let entry = |i: usize, j: usize| match i == j {
@@ -130,15 +132,15 @@ impl Place {
     }
 }
 
-/// L of H = L Lᵀ with the second derivatives H of ½ χ², by differences of the first ones.
+/// Cholesky factor L of H = L Lᵀ, where H contains the second derivatives of ½ χ², from differences of the first ones.
 struct Curvature {
-    /// Inverse units of the parameters, in which H has a diagonal near 1.
+    /// Inverse units of the parameters, in which the diagonal of H is near 1.
     scale: Vec<f64>,
     lower: Vec<f64>,
 }
 
 impl Curvature {
-    /// `None` where H is not positive, so that there is no minimum nearby.
+    /// Computes the curvature at a point; `None` if H is not positive definite, so that there is no minimum nearby.
     fn at(model: &dyn Model, data: Data, place: &Place) -> Option<Self> {
         let (count, scale) = (place.parameters.len(), place.scale.clone());
         let descent = |k: usize, sign: f64| {
@@ -155,7 +157,7 @@ impl Curvature {
         let lower = cholesky(&(0..count * count).map(symmetric).collect::<Vec<_>>(), count)?;
         lower.iter().all(|x| x.is_finite()).then_some(Curvature { scale, lower })
     }
-    /// The step of Newton, H⁻¹ Jᵀ r, and the decrease of χ² that it promises.
+    /// Computes the Newton step, H⁻¹ Jᵀ r, and the predicted decrease of χ².
     fn newton(&self, place: &Place) -> (Vec<f64>, f64) {
         let step = over(&solve_cholesky(&self.lower, &over(&place.descent, &self.scale)), &self.scale);
         let decrease = dot(&step, &place.descent);
@@ -163,10 +165,10 @@ impl Curvature {
     }
 }
 
-/// The minimum of χ² next to where the search starts; `None` where there is none, as where the data do not determine the parameters.
+/// Finds the minimum of χ² nearest to the start; `None` if there is none, as when the data do not determine the parameters.
 ///
-/// The search by Levenberg and Marquardt compares values of χ², which rounding makes equal some 10⁻⁸ standard deviations from the
-/// minimum, or earlier where data are strongly correlated. Newton's method, which compares nothing, finds where the derivatives vanish.
+/// The Levenberg-Marquardt search compares values of χ², which rounding makes equal some 10⁻⁸ standard deviations from the minimum, or
+/// earlier if the data are strongly correlated. Newton's method, which needs no comparison, finds the zero of the derivatives.
 pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum> {
     let at = |parameters| Place::at(model, data, parameters);
     let mut place = at(start.to_vec())?;
@@ -179,7 +181,8 @@ pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum>
     None
 }
 
-/// Steps of Levenberg and Marquardt until the step of Gauss and Newton promises less than `enough`, or no step lowers χ² any more.
+/// Takes Levenberg-Marquardt steps until the predicted decrease of the Gauss-Newton step is less than `enough`, or no step lowers χ² any
+/// more.
 pub(super) fn descend(at: &dyn Fn(Vec<f64>) -> Option<Place>, mut place: Place, enough: f64) -> Place {
     let mut damping = 1e-3;
     for _ in 0..STEPS {
@@ -198,8 +201,8 @@ pub(super) fn descend(at: &dyn Fn(Vec<f64>) -> Option<Place>, mut place: Place, 
     place
 }
 
-/// Steps of Newton for as long as they become smaller; `None` where they do not lead to a minimum. Second derivatives are computed again
-/// only where steps shrink slowly.
+/// Takes Newton steps as long as they become smaller; `None` if they do not lead to a minimum. Second derivatives are recomputed only if
+/// the steps shrink slowly.
 fn polish(model: &dyn Model, data: Data, from: &Place) -> Option<Place> {
     let (mut place, mut curvature, mut fresh) = (from.clone(), Curvature::at(model, data, from)?, true);
     let (mut step, mut decrease) = curvature.newton(&place);
@@ -213,7 +216,7 @@ fn polish(model: &dyn Model, data: Data, from: &Place) -> Option<Place> {
         if next_decrease < if fresh { 0.25 } else { 0.01 } * decrease {
             (place, step, decrease, fresh) = (next, next_step, next_decrease, false);
         } else if fresh || decrease <= LEFT {
-            // Rounding is reached, or the steps lead nowhere.
+            // Rounding is reached, or the steps do not converge.
             break;
         } else {
             (curvature, fresh) = (Curvature::at(model, data, &place)?, true);
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
     use crate::fit::covariance::{Covariance, CovarianceKind};
 
-    /// a + b x + c x²
+    /// a + b x + c x².
     struct Parabola;
     impl Model for Parabola {
         fn count(&self) -> usize {
@@ -240,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Normal equations of a linear function, solved by elimination.
+    /// Compares a linear function with its normal equations, solved by elimination.
     #[test]
     fn linear_functions_have_their_normal_equations() {
         let samples: Vec<Vec<f64>> = (0..12u32)

@@ -1,17 +1,17 @@
 //! The static potential from Wilson loops.
 //!
-//! W(R, T) = A(R) e^{−V(R) T} at large T, and V(R) = V_0 − α/R + σ R (Eichten et al. 1978). Sommer's scale r₀ is where R² dV/dR = 1.65
-//! (Sommer 1994), r₁ where it is 1 (Bernard et al. 2000): r = √((c − α)/σ).
+//! W(R, T) = A(R) e^{−V(R) T} at large T, and V(R) = V_0 − α/R + σ R (Eichten et al. 1978). Sommer's scale r₀ is the distance at which R²
+//! dV/dR = 1.65 (Sommer 1994), r₁ that at which it is 1 (Bernard et al. 2000): r = √((c − α)/σ).
 use super::correlator::{CorrelatorFit, CorrelatorSettings, States, sure};
 use super::least_squares::{Data, Model};
 use super::window::{Fit, FitError, FitFunction, FitSettings, UnknownGrowth, fit, nearest};
 use crate::effective::CorrelatorShape;
 use crate::jackknife::{JackknifeEstimate, MissingMeans, jackknife, pseudo_values};
 
-/// R² dV/dR at r₀ and at r₁.
+/// Values of R² dV/dR at r₀ and at r₁.
 pub const FORCES: [f64; 2] = [1.65, 1.0];
 
-/// V(R) = V_0 − α/R + σ R. Parameters: V_0, α, σ.
+/// Cornell potential V(R) = V_0 − α/R + σ R. Parameters: V_0, α, σ.
 pub struct Cornell;
 
 impl Model for Cornell {
@@ -26,7 +26,7 @@ impl Model for Cornell {
 
 impl FitFunction for Cornell {
     fn starts(&self, _: Data) -> Vec<Vec<f64>> {
-        // A linear function: from anywhere.
+        // A linear function converges from any start.
         vec![vec![0.0; 3]]
     }
     fn names(&self) -> &'static [&'static str] {
@@ -38,55 +38,56 @@ impl FitFunction for Cornell {
     }
 }
 
-/// Loops of one distance.
+/// Wilson loops at one distance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopsAt {
-    /// |R|
+    /// Distance |R|.
     pub distance: f64,
-    /// W(R, T) for T = 1, 2, …, of each sample.
+    /// W(R, T) for T = 1, 2, …, for each sample.
     pub samples: Vec<Vec<f64>>,
 }
 
-/// The potential at a distance.
+/// Static potential at one distance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PotentialAt {
-    /// |R|
+    /// Distance |R|.
     pub distance: f64,
-    /// ln W(R, T)/W(R, T + 1), for T = 1, 2, …
+    /// Effective potential ln W(R, T)/W(R, T + 1), for T = 1, 2, ….
     pub effective: Vec<Option<JackknifeEstimate>>,
-    /// The fit of an exponential to W(R, T), whose times are counted from T = 1 at 0; its energy is V(R).
+    /// Fit of an exponential to W(R, T), where index 0 stands for T = 1; its energy is V(R).
     pub fit: Result<CorrelatorFit, FitError>,
 }
 
-/// Why a distance is left out of the fit of V(R).
+/// Reason why a distance is left out of the fit of V(R).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WithoutPotential {
-    /// The loops of this distance cannot be fitted.
+    /// The loops at this distance cannot be fitted.
     #[error("{0}")]
     Fit(FitError),
     /// Some means of the jackknife have no V(R).
     #[error("{0}")]
     Missing(MissingMeans),
-    /// The error of V(R) is not known.
+    /// The error of V(R) is unknown.
     #[error("{0}")]
     Growth(UnknownGrowth),
 }
 
-/// The potential, and its fit.
+/// Static potential and its fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Potential {
-    /// By distance.
+    /// Potential by distance.
     pub at: Vec<PotentialAt>,
-    /// Numbers of the entries of `at` that are data of the fit, in the order of distances.
+    /// Indices of the entries of `at` that are data of the fit, in order of distance.
     pub used: Vec<usize>,
-    /// Numbers of the entries of `at` that are left out of the fit, and why.
+    /// Indices of the entries of `at` that are left out of the fit, with the reason.
     pub left_out: Vec<(usize, WithoutPotential)>,
-    /// Cornell's form.
+    /// Fit of the Cornell form.
     pub fit: Result<Fit, FitError>,
 }
 
-/// The potential from loops, which are in the order of distances. `settings` are those of V(R), with T as times; `distances` are the
-/// shortest and the longest distance of the fit of Cornell's form; without them it goes to the longest, and all shortest ones are tried.
+/// Computes the potential from loops sorted by distance. `settings` apply to V(R), with T as times; `distances` are the shortest and the
+/// longest distance of the fit of the Cornell form. Without `distances` the fit extends to the longest one, and every shortest one is
+/// tried.
 pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Option<[f64; 2]>) -> Potential {
     let at: Vec<PotentialAt> = loops.iter().map(|one| potential_at(one, settings)).collect();
     let (mut used, mut columns, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Op
         .collect();
     let r: Vec<f64> = used.iter().map(|k| at[*k].distance).collect();
     let window = distances.map(|[shortest, longest]| {
-        // Distances are square roots of whole numbers, as are those that are typed, but for their last digits.
+        // Distances are square roots of integers, as are those that users enter, up to their last digits.
         let first = r.iter().position(|r| *r >= shortest - 1e-3).unwrap_or(r.len());
         let end = r.iter().rposition(|r| *r <= longest + 1e-3).map_or(first, |k| k + 1);
         [first, end.max(first + 1) - 1]
@@ -152,7 +153,7 @@ fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
     PotentialAt { distance: *distance, effective, fit }
 }
 
-/// V(R) as samples, whose mean has the error of the fit.
+/// Returns V(R) as samples, whose mean has the error of the fit.
 fn values_of(at: &PotentialAt, loops: &LoopsAt) -> Result<Vec<f64>, WithoutPotential> {
     let CorrelatorFit { states, fit } = at.fit.as_ref().map_err(|error| WithoutPotential::Fit(error.clone()))?;
     let [first, last] = fit.best.window;
@@ -185,7 +186,7 @@ mod tests {
         let mut random = Philox::new(17, number, 2);
         let mut all: Vec<LoopsAt> = distances.iter().map(|r| LoopsAt { distance: *r, samples: Vec::new() }).collect();
         for _ in 0..samples {
-            // What all loops of a configuration have in common.
+            // Noise that all loops of a configuration share.
             let common = random.normal_pair();
             for one in &mut all {
                 let v = Cornell.value(one.distance, &p, &mut [0.0; 3]) + noise * 0.3 * common[0];
@@ -199,7 +200,7 @@ mod tests {
 
     const DISTANCES: [f64; 8] = [1.0, std::f64::consts::SQRT_2, 2.0, 2.828_427_124_746_19, 3.0, 4.0, 5.0, 6.0];
 
-    /// α = 0.3, σ = 0.05: r₀ = √(1.35/0.05), r₁ = √(0.7/0.05). The noise is 10⁻⁹, and errors are of its size.
+    /// Checks α = 0.3, σ = 0.05: r₀ = √(1.35/0.05), r₁ = √(0.7/0.05). The noise is 10⁻⁹, and errors are of its size.
     #[test]
     fn potentials_are_found_again() {
         let all = loops(&DISTANCES, [0.6, 0.3, 0.05], 40, 1e-9, 1);
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(potential(&[], &CorrelatorSettings::default(), None).fit, Err(FitError::NoMinimum));
     }
 
-    /// 68.3 % ± 4.7 % of 100 experiments, within two of these and a half.
+    /// Checks 68.3 % ± 4.7 % of 100 experiments, within 2.5 of these standard deviations.
     #[test]
     fn errors_cover_the_truth() {
         let settings = CorrelatorSettings { window: Some([1, 6]), ..Default::default() };

@@ -1,34 +1,34 @@
-//! Whether a χ² is as large as it should be.
+//! Quality of a fit: expected χ² and p-value.
 use super::covariance::{Covariance, Whitening};
 use super::least_squares::{Data, Model, residuals};
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::gamma::checked_gamma_ur;
 use std::ops::Range;
 
-/// The χ² that a fit has on the average if its function is the right one, and how probable a larger one is.
+/// Mean χ² of a fit with the correct function, and the probability of a larger χ².
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// ⟨χ²⟩: the degrees of freedom where χ² has the whole covariance. Otherwise tr (1 − P) L⁻¹ C L⁻ᵀ, with C as the samples have it, L Lᵀ
-    /// what stands in χ², and P the projector to L⁻¹ ∂f/∂p (Bruno and Sommer 2022).
+    /// ⟨χ²⟩: the number of degrees of freedom if χ² contains the full covariance. Otherwise tr (1 − P) L⁻¹ C L⁻ᵀ, with the sample
+    /// covariance C, the matrix L Lᵀ used in χ², and the projector P to L⁻¹ ∂f/∂p (Bruno and Sommer 2022).
     pub expected_chi2: f64,
-    /// The probability of a larger χ². With the whole covariance, estimated from N samples, χ² (N − ν)/(ν (N − 1)) has the distribution F of
-    /// ν and N − ν (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is taken for a multiple of a χ² distribution with the right mean
-    /// and variance (Satterthwaite 1946). NaN where neither applies: with as many degrees of freedom as samples, or where the samples
-    /// differ only by what changes of the parameters do, so that ⟨χ²⟩ is 0.
+    /// Probability of a larger χ². With the full covariance, estimated from N samples, χ² (N − ν)/(ν (N − 1)) has the F distribution with
+    /// ν and N − ν degrees of freedom (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is approximated by a multiple of a χ²
+    /// distribution with the right mean and variance (Satterthwaite 1946). NaN if neither applies: with as many degrees of freedom as
+    /// samples, or if the samples differ only by what changes of the parameters can absorb, so that ⟨χ²⟩ is 0.
     pub p_value: f64,
 }
 
 impl Quality {
-    /// Of a fit with the whole covariance of `samples` samples; without a p-value, NaN, where there are not more samples than
+    /// Returns the quality of a fit with the full covariance of `samples` samples; the p-value is NaN unless there are more samples than
     /// degrees of freedom.
     pub fn correlated(chi2: f64, dof: usize, samples: usize) -> Self {
         let (nu, rest) = (dof as f64, samples as f64 - dof as f64);
         let f = chi2 * rest / (nu * (samples as f64 - 1.0));
-        // NaN where there are not more samples than degrees of freedom, and where χ² is no number.
+        // NaN if there are not more samples than degrees of freedom, or if χ² is not a number.
         let p_value = checked_beta_reg(0.5 * rest, 0.5 * nu, rest / (rest + nu * f)).unwrap_or(f64::NAN);
         Quality { expected_chi2: nu, p_value }
     }
-    /// Of a fit whose χ² has another matrix than the covariance.
+    /// Returns the quality of a fit whose χ² uses a matrix other than the full covariance.
     pub fn of(
         chi2: f64,
         model: &dyn Model,
@@ -39,25 +39,25 @@ impl Quality {
     ) -> Self {
         let (covariance, part) = covariance;
         let n = part.len();
-        // R = L⁻¹ C L⁻ᵀ: C is symmetric, so that columns are whitened, then rows.
+        // R = L⁻¹ C L⁻ᵀ: C is symmetric, so columns are whitened first, then rows.
         let mut columns: Vec<Vec<f64>> =
             part.clone().map(|j| part.clone().map(|i| covariance.entry(i, j)).collect()).collect();
         columns.iter_mut().for_each(|column| whitening.apply(column));
         let mut rows: Vec<Vec<f64>> = (0..n).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
         rows.iter_mut().for_each(|row| whitening.apply(row));
         let before: f64 = (0..n).map(|i| rows[i][i]).sum();
-        // An orthonormal basis of L⁻¹ ∂f/∂p, which then is projected out of both sides of R.
+        // An orthonormal basis of L⁻¹ ∂f/∂p, which is then projected out of R from the left and the right.
         let data = Data { x, y: x, whitening };
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for mut column in residuals(model, data, parameters).1 {
             let length = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>().sqrt();
             let whole = length(&column);
-            // Twice is enough.
+            // Two passes are enough.
             for _ in 0..2 {
                 basis.iter().for_each(|b| take_off(&mut column, b));
             }
             let norm = length(&column);
-            // A derivative along the others, but for rounding, adds no direction.
+            // A derivative that is parallel to the others up to rounding adds no direction.
             if norm > 1e-12 * whole {
                 column.iter_mut().for_each(|x| *x /= norm);
                 basis.push(column);
@@ -71,7 +71,7 @@ impl Quality {
             columns.iter_mut().for_each(|column| take_off(column, b));
         }
         let expected: f64 = (0..n).map(|i| columns[i][i]).sum();
-        // Samples that differ only by what changes of the parameters do leave nothing but rounding.
+        // Samples that differ only by what changes of the parameters can absorb leave nothing but rounding errors.
         if expected.is_nan() || expected <= 1e-10 * before {
             return Quality { expected_chi2: 0.0, p_value: f64::NAN };
         }
@@ -83,7 +83,7 @@ impl Quality {
     }
 }
 
-/// v − b (b, v), b of length 1.
+/// Computes v − b (b, v) for b of length 1.
 fn take_off(v: &mut [f64], b: &[f64]) {
     let along: f64 = v.iter().zip(b).map(|(v, b)| v * b).sum();
     v.iter_mut().zip(b).for_each(|(v, b)| *v -= along * b);
@@ -93,7 +93,8 @@ fn take_off(v: &mut [f64], b: &[f64]) {
 mod tests {
     use super::*;
 
-    /// With two degrees of freedom the tail of F is (1 + 2 f/d)^{−d/2}; for many samples that of χ² is exp(−χ²/2).
+    /// Checks two degrees of freedom, for which the tail of F is (1 + 2 f/d)^{−d/2}, and many samples, for which the tail of χ² is
+    /// exp(−χ²/2).
     #[test]
     fn tails_are_those_of_the_distributions() {
         for (chi2, samples) in [(1.0, 12), (5.0, 12), (3.0, 30)] {

@@ -1,16 +1,16 @@
-//! Which of the data are fitted, and with which function.
+//! Choice of the fitted data and of the function.
 //!
-//! Each function f and each window of neighbouring data is a model M, whose probability is, with χ² at its minimum, k parameters, and
-//! N_cut of the data left out,
+//! Each function f with each window of neighbouring data is a model M. With χ² at its minimum, k parameters, and N_cut data left out, its
+//! probability is
 //!
 //! pr(M|D) ∝ exp(−AIC/2), AIC = χ² + 2 k + 2 N_cut
 //!
-//! (Jay and Neil, arXiv:2008.01069, Phys. Rev. D 103, 114502, without priors). The fit that is told first is that of the most
-//! probable model; beside it stands the mean over all models, a = Σ pr(M) a_M, with the statistical error √(Σ pr(M) σ²_M) and that of the
-//! choice √(Σ pr(M) a²_M − a²), as there.
+//! (Jay and Neil, arXiv:2008.01069, Phys. Rev. D 103, 114502, without priors). The fit that is reported first is that of the most probable
+//! model; the mean over all models is reported beside it, a = Σ pr(M) a_M, with the statistical error √(Σ pr(M) σ²_M) and the error due to
+//! the choice of model, √(Σ pr(M) a²_M − a²), as in that paper.
 //!
-//! Where χ² does not have the whole covariance, it is as large as its number of degrees of freedom ν no longer; then χ² ν/⟨χ²⟩ stands
-//! for it, with the ⟨χ²⟩ of [`Quality`].
+//! If χ² does not contain the full covariance, its mean is not the number of degrees of freedom ν; then χ² ν/⟨χ²⟩ replaces it, with the
+//! ⟨χ²⟩ of [`Quality`].
 use super::covariance::{Covariance, CovarianceKind, Whitening};
 use super::least_squares::{Data, Minimum, Model, minimise, response};
 use super::quality::Quality;
@@ -18,139 +18,139 @@ use crate::jackknife::{JackknifeEstimate, MissingMeans, Resampling};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// A function that is fitted, with what is known about it.
+/// Function to be fitted, with starting points and derived quantities.
 pub trait FitFunction: Model {
-    /// Parameters to begin from; the smallest of the minima that are found counts.
+    /// Returns parameters to start from; the lowest of the minima found is used.
     fn starts(&self, data: Data) -> Vec<Vec<f64>>;
-    /// Names of what is made of the parameters. Those of several functions that are compared begin with the same ones.
+    /// Returns the names of the quantities derived from the parameters. Functions that are compared have the same first names.
     fn names(&self) -> &'static [&'static str];
-    /// What is made of the parameters.
+    /// Computes the quantities derived from the parameters.
     fn quantities(&self, parameters: &[f64]) -> Vec<Option<f64>>;
-    /// Parameters at the edge of their range, if χ² is smallest there and has no minimum inside.
+    /// Returns parameters at the edge of their range, if χ² is smallest there and has no minimum in the interior.
     fn edge(&self, _data: Data) -> Option<Vec<f64>> {
         None
     }
 }
 
-/// How data are fitted.
+/// Settings for a fit of data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitSettings {
-    /// First and last of the data; `None`: by the criterion.
+    /// First and last of the data; `None` to choose them by the information criterion.
     pub window: Option<[usize; 2]>,
     /// Whether all windows that are tried end with the last of the data.
     pub to_end: bool,
-    /// How the covariance is estimated; `None`: by [`covariance_for`].
+    /// Estimator of the covariance; `None` to choose it by [`covariance_for`].
     pub covariance: Option<CovarianceKind>,
-    /// Where errors come from.
+    /// Resampling method that yields the errors.
     pub resampling: Resampling,
 }
 
-/// The fewest samples of a fit: of fewer the errors are not known even roughly.
+/// Smallest number of samples of a fit: with fewer, the errors are unknown even roughly.
 pub const FEWEST_SAMPLES: usize = 4;
 
-/// The covariance for so many samples of so many data: the whole one for at least four samples for each of the data, the shrunk one for
-/// fewer.
+/// Returns the estimator of the covariance for these numbers of samples and data: the full one with at least four samples per datum, the
+/// shrunk one with fewer.
 pub fn covariance_for(samples: usize, data: usize) -> CovarianceKind {
     if samples >= 4 * data { CovarianceKind::Full } else { CovarianceKind::Shrunk }
 }
 
-/// Why there is no fit.
+/// Reason why there is no fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// Too few samples.
     #[error("{found} samples, and a fit needs {FEWEST_SAMPLES}")]
     FewSamples {
-        /// How many there are.
+        /// Number of samples.
         found: usize,
     },
     /// No window has more data than parameters.
     #[error("{data} data for {parameters} parameters: a fit needs more data than parameters")]
     FewData {
-        /// How many there are.
+        /// Number of data.
         data: usize,
-        /// How many parameters the function has.
+        /// Number of parameters of the function.
         parameters: usize,
     },
     /// The covariance has no inverse.
     #[error("the covariance of {data} data has no inverse")]
     Singular {
-        /// How many data there are.
+        /// Number of data.
         data: usize,
     },
     /// The window is not among the data.
     #[error("the window from {first} to {last} is not among the {data} data, which are counted from 0")]
     OutsideData {
-        /// First of the window.
+        /// First datum of the window.
         first: usize,
-        /// Last of the window.
+        /// Last datum of the window.
         last: usize,
         /// Number of data.
         data: usize,
     },
-    /// Samples of different lengths.
+    /// The samples have different lengths.
     #[error("sample {sample} has {found} numbers where the first one has {expected}")]
     UnequalSamples {
-        /// Number of the sample, from 0.
+        /// Index of the sample, from 0.
         sample: usize,
         /// Length of that sample.
         found: usize,
         /// Length of the first sample.
         expected: usize,
     },
-    /// Means of the jackknife have no value, so that there are no samples to be fitted.
+    /// Some means of the jackknife have no value, so that there are no samples to fit.
     #[error("{0}")]
     MissingMeans(MissingMeans),
-    /// No minimum.
+    /// χ² has no minimum.
     #[error("χ² has no minimum: the data do not determine the parameters")]
     NoMinimum,
 }
 
-/// A window, tried.
+/// Fit of one function in one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Which of the functions.
+    /// Index of the function.
     pub function: usize,
     /// First and last of the data.
     pub window: [usize; 2],
-    /// The minimum.
+    /// Minimum of χ².
     pub minimum: Minimum,
-    /// Data less parameters.
+    /// Degrees of freedom: number of data minus number of parameters.
     pub dof: usize,
-    /// What χ² should be.
+    /// Expected χ² and p-value.
     pub quality: Quality,
-    /// Its probability among all.
+    /// Probability of this model among all.
     pub probability: f64,
 }
 
-/// A mean over models.
+/// Mean over models.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelAverage {
-    /// Σ pr a
+    /// Mean Σ pr a.
     pub value: f64,
-    /// √(Σ pr σ²)
+    /// Statistical error √(Σ pr σ²).
     pub statistical: f64,
-    /// √(Σ pr a² − (Σ pr a)²)
+    /// Systematic error √(Σ pr a² − (Σ pr a)²).
     pub systematic: f64,
     /// Number of models in the mean.
     pub models: usize,
-    /// Number of probable models that are left out because the quantity or its error is missing there.
+    /// Number of probable models that are left out because they lack the quantity or its error.
     pub left_out: usize,
-    /// Probability of the models that are left out, relative to that of all that could be in the mean.
+    /// Probability of the models that are left out, relative to the total probability of all models considered for the mean.
     pub left_out_probability: f64,
 }
 
-/// A function without a minimum.
+/// Function for which χ² has no minimum in some windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithoutMinimum {
-    /// Number of the function.
+    /// Index of the function.
     pub function: usize,
     /// Number of windows in which χ² of this function has no minimum.
     pub windows: usize,
-    /// Number of windows in which it was fitted.
+    /// Number of windows in which this function was fitted.
     pub of: usize,
 }
 
-/// Why errors of a fit are missing although every mean has a value.
+/// Reason why errors of a fit are missing although every mean has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownGrowth {
     /// The covariance is not invertible without some of the samples.
@@ -161,41 +161,41 @@ pub enum UnknownGrowth {
     Degenerate,
 }
 
-/// A fit.
+/// Fit of functions to data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// The most probable model.
     pub best: Candidate,
-    /// Names of the quantities of its function.
+    /// Names of the quantities of the best model's function.
     pub names: &'static [&'static str],
-    /// The quantities of its function, with errors.
+    /// Quantities of the best model's function, with errors.
     pub quantities: Vec<Option<JackknifeEstimate>>,
-    /// Means over models of the quantities that all functions have; none where the window was given for one function.
+    /// Means over models of the quantities that all functions share; empty if the window was given for one function.
     pub averages: Vec<ModelAverage>,
     /// All models, the most probable first.
     pub candidates: Vec<Candidate>,
-    /// How the covariance was estimated.
+    /// Estimator of the covariance.
     pub covariance: CovarianceKind,
-    /// λ
+    /// Shrinkage parameter λ.
     pub shrinkage: f64,
-    /// The covariance in the window of the best model.
+    /// Inverse Cholesky factor of the covariance in the window of the best model.
     pub whitening: Whitening,
-    /// Functions that have no minimum in some or all of their windows, which are left out.
+    /// Functions that have no minimum in some or all of their windows; these windows are left out.
     pub without_minimum: Vec<WithoutMinimum>,
-    /// Why the errors of the best model are missing although every mean has a value.
+    /// Reason why the errors of the best model are missing although every mean has a value.
     pub unknown_growth: Option<UnknownGrowth>,
 }
 
-/// The number of a function, and its minimum in a window with the covariance there, if it has a minimum.
+/// Index of a function, with its minimum in a window and the covariance there, if it has a minimum.
 type FittedFunction = (usize, Option<(Candidate, Whitening)>);
 
-/// Models that are less probable than the best one by more than this do not count in means: their errors would have to be computed.
+/// Probability relative to the best model below which models do not contribute to means, because their errors would have to be computed.
 const LEAST: f64 = 0.01;
 
-/// Fits functions to the means of samples at the places `x`; `among` are the data that may be used.
+/// Fits functions to the means of samples at the points `x`; `among` is the range of data that may be used.
 ///
 /// # Errors
-/// [`FitError`].
+/// Returns [`FitError`] if there is no fit.
 pub fn fit(
     functions: &[&dyn FitFunction],
     x: &[f64],
@@ -222,7 +222,7 @@ pub fn fit(
         return Err(FitError::FewData { data: among.len(), parameters: fewest });
     }
     let kind = settings.covariance.unwrap_or_else(|| covariance_for(n, among.len()));
-    // Of the data that may be used, and of no others: λ depends on which they are.
+    // The covariance covers only data that may be used: λ depends on which they are.
     let used: Vec<Vec<f64>> = samples.iter().map(|sample| sample[among.clone()].to_vec()).collect();
     let (x, first) = (&x[among.clone()], among.start);
     let covariance = Covariance::of_mean(&used, kind);
@@ -322,26 +322,27 @@ pub fn fit(
     })
 }
 
-/// The lowest of the minima that the starts of a function lead to.
+/// Returns the lowest of the minima reached from the starts of a function.
 fn lowest(function: &dyn FitFunction, data: Data) -> Option<Minimum> {
     let minima = function.starts(data).into_iter().filter_map(|start| minimise(function, data, &start));
     minima.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
 }
 
-/// The parameters of the minimum for another mean than that of all samples: the one next to that of all, or, if there is none, the
-/// lowest, or where χ² is smallest at the edge of the parameters.
+/// Returns the parameters of the minimum for a mean other than that of all samples: the minimum nearest to that of all samples; if there
+/// is none, the lowest; or else the minimum of χ² at the edge of the parameters.
 pub(super) fn nearest(function: &dyn FitFunction, data: Data, parameters: &[f64]) -> Option<Vec<f64>> {
     let near = minimise(function, data, parameters).or_else(|| lowest(function, data));
     near.map(|minimum| minimum.parameters).or_else(|| function.edge(data))
 }
 
-/// By what errors of quantities from fits with one covariance are too small. That covariance is of the same samples whose scatter makes the
-/// errors, and the fit weighs least what happens to scatter most in them: with the whole covariance errors are too small by
-/// √((m − ν)(m − ν − 1)/(m (m − 1))), m = N − 1, on the average (Rao 1967). Here, which is right for any matrix: the scatter of samples,
-/// each seen by the fit with the covariance of all others, over their scatter in the fit as it is, both to first order.
+/// Computes the factor by which errors of quantities from fits with one covariance are too small. That covariance comes from the same
+/// samples whose scatter gives the errors, and the fit gives least weight to directions that happen to scatter most: with the full
+/// covariance, errors are too small by √((m − ν)(m − ν − 1)/(m (m − 1))), m = N − 1, on average (Rao 1967). The factor computed here is
+/// right for any matrix: the scatter of samples, each fitted with the covariance of all others, divided by their scatter in the actual
+/// fit, both to first order.
 ///
 /// # Errors
-/// [`UnknownGrowth`].
+/// Returns [`UnknownGrowth`] if the factor cannot be computed.
 fn growth(
     function: &dyn FitFunction,
     x: &[f64],
@@ -353,7 +354,7 @@ fn growth(
     let n = samples.len() as f64;
     let mean: Vec<f64> = part.clone().map(|k| samples.iter().map(|s| s[k]).sum::<f64>() / n).collect();
     let slopes = slopes(function, parameters).ok_or(UnknownGrowth::Degenerate)?;
-    // What a deviation of the data does to quantities.
+    // Change of the quantities caused by a deviation of the data.
     let seen = |response: &[Vec<f64>], deviation: &[f64]| -> Vec<f64> {
         let moved: Vec<f64> =
             response.iter().map(|b| b.iter().zip(deviation).map(|(b, d)| b * d).sum::<f64>()).collect();
@@ -379,7 +380,7 @@ fn growth(
     Ok(with.iter().zip(&without).map(ratio).collect())
 }
 
-/// ∂(quantities)/∂(parameters) by differences, to a few parts in 10⁸; 0 of a quantity that there is not.
+/// Computes ∂(quantities)/∂(parameters) by differences, to a few parts in 10⁸; 0 for a missing quantity.
 fn slopes(function: &dyn FitFunction, parameters: &[f64]) -> Option<Vec<Vec<f64>>> {
     let there = function.quantities(parameters);
     let mut all = vec![vec![0.0; parameters.len()]; there.len()];
@@ -397,7 +398,7 @@ fn slopes(function: &dyn FitFunction, parameters: &[f64]) -> Option<Vec<Vec<f64>
     Some(all).filter(|all| all.iter().flatten().all(|s| s.is_finite()))
 }
 
-/// Means of the first `count` quantities over models. A model that lacks one, or its error, is left out of its mean and counted.
+/// Averages the first `count` quantities over models. A model that lacks one, or its error, is left out of its mean and counted.
 fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<ModelAverage> {
     let one = |k: usize| {
         let there: Vec<(f64, JackknifeEstimate)> = all
@@ -411,7 +412,7 @@ fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<M
         ModelAverage {
             value,
             statistical: mean(&|q| q.error * q.error).sqrt(),
-            // The variance from deviations: differences of squares would lose its digits.
+            // The variance is computed from deviations: differences of squares would lose digits.
             systematic: mean(&|q| (q.value - value).powi(2)).sqrt(),
             models: there.len(),
             left_out: all.len() - there.len(),
@@ -426,7 +427,7 @@ mod tests {
     use super::*;
     use gpu_kernels::random::Philox;
 
-    /// a + b x
+    /// a + b x.
     struct Line;
     impl Model for Line {
         fn count(&self) -> usize {
@@ -449,9 +450,9 @@ mod tests {
         }
     }
 
-    /// Rao's formula for 20 samples of 8 independent numbers, m = 19 and ν = 6: squares of errors are too small by
-    /// 13 · 12 / (19 · 18), and the covariance without a sample, m = 18, has 17/11 in the place of 18/12. The scatter of the growth is
-    /// 30 %, and there are 400 of it.
+    /// Checks Rao's formula for 20 samples of 8 independent numbers, m = 19 and ν = 6: squares of errors are too small by 13 · 12 / (19 ·
+    /// 18), and for the covariance without a sample, m = 18, 18/12 is replaced by 17/11. The growth scatters by 30 %, and there are 400
+    /// values of it.
     #[test]
     fn errors_grow_as_by_raos_formula() {
         let (experiments, count, n) = (400, 20, 8);
@@ -475,7 +476,7 @@ mod tests {
         }
         let expected = (19.0 / 13.0) * (17.0 / 11.0);
         assert!((sum / expected - 1.0).abs() < 0.1, "{sum} {expected}");
-        // Weights that come of variances alone are noisy, too, by far less.
+        // Weights from variances alone are noisy too, but far less.
         assert!((1.0..1.25).contains(&diagonal), "{diagonal}");
     }
 }

@@ -1,8 +1,8 @@
-//! Tables of keys in the pages, made of the types of `records` and of the comments of their fields.
+//! Tables of keys in the pages, generated from the types of `records` and from the comments of their fields.
 //!
-//! A page says where such a table is and of which type: between `<!-- keys of SolveRecord -->` and `<!-- end of keys -->`.
-//! Keys of types inside it are in the same table, behind a dot, except of those named after `without`:
-//! `<!-- keys of SolveRecord without OperatorOnLinks, Place -->`.
+//! A page marks the position and the type of such a table: between `<!-- keys of SolveRecord -->` and
+//! `<!-- end of keys -->`. Keys of types inside it are in the same table, behind a dot, except those of types named
+//! after `without`: `<!-- keys of SolveRecord without OperatorOnLinks, Place -->`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,35 +10,35 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// The page with tables, and where the types are.
+/// Page with the tables; the next constant is the folder of the types.
 const PAGE: &str = "docs/output.md";
 const TYPES: &str = "records/src";
-/// Begin and end of a table.
+/// Beginning and end of a table.
 const BEGIN: &str = "<!-- keys of ";
 const END: &str = "<!-- end of keys -->";
-/// First words of comments that keep their capital.
+/// First words of comments that keep their capital letter.
 const NAMES: [&str; 8] = ["Chrome", "Gaussian", "Krylov", "Lanczos", "Metropolis", "Polyakov", "Python", "Wilson"];
 
-/// A field of a type.
+/// Field of a type.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Field {
     key: String,
-    /// Its type, as it is written.
+    /// Type of the field, as written in the source.
     kind: String,
     meaning: String,
-    /// Whether its keys are those of the type it is in.
+    /// Whether the keys of the field's type are keys of the enclosing type.
     flattened: bool,
-    /// Whether there may be no such key.
+    /// Whether the key may be absent.
     optional: bool,
 }
 
-/// A type: its parameter, or nothing, and its fields.
+/// Parameter of a type (empty if it has none), and its fields.
 type Fields = (String, Vec<Field>);
 
 /// Types by their names.
 type Types = BTreeMap<String, Fields>;
 
-/// Fails unless the page has the tables that the types make.
+/// Fails unless the page has the tables generated from the types.
 pub fn check(root: &Path) -> Result<()> {
     let (page, tables) = remade(root)?;
     let there = fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
@@ -65,7 +65,7 @@ pub fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The page with new tables, and their number.
+/// Returns the page with new tables, and their number.
 fn remade(root: &Path) -> Result<(String, usize)> {
     let mut types = Types::new();
     for entry in root.join(TYPES).read_dir().with_context(|| format!("{TYPES} cannot be read"))? {
@@ -81,7 +81,7 @@ fn remade(root: &Path) -> Result<(String, usize)> {
     with_tables(&page, &types).with_context(|| PAGE.to_string())
 }
 
-/// A page with the tables of these types, and their number.
+/// Returns a page with the tables of these types, and their number.
 fn with_tables(page: &str, types: &Types) -> Result<(String, usize)> {
     let mut parts = page.split(BEGIN);
     let (mut made, mut tables) = (parts.next().unwrap_or_default().to_string(), 0);
@@ -104,7 +104,7 @@ fn with_tables(page: &str, types: &Types) -> Result<(String, usize)> {
     Ok((made, tables))
 }
 
-/// Rows of the keys of a type, with what its parameter stands for, behind a prefix.
+/// Adds the rows of the keys of a type behind a prefix; `argument` is the type that its parameter stands for.
 fn gather((name, argument): (&str, &str), prefix: &str, types: &Types, without: &[&str], rows: &mut Vec<String>) {
     let Some((parameter, fields)) = types.get(name) else { return };
     for field in fields {
@@ -128,12 +128,12 @@ fn gather((name, argument): (&str, &str), prefix: &str, types: &Types, without: 
     }
 }
 
-/// What a field means, as a table says it.
+/// Returns the meaning of a field as its table states it.
 fn meaning(field: &Field) -> String {
     let text = field.meaning.replace("`None`", "`null`").replace('|', "\\|");
     let text = text.strip_suffix('.').map(str::to_string).unwrap_or(text);
     let word = text.split([' ', '\'', ',', ':']).next().unwrap_or_default();
-    // Of names, formulas and abbreviations the first letter stays as it is.
+    // Names, formulas and abbreviations keep their first letter.
     let lowered = word == "A" || (word.len() > 1 && word.chars().skip(1).all(|c| c.is_lowercase() || c == '-'));
     let mut text = match text.chars().next() {
         Some(first) if lowered && !NAMES.contains(&word) => {
@@ -152,7 +152,7 @@ fn meaning(field: &Field) -> String {
     text
 }
 
-/// The type of values inside options and arrays, with its parameter: `A` and `B` of `Option<Vec<A<B>>>`.
+/// Returns the type of values inside options and arrays, with its parameter: `A` and `B` of `Option<Vec<A<B>>>`.
 fn innermost(kind: &str) -> (&str, &str) {
     let mut kind = kind;
     while let Some((wrapper, inside)) = kind.split_once('<') {
@@ -166,7 +166,7 @@ fn innermost(kind: &str) -> (&str, &str) {
     (name.rsplit("::").next().unwrap_or(name), parameter.strip_suffix('>').unwrap_or(parameter))
 }
 
-/// Types of a file that rustfmt has formatted, with the fields that are written.
+/// Returns the types of a file formatted by rustfmt, with the fields that are serialised.
 fn parse(text: &str) -> Vec<(String, Fields)> {
     let mut types: Vec<(String, Fields)> = Vec::new();
     let (mut inside, mut comment, mut attributes) = (false, String::new(), String::new());
@@ -202,7 +202,7 @@ fn parse(text: &str) -> Vec<(String, Fields)> {
     types
 }
 
-/// A comment with the text alone of each link: `Place` of a link to a path.
+/// Returns a comment with each link replaced by its text: `Place` for a link to a path.
 fn without_links(comment: &str) -> String {
     let mut parts = comment.split("[`");
     let mut text = parts.next().unwrap_or_default().to_string();

@@ -1,10 +1,10 @@
-//! Whether links between files of the repository lead somewhere.
+//! Check that links between files of the repository lead to files that exist.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Fails on links of these pages to files that do not exist; all at once.
+/// Fails if these pages have links to files that do not exist; all are reported together.
 pub fn check(root: &Path, pages: &[String]) -> Result<()> {
     let mut broken = Vec::new();
     let mut count = 0;
@@ -25,8 +25,8 @@ pub fn check(root: &Path, pages: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Files that a page links to, each with its line. Links to other machines and inside the page do not count, nor does
-/// what stands in code.
+/// Returns the files that a page links to, each with its line. Links to other machines and inside the page do not
+/// count, nor do links in code.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let (mut found, mut in_block) = (Vec::new(), false);
     for (number, line) in text.lines().enumerate() {
@@ -36,7 +36,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
         if in_block {
             continue;
         }
-        // `code` may be the text of a link, so only code with brackets in it is taken out.
+        // `code` may be the text of a link, so only code that contains brackets is removed.
         let code =
             |(k, part): (usize, &str)| if k % 2 == 1 && part.contains("](") { String::new() } else { part.into() };
         let line: String = line.split('`').enumerate().map(code).collect();

@@ -1,34 +1,34 @@
-//! What a page of the book asks for: its fenced blocks, and the comments before them.
+//! Fenced blocks of a page of the book, with the comments before them.
 
 use anyhow::{Result, bail};
 
-/// A fenced block.
+/// Fenced block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FencedBlock {
-    /// Where its text begins, from 1.
+    /// Line at which the text of the block begins, from 1.
     pub line: usize,
-    /// The word behind the fence: `sh`, `console`, `toml` …, or nothing.
+    /// Language after the fence: `sh`, `console`, `toml` …, or empty.
     pub language: String,
-    /// Its lines.
+    /// Lines of the block.
     pub text: String,
-    /// What the comments before it say.
+    /// Instructions in the comments before the block.
     pub marks: Marks,
 }
 
-/// What comments say of the block that follows them.
+/// Instructions in comments for the block that follows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// `<!-- not run: REASON -->`
+    /// `<!-- not run: REASON -->`: the reason why the block is not run.
     pub not_run: Option<String>,
-    /// `<!-- fails: CODE -->`: the exit code that the block has to end with.
+    /// `<!-- fails: CODE -->`: the exit code with which the block has to end.
     pub fails: Option<i32>,
-    /// `<!-- file: NAME -->`: the block is written there.
+    /// `<!-- file: NAME -->`: the file to which the block is written.
     pub file: Option<String>,
-    /// `<!-- run: COMMAND -->`: how a file of commands is tried.
+    /// `<!-- run: COMMAND -->`: the command that tries a file of commands.
     pub run: Option<String>,
 }
 
-/// All blocks of a page.
+/// Returns all blocks of a page.
 pub fn blocks(text: &str) -> Result<Vec<FencedBlock>> {
     let mut blocks = Vec::new();
     let mut marks = Marks::default();
@@ -51,7 +51,7 @@ pub fn blocks(text: &str) -> Result<Vec<FencedBlock>> {
             let language = language.trim().to_string();
             blocks.push(FencedBlock { line: number + 2, language, text: body, marks: std::mem::take(&mut marks) });
         } else if !line.is_empty() {
-            // A comment belongs to the block right behind it only.
+            // A comment applies only to the block right after it.
             marks = Marks::default();
         }
     }
@@ -79,7 +79,7 @@ fn mark(marks: &mut Marks, comment: &str, line: usize) -> Result<()> {
 }
 
 impl FencedBlock {
-    /// The commands as a script. Of `console` these are the lines with a prompt, and those that continue them.
+    /// Returns the commands as a script. For `console` these are the lines with a prompt, and those that continue them.
     pub fn script(&self) -> String {
         if self.language != "console" {
             return self.text.clone();
@@ -94,7 +94,7 @@ impl FencedBlock {
         }
         script
     }
-    /// Lines of output that a `console` block shows, but for those that only say that some are left out.
+    /// Returns the lines of output that a `console` block shows, without those that mark omitted lines.
     pub fn shown(&self) -> Vec<&str> {
         let (mut shown, mut continued) = (Vec::new(), false);
         for line in self.text.lines().filter(|_| self.language == "console") {
@@ -106,7 +106,7 @@ impl FencedBlock {
         }
         shown
     }
-    /// A line that looks like a command where nothing says that it is one.
+    /// Returns a line that looks like a command in a block without a language.
     pub fn stray_command(&self) -> Option<&str> {
         let starts = ["$ ", "ferrite ", "cargo ", "mpirun ", "srun ", "sbatch "];
         let bare = self.language.is_empty();
@@ -114,14 +114,15 @@ impl FencedBlock {
     }
 }
 
-/// Commands of a script, as words: continued lines joined, comments dropped. Quotes are left as they are.
+/// Returns the commands of a script, split into words: continued lines are joined, comments dropped. Quotes are left as
+/// they are.
 pub fn commands(script: &str) -> Vec<Vec<String>> {
     let joined = script.replace("\\\n", " ");
     let mut all = Vec::new();
     for line in joined.lines() {
         let mut words = Vec::new();
         for word in line.split_whitespace().take_while(|word| !word.starts_with('#')) {
-            // What is behind these words is another command, or a file.
+            // After one of these signs comes another command, or a file.
             let (word, ends) = match word.strip_suffix(';') {
                 Some(word) => (word, true),
                 None => (word, false),
@@ -141,8 +142,8 @@ pub fn commands(script: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// Whether what was printed has all lines that are shown, in their order. Numbers do not count, as they differ between
-/// machines; `…` stands for anything. Returns the first line that is missing.
+/// Checks that the output contains all lines that are shown, in their order. Numbers are ignored, as they differ
+/// between machines; `…` stands for anything. Returns the first line that is missing.
 pub fn missing_line<'a>(shown: &[&'a str], printed: &str) -> Option<&'a str> {
     let mut printed = printed.lines().map(without_numbers);
     shown.iter().copied().find(|line| {
@@ -151,7 +152,7 @@ pub fn missing_line<'a>(shown: &[&'a str], printed: &str) -> Option<&'a str> {
     })
 }
 
-/// A line with one sign for each number and one space for each gap.
+/// Returns a line with one mark for each number and one space for each gap.
 fn without_numbers(line: &str) -> String {
     let mut out = String::new();
     let mut characters = line.trim().chars().peekable();
@@ -178,7 +179,7 @@ fn without_numbers(line: &str) -> String {
     out
 }
 
-/// Whether a line is what a pattern with `…` asks for.
+/// Returns whether a line matches a pattern with `…`.
 fn matches(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('…');
     let first = parts.next().unwrap_or_default();

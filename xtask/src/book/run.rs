@@ -1,4 +1,4 @@
-//! Runs what the pages tell readers to type.
+//! Execution of the commands in the pages.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,26 +11,26 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::page::{self, FencedBlock};
 use crate::process;
 
-/// Seconds that a block may take.
+/// Time limit for a block in seconds.
 const LIMIT: &str = "180";
-/// Lines of output that are shown of a block that failed.
+/// Number of output lines that are shown of a failed block.
 const TAIL: usize = 25;
-/// Characters of each: JSON may have one long line.
+/// Number of characters shown of each line: JSON may have one long line.
 const WIDTH: usize = 300;
 
-/// What was done with a page, or with all of them.
+/// Counts of checks on a page, or on all pages.
 #[derive(Default)]
 pub struct Tally {
-    /// Commands that ran.
+    /// Number of commands that ran.
     pub commands: usize,
-    /// Inputs that were checked, by `ferrite check` or as JSON.
+    /// Number of inputs that were checked, by `ferrite check` or as JSON.
     pub inputs: usize,
-    /// Commands that did not run, by reason.
+    /// Number of commands that did not run, by reason.
     pub left_out: BTreeMap<String, usize>,
 }
 
 impl Tally {
-    /// Takes the numbers of another one, too.
+    /// Adds the counts of another tally.
     pub fn add(&mut self, other: Self) {
         self.commands += other.commands;
         self.inputs += other.inputs;
@@ -43,20 +43,20 @@ impl Tally {
     }
 }
 
-/// Runs pages.
+/// Runner of the blocks of pages.
 pub struct Runner {
-    /// A folder for PATH: `ferrite`, and stand-ins for Slurm's commands that start one process.
+    /// Folder for PATH, with `ferrite` and stand-ins for Slurm's commands that start one process.
     bin: PathBuf,
     work: PathBuf,
     has_mpi: bool,
     /// Help texts by command: `solve`, `bench dslash`.
     help: BTreeMap<String, String>,
-    /// Help of `cargo xtask`.
+    /// Help text of `cargo xtask`.
     xtask: &'static str,
 }
 
 impl Runner {
-    /// For this program. Pages get folders inside `work`, which is emptied.
+    /// Creates a runner for this program. Pages get folders inside `work`, which is emptied.
     pub fn new(program: &Path, work: &Path, xtask: &'static str) -> Result<Self> {
         if work.exists() {
             fs::remove_dir_all(work).with_context(|| format!("{} cannot be removed", work.display()))?;
@@ -72,7 +72,7 @@ impl Runner {
         let has_mpi = info["features"].to_string().contains("\"mpi\"") && process::on_path("mpirun").is_some();
         Ok(Self { bin, work: work.to_path_buf(), has_mpi, help: BTreeMap::new(), xtask })
     }
-    /// Runs all blocks of a page, in their order, in a folder of its own.
+    /// Runs all blocks of a page, in order, in a folder of its own.
     pub fn page(&mut self, name: &str, text: &str) -> Result<Tally> {
         let folder = self.work.join(name.trim_end_matches(".md").replace('/', "-"));
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
@@ -142,7 +142,7 @@ impl Runner {
         }
         self.run(&script, block, folder, tally)
     }
-    /// Runs a script that belongs to a block, and compares what it does with what the block says.
+    /// Runs a script that belongs to a block, and compares the result with the block's expectations.
     fn run(&self, script: &str, block: &FencedBlock, folder: &Path, tally: &mut Tally) -> Result<()> {
         let start = Instant::now();
         let (code, output) = self.bash(&["-eu", "-o", "pipefail"], script, folder)?;
@@ -161,7 +161,7 @@ impl Runner {
         tally.commands += page::commands(script).len();
         Ok(())
     }
-    /// Runs a script and returns its exit code, and what it printed.
+    /// Runs a script and returns its exit code and its output.
     fn bash(&self, options: &[&str], script: &str, folder: &Path) -> Result<(i32, String)> {
         let log = self.work.join(".output");
         let file = File::create(&log).with_context(|| format!("{} cannot be written", log.display()))?;
@@ -170,9 +170,10 @@ impl Runner {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", LIMIT, "bash"]).args(options).args(["-c", script]).current_dir(folder);
         command.env("PATH", path).env("FERRITE_TUNE_CACHE", folder.join("tune.json"));
-        // On the CPU, also where there is a GPU: pages start more processes than that.
+        // Runs on the CPU even if there is a GPU: pages start more processes than a GPU takes.
         command.env("CUDA_VISIBLE_DEVICES", "");
-        // As many processes as a page wants, also as root and in a container, and none that keeps a core by waiting.
+        // Allows as many processes as a page starts, also as root and in a container, and none that keeps a core busy
+        // by waiting.
         for (name, value) in [
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
             ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -189,14 +190,14 @@ impl Runner {
         let output = fs::read(&log).with_context(|| format!("{} cannot be read", log.display()))?;
         Ok((code, String::from_utf8_lossy(&output).into_owned()))
     }
-    /// That bash understands a script which does not run here.
+    /// Checks the syntax of a script that is not run here.
     fn syntax(&self, script: &str, folder: &Path) -> Result<()> {
         match self.bash(&["-n"], script, folder)? {
             (0, _) => Ok(()),
             (_, output) => bail!("bash does not understand this:\n{output}"),
         }
     }
-    /// That commands which do not run here exist, and know their flags.
+    /// Checks that commands which are not run here exist and accept their flags.
     fn known(&mut self, script: &str) -> Result<()> {
         for words in page::commands(script) {
             if words[0] == "cargo" {
@@ -206,7 +207,7 @@ impl Runner {
                     bail!("there is no `cargo xtask {task}`");
                 }
             } else if let Some(at) = words.iter().position(|word| word == "ferrite") {
-                // Behind mpirun or srun with their flags.
+                // The command after mpirun or srun with their flags.
                 self.known_flags(&words[at + 1..])?;
             }
         }
@@ -216,7 +217,7 @@ impl Runner {
         let names: Vec<&str> = words.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
         let command = names.iter().take(2).copied().collect::<Vec<_>>().join(" ");
         if !self.help.contains_key(&command) {
-            // Of what is no subcommand, the second word is an argument, which the help of the command ignores.
+            // If there is no such subcommand, the second word is an argument, which the help of the command ignores.
             let (code, text) = self.bash(&[], &format!("ferrite {command} --help"), &self.work)?;
             if code != 0 {
                 bail!("`ferrite {command} --help` failed:\n{text}");
@@ -236,7 +237,7 @@ impl Runner {
     }
 }
 
-/// Writes a script that stands for a command which is not here.
+/// Writes a script that stands in for a command which is not installed.
 fn stand_in(path: &Path, script: &str) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let failed = || format!("{} cannot be written", path.display());
@@ -248,7 +249,7 @@ fn stand_in(path: &Path, script: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A program that knows `info`, `check` and `solve --mass`.
+    /// Shell script of a program with `info`, `check` and `solve --mass`.
     const PROGRAM: &str = r#"case "$*" in
   "info --json") echo '{"features": ["cuda"]}' ;;
   *--help) echo "Usage: ferrite solve --mass M" ;;

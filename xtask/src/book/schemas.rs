@@ -1,4 +1,4 @@
-//! Whether all versioned formats of the program are documented.
+//! Check that all versioned formats of the program are documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Where they are named, and where they are documented.
+/// Folders of the sources that name formats; the next constant lists the pages that document them.
 const SOURCES: [&str; 6] = ["cli/src", "host/src", "rational/src", "records/src", "report/src", "tasks/src"];
 const PAGES: [&str; 2] = ["docs/output.md", "docs/formats.md"];
 
-/// Fails on a format of the source that no page names, and on one of the pages that is not in the source.
+/// Fails if the source names a format that no page documents, or a page one that is not in the source.
 pub fn check(root: &Path) -> Result<()> {
     let (mut source, mut pages) = (String::new(), String::new());
     for folder in SOURCES {
@@ -23,7 +23,7 @@ pub fn check(root: &Path) -> Result<()> {
     if let Some(schema) = documented.iter().find(|schema| !used.contains(*schema)) {
         bail!("{schema} is in {}, but not in the source", PAGES.join(" or "));
     }
-    // By name: tests in the source speak of versions that there are not.
+    // Compared by name: tests in the source mention versions that do not exist.
     let names: BTreeSet<&str> = documented.iter().filter_map(|schema| schema.split('/').next()).collect();
     if let Some(schema) = used.iter().find(|schema| !schema.split('/').next().is_some_and(|name| names.contains(name)))
     {
@@ -33,7 +33,7 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All Rust files of a folder, one after the other.
+/// Appends the text of all Rust files of a folder.
 fn gather(folder: &Path, text: &mut String) -> Result<()> {
     for entry in folder.read_dir().with_context(|| format!("{} cannot be read", folder.display()))? {
         let path = entry?.path();
@@ -46,7 +46,7 @@ fn gather(folder: &Path, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// What looks like `ferrite.solve/1`.
+/// Returns all words of the form `ferrite.solve/1`.
 fn schemas(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for rest in text.split("ferrite.").skip(1) {

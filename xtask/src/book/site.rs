@@ -1,4 +1,4 @@
-//! The pages of the book, made by mkdocs.
+//! Pages of the book, built by mkdocs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::packages::Packages;
 use crate::process;
 
-/// mkdocs, installed.
+/// Installed mkdocs.
 pub struct Mkdocs(Packages);
 
 impl Mkdocs {
-    /// mkdocs as `requirements.txt` has it, installed into target/tools if need be.
+    /// Returns mkdocs as `requirements.txt` specifies it, installed into target/tools if necessary.
     pub fn get(root: &Path) -> Result<Self> {
         let what = "mkdocs, which makes the book's pages";
         Packages::get(root, "book", "xtask/book/requirements.txt", what).map(Self)
@@ -21,7 +21,7 @@ impl Mkdocs {
     pub fn build(&self, root: &Path) -> Result<PathBuf> {
         let site = root.join("target/book/site");
         let mut mkdocs = self.0.python(&[])?;
-        // Not with --quiet, which would let warnings pass as well.
+        // Without --quiet, which would also suppress warnings.
         mkdocs.args(["-m", "mkdocs", "build", "--strict", "--clean", "--site-dir"]).arg(&site);
         mkdocs.current_dir(root);
         process::capture(&mut mkdocs)?;
@@ -33,7 +33,7 @@ impl Mkdocs {
     }
 }
 
-/// A tag that would load a script, a style or an image from another machine.
+/// Returns a tag that would load a script, a style or an image from another machine.
 fn from_network(page: &str) -> Option<&str> {
     let tags = page.split('<').map(|tag| tag.split('>').next().unwrap_or_default());
     let loads = |tag: &str| ["script ", "link ", "img "].iter().any(|name| tag.starts_with(name));
@@ -41,7 +41,7 @@ fn from_network(page: &str) -> Option<&str> {
     tags.filter(|tag| loads(tag)).find(|tag| far(tag) && !tag.contains("rel=\"canonical\""))
 }
 
-/// All pages of the book, and other documents of the repository, as paths from its top folder.
+/// Returns all pages of the book, and other documents of the repository, as paths relative to its top folder.
 pub fn documents(root: &Path) -> Result<Vec<String>> {
     let mut pages = vec!["README.md".to_string(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
     for folder in ["docs", "docs/measurements"] {

@@ -1,5 +1,6 @@
-//! A program whose build has one format for iterations beside double precision: `features = ["single", "reconstruct-12"]`.
-//! It solves in that format, and other formats are refused with the features that would add them.
+//! Program whose build has one format for iterations besides double precision:
+//! `features = ["single", "reconstruct-12"]`. It solves in that format; requests for other formats fail with the
+//! features that would add them.
 use ferrite::backend::Cpu;
 use ferrite::operators::{CloverParams, Operator, StaggeredParams, StaggeredOperator, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
@@ -10,7 +11,7 @@ use ferrite::solve::{Request, solve};
 use ferrite::{LinkStorage, Precision};
 use std::error::Error;
 
-/// Solves for a random source in the format of the request; iterations and the true residual.
+/// Solves for a random source in the format of the request; returns the number of iterations and the true residual.
 fn solved<F: Fermion>(request: &Request) -> Result<(usize, f64), Box<dyn Error>> {
     let lattice = Lattice::new([4, 4, 4, 8])?;
     let (gauge, domain) = (generate::weak_field(lattice, 7, 0.1), Domain::single(Cpu::new(None), lattice)?);

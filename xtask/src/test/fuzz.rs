@@ -1,7 +1,7 @@
-//! Fuzz targets: with `--full` each runs for a minute, else it is enough that they compile.
+//! Fuzz targets: with `--full` each runs for a minute, otherwise it suffices that they compile.
 //!
-//! They are built by cargo alone, with the compiler of the workspace and the flags that cargo-fuzz gives without a sanitizer;
-//! what a sanitizer would find is for the commands of CONTRIBUTING.md.
+//! The targets are built by cargo alone, with the compiler of the workspace and the flags that cargo-fuzz passes
+//! without a sanitizer; the commands of CONTRIBUTING.md run sanitizers.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -14,23 +14,23 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::Steps;
 use crate::process::{self, cargo};
 
-/// Seconds of each target.
+/// Run time of each target in seconds.
 const SECONDS: u32 = 60;
 
-/// Memory of each, in MiB: what is asked for beyond that is a failure.
+/// Memory limit of each target in MiB: a larger allocation is a failure.
 const MEMORY: u32 = 2048;
 
-/// What libFuzzer needs to see where a program goes.
+/// Compiler flags for the coverage instrumentation that libFuzzer needs.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
 
-/// What `--full` does more than the same step without it.
+/// Description of the additional work of `--full`.
 pub const ONLY_FULL: &str = "a minute of each fuzz target";
 
-/// Does the step; leaves it out where what only it needs cannot be had.
+/// Runs the step; leaves it out if the dependencies that only it needs are not available.
 pub fn step(root: &Path, full: bool, program: &Path, steps: &mut Steps) -> Result<()> {
-    // What others do not need: there may be no network.
+    // Dependencies of the fuzz targets only: there may be no network.
     if let Err(error) = process::run(&mut of_fuzz(root, "fetch")) {
         if process::in_ci() {
             return Err(error);
@@ -51,22 +51,23 @@ fn of_fuzz(root: &Path, command: &str) -> Command {
     cargo
 }
 
-/// Whether the targets, which are a workspace of their own, still compile.
+/// Checks that the targets, which are a separate workspace, still compile.
 fn compile(root: &Path) -> Result<()> {
     let target = process::target(root).join("fuzz-check");
     let mut check = of_fuzz(root, "check");
     check.args(["--offline", "--target-dir"]).arg(&target);
-    // Nothing is linked: with this name of a library the crate libfuzzer-sys compiles none, which takes C++.
+    // Nothing is linked: with this variable set, the crate libfuzzer-sys does not compile the library, which would need
+    // C++.
     process::run(check.env("CUSTOM_LIBFUZZER_PATH", target.join("libunused.a")))
 }
 
-/// Runs each target for a minute, as many side by side as there are cores.
+/// Runs each target for a minute, as many in parallel as there are cores.
 fn run(root: &Path, program: &Path) -> Result<()> {
     let names = names(root)?;
     let folder = process::target(root).join("fuzz");
     let host = host(root)?;
     let mut build = of_fuzz(root, "build");
-    // A target of its own, so that programs of the build are not watched, too.
+    // A separate target, so that programs of the build are not instrumented too.
     build.args(["--offline", "--release", "--bins", "--target", &host, "--target-dir"]).arg(&folder);
     process::run(build.env("RUSTFLAGS", COVERAGE))?;
     seeds(root, program, &folder)?;
@@ -98,7 +99,7 @@ fn run(root: &Path, program: &Path) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { Err(anyhow!("{}", failed.join("\n"))) }
 }
 
-/// Names of the targets.
+/// Returns the names of the targets.
 fn names(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in root.join("fuzz/fuzz_targets").read_dir().context("fuzz/fuzz_targets cannot be read")? {
@@ -135,20 +136,20 @@ fn start(programs: &Path, folder: &Path, name: &str) -> Result<Child> {
         format!("-max_total_time={SECONDS}"),
         format!("-rss_limit_mb={MEMORY}"),
         format!("-artifact_prefix={}", artifacts.display()),
-        // What the program prints is not looked at.
+        // The output of the program is not checked.
         "-close_fd_mask=1".into(),
     ]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log(folder, name))?);
     command.spawn().with_context(|| format!("{name} cannot be started"))
 }
 
-/// The end of a log, which says how many inputs there were.
+/// Returns the end of a log, which contains the number of inputs.
 fn last_line(log: &Path) -> String {
     let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     text.lines().rfind(|line| line.starts_with("Done ")).unwrap_or("done").to_string()
 }
 
-/// Files to begin with, as the program writes them: from nothing, a minute leads to no header.
+/// Writes seed files with the program: starting from nothing, a minute does not even lead to a header.
 fn seeds(root: &Path, program: &Path, folder: &Path) -> Result<()> {
     if !program.exists() {
         println!("{} is not built: the targets begin with nothing", program.display());
@@ -197,7 +198,7 @@ fn seed(folder: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A file of targets that the manifest does not name would not be built, nor run.
+    /// Checks that the manifest names every file of targets: otherwise it would be neither built nor run.
     #[test]
     fn every_target_is_built() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

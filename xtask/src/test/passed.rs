@@ -1,4 +1,5 @@
-//! What passed before, and what it read then: where nothing of that has changed since, it passes again.
+//! Record of passed tests and of the files that they read: if none of these has changed since, the test is not
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +9,14 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-/// Names of what passed, each with the state of the files that it read.
+/// Names of passed tests, each with the state of the files that it read.
 pub struct Passed {
     file: PathBuf,
     known: BTreeMap<String, String>,
 }
 
 impl Passed {
-    /// What `target/tests-passed.json` tells; nothing if it cannot be read, or if all is to run `again`.
+    /// Reads `target/tests-passed.json`; empty if the file cannot be read, or if everything is to run `again`.
     pub fn read(target: &Path, again: bool) -> Self {
         let file = target.join("tests-passed.json");
         let text = if again { None } else { fs::read_to_string(&file).ok() };
@@ -23,13 +24,13 @@ impl Passed {
         Self { file, known }
     }
 
-    /// Does `work`, unless it passed before with the same `state`, where that is known; notes that it passed.
+    /// Runs `work`, unless it passed before with the same `state`, if that is known; records that it passed.
     pub fn unless_same(&mut self, name: &str, state: Option<String>, work: impl FnOnce() -> Result<()>) -> Result<()> {
         if state.is_some() && self.known.get(name) == state.as_ref() {
             println!("{name}: passed before, and nothing that it reads has changed since; --again runs it");
             return Ok(());
         }
-        // What is interrupted or fails has not passed.
+        // Work that is interrupted or fails has not passed.
         if self.known.remove(name).is_some() {
             self.write()?;
         }
@@ -46,8 +47,8 @@ impl Passed {
     }
 }
 
-/// The state of files and folders, whose files count to any depth: name, length and time of the last change of each. What
-/// is not there has a state, too.
+/// Returns the state of files and folders, including files at any depth: name, length and modification time of each. A
+/// missing file has a state too.
 pub fn state_of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<String> {
     let mut lines = Vec::new();
     for path in paths {
@@ -78,7 +79,7 @@ mod tests {
     use anyhow::bail;
     use std::cell::Cell;
 
-    /// A folder of its own, removed at the end.
+    /// Scratch folder that is removed at the end.
     struct ScratchFolder(PathBuf);
 
     impl ScratchFolder {
@@ -113,14 +114,14 @@ mod tests {
         assert_eq!(runs.get(), 1);
         assert!(run(true, true));
         assert_eq!(runs.get(), 2);
-        // Another length, another file, a file that is there now.
+        // Another length, another file, a file that did not exist before.
         for (changed, text) in [("data/deep/a", "12"), ("data/b", ""), ("missing", "")] {
             fs::write(folder.0.join(changed), text).unwrap();
             let before = runs.get();
             assert!(run(false, true) && run(false, true), "{changed}");
             assert_eq!(runs.get(), before + 1, "{changed}");
         }
-        // What failed is not taken for passed with what it read before that.
+        // Failed work does not count as passed, even with the files that it read before.
         fs::write(data.join("b"), "wrong").unwrap();
         assert!(!run(false, false));
         fs::write(data.join("b"), "").unwrap();

@@ -1,4 +1,4 @@
-//! The tests of all crates: their programs are built together and run one after another.
+//! Tests of all crates: their programs are built together and run one after another.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,17 +9,17 @@ use serde_json::Value;
 use super::passed::{self, Passed};
 use crate::process::{self, cargo};
 
-/// The tests of a library, of a program or of a folder `tests`.
+/// Test program of a library, of a program or of a folder `tests`.
 struct TestProgram {
-    /// Package and target.
+    /// Names of package and target.
     name: String,
     executable: PathBuf,
-    /// The package's folder, where its tests run.
+    /// Folder of the package, in which its tests run.
     folder: PathBuf,
 }
 
 impl TestProgram {
-    /// From a line that cargo prints about what it has built.
+    /// Creates a test program from a line that cargo prints about an artifact.
     fn of_message(line: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(line).ok()?;
         let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
@@ -37,25 +37,25 @@ impl TestProgram {
         command
     }
 
-    /// The names of the tests that `arguments` choose.
+    /// Returns the names of the tests that `arguments` select.
     fn list(&self, arguments: &[&str]) -> Result<Vec<String>> {
         let (listed, _) = process::capture(self.command().arg("--list").args(arguments))?;
         Ok(listed.lines().filter_map(|line| line.strip_suffix(": test")).map(String::from).collect())
     }
 }
 
-/// What is tested, and with which program.
+/// Test suite: packages to test, and the program that tests use.
 pub struct Suite<'a> {
-    /// The repository's top folder.
+    /// Top folder of the repository.
     pub root: &'a Path,
     /// Options for cargo: profile, packages, features.
     pub options: Vec<String>,
-    /// The program `ferrite`.
+    /// Path of the program `ferrite`.
     pub program: PathBuf,
 }
 
 impl Suite<'_> {
-    /// Builds tests: those of all targets, or of the `targets` chosen.
+    /// Builds tests: those of all targets, or of the selected `targets`.
     fn build(&self, targets: &[&str]) -> Result<Vec<TestProgram>> {
         let mut build = cargo(self.root);
         build
@@ -69,7 +69,7 @@ impl Suite<'_> {
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(TestProgram::of_message).collect())
     }
 
-    /// Runs all tests, exhaustive ones only if it is to be `full`; returns the names of those that were left out.
+    /// Runs all tests, exhaustive ones only if `full`; returns the names of those that were left out.
     pub fn run(&self, full: bool, passed: &mut Passed) -> Result<Vec<String>> {
         let chosen: &[&str] = if full { &["--include-ignored"] } else { &[] };
         let mut left_out = Vec::new();
@@ -92,7 +92,7 @@ impl Suite<'_> {
         Ok(left_out)
     }
 
-    /// Builds the program and runs the tests with `filter` in their names, exhaustive ones too; returns how many there are.
+    /// Builds the program and runs the tests with `filter` in their names, exhaustive ones too; returns their number.
     pub fn run_named(&self, filter: &str) -> Result<usize> {
         process::run(cargo(self.root).args(["build", "--bins"]).args(&self.options))?;
         let mut count = 0;
@@ -108,8 +108,8 @@ impl Suite<'_> {
         Ok(count)
     }
 
-    /// The state of what tests read: themselves, the programs, the data of other codes, and the repository's files that
-    /// are not compiled. `None` where git does not tell which these are.
+    /// Returns the state of the files that tests read: the tests themselves, the programs, the data of other codes, and
+    /// the repository's files that are not compiled. `None` if git cannot list the latter.
     fn state(&self, executable: &Path) -> Result<Option<String>> {
         let list = process::capture(Command::new("git").current_dir(self.root).args(["ls-files", "-z"]));
         let Ok((files, _)) = list else { return Ok(None) };

@@ -4,7 +4,7 @@ use comms::{Buffer, CommError, Communicator, Direction, Disagreement, ProcessGri
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// All checks, on all ranks. Panics where one fails.
+/// Runs all checks on all ranks. Panics if one fails.
 pub fn all<C: Communicator>(comm: &C) {
     places(comm);
     sums(comm);
@@ -25,7 +25,7 @@ pub fn all<C: Communicator>(comm: &C) {
     comm.barrier().unwrap();
 }
 
-/// Random numbers: SplitMix64.
+/// Generator of random numbers (SplitMix64).
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -50,7 +50,8 @@ fn places<C: Communicator>(comm: &C) {
     }
 }
 
-/// What rank `rank` adds to place `i`: numbers of very different size and sign, so that the order of a sum shows.
+/// Returns the contribution of rank `rank` to element `i`. The numbers differ widely in size and sign, so that the
+/// order of a sum shows.
 fn summand(rank: usize, i: usize) -> f64 {
     let mut random = SplitMix64((rank * 1_000_003 + i) as u64);
     let mantissa = random.next() as i64 as f64;
@@ -58,7 +59,7 @@ fn summand(rank: usize, i: usize) -> f64 {
 }
 
 fn sums<C: Communicator>(comm: &C) {
-    // 20 000 doubles are more than the short way of MPI takes on any number of ranks.
+    // 20 000 doubles exceed the limit of MPI's one-call sum for any number of ranks.
     for length in [0, 1, 2, 3, 17, 1000, 20_000] {
         let mine: Vec<f64> = (0..length).map(|i| summand(comm.rank(), i)).collect();
         // The rule, word for word: rank 0's number, plus rank 1's, plus …
@@ -123,7 +124,7 @@ fn gathers<C: Communicator>(comm: &C) {
     assert!(matches!(comm.gather(size, &[]), Err(CommError::NoSuchRank { .. })));
 }
 
-/// Around a ring, again and again, with short and long messages.
+/// Sends short and long messages around a ring, again and again.
 fn channels<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -156,7 +157,7 @@ fn channels<C: Communicator>(comm: &C) {
     assert!(matches!(comm.receive_channel(size + 3, 0, vec![0u8]), Err(CommError::NoSuchRank { .. })));
 }
 
-/// Bytes inside the value itself: they move with it.
+/// Buffer that holds its bytes inside the value itself, so that they move with it.
 struct Inline([u8; 48], Arc<AtomicUsize>);
 
 impl Buffer for Inline {
@@ -174,13 +175,13 @@ impl Drop for Inline {
     }
 }
 
-/// Transfers may be moved while under way, and every buffer is dropped once.
+/// Checks that transfers may be moved while under way, and that every buffer is dropped once.
 fn buffers<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let drops = Arc::new(AtomicUsize::new(0));
     let mut transfers = Vec::new();
     for tag in 0..9 {
-        // The vector grows, and moves what is under way.
+        // The vector grows, which moves transfers under way.
         let receive = comm.receive((rank + 1) % size, tag, Inline([0; 48], Arc::clone(&drops))).unwrap();
         let word = Inline([tag as u8 + 100; 48], Arc::clone(&drops));
         transfers.push((receive, comm.send((rank + size - 1) % size, tag, word).unwrap()));
@@ -195,7 +196,8 @@ fn buffers<C: Communicator>(comm: &C) {
     assert_eq!(drops.load(Ordering::SeqCst), 20);
 }
 
-/// Messages with the same tag arrive in the order of their starts, whatever is waited for first.
+/// Checks that messages with the same tag arrive in the order in which they were started, in whatever order they are
+/// waited for.
 fn order<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -209,7 +211,8 @@ fn order<C: Communicator>(comm: &C) {
     }
 }
 
-/// Messages that are too long or too short are errors of the receiver, and only those messages.
+/// Checks that messages that are too long or too short are errors of the receiver, and that other messages are not
+/// affected.
 fn lengths<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -229,7 +232,7 @@ fn lengths<C: Communicator>(comm: &C) {
     }
 }
 
-/// Dropped receptions take no message; dropped sends arrive.
+/// Checks that dropped receptions take no message and that dropped sends arrive.
 fn given_up<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -243,7 +246,7 @@ fn given_up<C: Communicator>(comm: &C) {
     }
 }
 
-/// Messages come to their ends while their receivers are busy with collective calls, or with other messages.
+/// Checks that messages complete while their receivers are busy with collective calls or with other messages.
 fn overlap<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -261,7 +264,7 @@ fn overlap<C: Communicator>(comm: &C) {
         for (tag, byte) in [(9, 3u8), (8, 2)] {
             comm.send(next, tag, vec![byte; 300_000]).unwrap().into_buffer().unwrap();
         }
-        // A rank that comes here early does not keep its sender from coming here.
+        // A rank that arrives here early does not keep its sender from arriving.
         call(comm).unwrap();
         for (receive, byte) in receives.into_iter().zip([2, 3]) {
             assert_eq!(receive.into_buffer().unwrap(), vec![byte; 300_000]);
@@ -269,7 +272,8 @@ fn overlap<C: Communicator>(comm: &C) {
     }
 }
 
-/// As an exchange of halos does: both neighbours in all four directions, which may be one and the same rank, or oneself.
+/// Sends messages like a halo exchange: to both neighbours in all four directions, which may be the same rank or this
+/// rank itself.
 fn halo<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let grid = ProcessGrid::best(size, [16 * size; 4], 1).unwrap();
@@ -294,7 +298,7 @@ fn agreement<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     assert_eq!(agree(comm, Ok::<_, String>(rank)).unwrap(), rank);
     for bad in 0..size {
-        // `bad` and all later ones fail: the lowest speaks.
+        // `bad` and all higher ranks fail: the message is that of the lowest.
         let result = if rank >= bad { Err(format!("rank {rank} has no file")) } else { Ok(()) };
         let error = agree(comm, result).unwrap_err();
         let Disagreement::Failed { rank: named, message, .. } = &error else { panic!("{error}") };
@@ -303,21 +307,21 @@ fn agreement<C: Communicator>(comm: &C) {
     }
 }
 
-/// One message of a pattern.
+/// Message of a random pattern.
 #[derive(Clone, Debug)]
 pub struct PatternMessage {
     /// Rank of the sender.
     pub from: usize,
     /// Rank of the receiver.
     pub to: usize,
-    /// Its tag; few, so that many messages share one.
+    /// Tag of the message; there are few values, so that many messages share one.
     pub tag: u16,
-    /// In bytes.
+    /// Length of the message in bytes.
     pub length: usize,
 }
 
 impl PatternMessage {
-    /// A pattern on which all ranks agree.
+    /// Returns a pattern of messages that is the same on all ranks.
     pub fn random(seed: u64, size: usize) -> Vec<PatternMessage> {
         let mut random = SplitMix64(seed);
         let count = random.below(40);
@@ -331,13 +335,14 @@ impl PatternMessage {
         (0..count).map(&mut message).collect()
     }
 
-    /// What message number `i` says in a round.
+    /// Returns the contents of message number `i` in a round.
     fn word(&self, i: usize, round: usize) -> Vec<u8> {
         (0..self.length).map(|k| (k * 31 + i * 7 + round * 3 + self.from) as u8).collect()
     }
 }
 
-/// Sends all messages of a pattern, twice through the same channels, and waits for them in an order of its own.
+/// Sends all messages of a pattern twice through the same channels, and waits for them in an order that differs between
+/// ranks.
 pub fn pattern<C: Communicator>(comm: &C, messages: &[PatternMessage], seed: u64) {
     let mut random = SplitMix64(seed ^ (comm.rank() as u64) << 32);
     let numbered = || messages.iter().enumerate();

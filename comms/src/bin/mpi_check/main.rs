@@ -1,5 +1,5 @@
-//! `mpirun -n N mpi_check [checks]`: whether MPI works on a machine, through the crate `comms`. The other subjects are
-//! for the tests, which look at how a job ends; `latency` prints times.
+//! `mpirun -n N mpi_check [checks]`: checks whether MPI works on a machine, through the crate `comms`. The other
+//! subjects are for the tests of how a job ends; `latency` prints times.
 
 mod checks;
 
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A name for the command line, and what it does.
+/// Name on the command line and function of a check.
 type NamedCheck = (&'static str, fn(&Mpi) -> CheckOutcome);
 
 const CHECKS: [NamedCheck; 14] = [
@@ -51,14 +51,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The last rank, which is another one than rank 0 where there are two.
+/// Returns the last rank, which differs from rank 0 if there are at least two ranks.
 fn last(mpi: &Mpi) -> usize {
     mpi.size() - 1
 }
 
 fn check(mpi: &Mpi) -> CheckOutcome {
     checks::all(mpi);
-    // The same with every message above 100 bytes as one item of a derived datatype.
+    // The same checks with every message above 100 bytes as one item of a derived datatype.
     checks::all(&mpi.with_largest_count(100));
     buffer_that_moves(mpi);
     foreign_memory(mpi);
@@ -71,7 +71,7 @@ fn check(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A buffer may not change below a persistent request.
+/// Checks that a buffer must not change address below a persistent request.
 fn buffer_that_moves(mpi: &Mpi) {
     struct Moving(Vec<u8>);
     impl Buffer for Moving {
@@ -91,7 +91,7 @@ fn buffer_that_moves(mpi: &Mpi) {
     receive.wait().unwrap();
 }
 
-/// Ranks that disagree about a length hear of it, and the others are not harmed.
+/// Checks that ranks that disagree about a length get errors, and that the others are not affected.
 fn unequal_lengths(mpi: &Mpi) {
     let other = mpi.rank() == last(mpi) && mpi.size() > 1;
     for (sent, expected) in [(3, 4), (1000, 2000), (100_000, 10), (10, 100_000)] {
@@ -106,14 +106,14 @@ fn unequal_lengths(mpi: &Mpi) {
     assert_eq!(mpi.sum(&mut vec![1.0; long]).is_err(), mpi.size() > 1);
 }
 
-/// Channels of raw addresses, on memory of the host, which every MPI can reach.
+/// Checks channels of raw addresses, with memory of the host, which every MPI can reach.
 #[allow(unsafe_code)]
 fn foreign_memory(mpi: &Mpi) {
     let (rank, size) = (mpi.rank(), mpi.size());
     let (next, before) = ((rank + 1) % size, (rank + size - 1) % size);
     let (mut from, mut to) = (vec![0u8; 1000], vec![0u8; 1000]);
     let address = |memory: &mut Vec<u8>| memory.as_mut_ptr().expose_provenance() as u64;
-    // SAFETY: both vectors outlive the channels, and nobody else touches them between start and wait.
+    // SAFETY: both vectors outlive the channels, and no other code accesses them between start and wait.
     let (mut send, mut receive) = unsafe {
         (
             mpi.send_from(next, 3, address(&mut from), 1000).unwrap(),
@@ -132,7 +132,7 @@ fn foreign_memory(mpi: &Mpi) {
     drop((from, to));
 }
 
-/// One rank aborts; the others wait for a message, or for all.
+/// Aborts on one rank while the others wait for a message or for all ranks.
 fn abort(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     mpi.barrier()?;
@@ -153,7 +153,7 @@ fn abort_all(mpi: &Mpi) -> CheckOutcome {
     mpi.abort(4, "the power is out")
 }
 
-/// An error leaves through messages under way.
+/// Returns an error while messages are under way.
 fn error(mpi: &Mpi) -> CheckOutcome {
     let (here, other) = (last(mpi), 0);
     let _receive = mpi.receive(if mpi.rank() == here { other } else { here }, 1, vec![0u8; 1 << 20])?;
@@ -173,7 +173,7 @@ fn panic(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A message that nobody receives, too long to be sent all the same.
+/// Sends a message that no rank receives, and that is too long to complete anyway.
 fn lost_send(mpi: &Mpi) -> CheckOutcome {
     let to = if mpi.rank() == last(mpi) { 0 } else { last(mpi) };
     if mpi.rank() == 0 {
@@ -182,13 +182,13 @@ fn lost_send(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A rank may end with a message under way to one that works on.
+/// Checks that a rank may end while its message to a rank still at work is under way.
 fn late_receiver(mpi: &Mpi) -> CheckOutcome {
     if mpi.rank() == 0 {
         drop(mpi.send(last(mpi), 9, vec![7u8; 8 << 20])?);
     }
     if mpi.rank() == last(mpi) {
-        // Longer than the end of a run waits for messages when all are there.
+        // Longer than the end of a run waits for messages once all ranks have arrived.
         std::thread::sleep(Duration::from_secs(4));
         let bytes = mpi.receive(0, 9, vec![0u8; 8 << 20])?.into_buffer()?;
         assert!(bytes.iter().all(|b| *b == 7));
@@ -197,9 +197,9 @@ fn late_receiver(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells process numbers and waits for the test to kill the last rank.
+/// Prints process numbers and waits for the test to kill the last rank.
 fn hang(mpi: &Mpi) -> CheckOutcome {
-    // One write per line: mpirun passes on what it reads.
+    // One write per line: mpirun forwards what it reads.
     let line = format!("rank {} is process {}\n", mpi.rank(), std::process::id());
     let mut out = std::io::stdout();
     out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("standard output");
@@ -213,7 +213,7 @@ fn hang(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A message of the wrong length, as a program meets it: one rank's error, told by that rank.
+/// Sends a message of the wrong length, as a program might: one rank gets an error and reports it.
 fn lengths(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     let _send = (mpi.rank() == 0).then(|| mpi.send(here, 12, vec![1u8; 5000])).transpose()?;
@@ -224,7 +224,7 @@ fn lengths(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Leaves with the sentence on rank 0, all together.
+/// Ends all ranks together; rank 0 prints the message.
 fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> CheckOutcome {
     Ok(match agree(mpi, result) {
         Ok(()) => ExitCode::SUCCESS,
@@ -237,7 +237,7 @@ fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> CheckOutcome
     })
 }
 
-/// A grid that fits neither the run nor the lattice.
+/// Checks a grid that fits neither the run nor the lattice.
 fn grid(mpi: &Mpi) -> CheckOutcome {
     let checked = ProcessGrid::new([1, 1, 1, 2 * mpi.size()])
         .and_then(|grid| grid.check_for(mpi.size(), [8, 8, 8, 6], 1).map(drop));
@@ -248,7 +248,7 @@ fn one_disagrees(mpi: &Mpi) -> CheckOutcome {
     leave(mpi, if mpi.rank() == last(mpi) { Err("no such file") } else { Ok(()) })
 }
 
-/// Another thread gets errors; what it drops is no danger; and it can end the job.
+/// Checks that another thread gets errors, that dropping transfers there is harmless, and that it can end the job.
 fn thread(mpi: &Mpi) -> CheckOutcome {
     let receive = mpi.receive(mpi.rank(), 0, vec![0u8; 8])?;
     let mpi = mpi.clone();
@@ -268,7 +268,7 @@ fn thread(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A message with more bytes than a C int can count.
+/// Sends a message with more bytes than a C int can count.
 fn large(mpi: &Mpi) -> CheckOutcome {
     const LENGTH: usize = (1 << 31) + 4099;
     if mpi.size() == 1 {
@@ -286,7 +286,7 @@ fn large(mpi: &Mpi) -> CheckOutcome {
         for i in [0, (1 << 30) - 1, 1 << 30, i32::MAX as usize, 1 << 31, LENGTH - 1] {
             assert_eq!(bytes[i], (i % 251) as u8 + 2, "byte {i}");
         }
-        // All others are one.
+        // All other bytes are one.
         let marked: usize = bytes.iter().filter(|b| **b != 1).count();
         assert_eq!(marked, 6);
         println!("{LENGTH} bytes arrived");
@@ -295,7 +295,7 @@ fn large(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Times of what solvers do often.
+/// Prints times of operations that are frequent in solvers.
 fn latency(mpi: &Mpi) -> CheckOutcome {
     const ROUNDS: u32 = 2000;
     let time = |what: &str, work: &mut dyn FnMut() -> Result<(), CommError>| {

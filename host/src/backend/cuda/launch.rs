@@ -1,4 +1,4 @@
-//! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
+//! Launch parameters of a kernel: determined once for each number of sites and right-hand sides, then looked up.
 use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, lock, raw};
 use crate::backend::tuning::{LaunchKey, SearchError, Shape};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
@@ -11,43 +11,43 @@ use std::ffi::c_void;
 
 /// Threads per block of kernels that are neither reductions nor tuned, as far as right-hand sides allow.
 const BLOCK: u32 = 128;
-/// Candidates of the tuner have whole warps, up to `MOST_THREADS` threads.
+/// Threads of a warp. Candidates of the tuner have whole warps, up to `MOST_THREADS` threads.
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
-/// Threads in a row for sites of untuned blocks with several right-hand sides.
+/// Consecutive threads for sites in untuned blocks with several right-hand sides.
 const ROW: u32 = 16;
-/// Threads in a row that candidates have for sites, where other threads have other right-hand sides of these.
+/// Numbers of consecutive threads that candidates have for sites, if other threads have other right-hand sides of these.
 const ROWS: [u32; 3] = [8, 16, 32];
 
-/// Most groups of right-hand sides in a block without tuning: with more, it has too few sites to find neighbours' vectors
-/// in its cache. And most in candidates of the tuner.
+/// Most groups of right-hand sides in a block without tuning, and in candidates of the tuner: with more, a block has too few sites to find
+/// neighbours' vectors in its cache.
 const MOST_GROUPS: u32 = 4;
 const MOST_GROUPS_TUNED: u32 = 8;
-/// Most threads of candidates with several groups: larger blocks have never won.
+/// Most threads of candidates with several groups: larger blocks were never the fastest.
 const MOST_THREADS_IN_GROUPS: u32 = 256;
-/// Blocks of a reduction that go on to other sites and right-hand sides until all are done: as many as run at a time.
+/// Number of blocks of a reduction that continue with other sites and right-hand sides until all are done: as many as run at a time.
 pub(super) const LOOPED_BLOCKS: u32 = 528;
 /// Most blocks along y and z of a grid.
 const MOST_BLOCKS: u32 = 65535;
 
-/// Bytes that a block keeps of each of its sums where its threads go on to other right-hand sides: a number for each warp.
+/// Bytes that a block stores for each of its sums if its threads continue with other right-hand sides: a number for each warp.
 const KEPT_SUM_BYTES: u32 = 32;
-/// The most that a reduction needs for that.
+/// Most bytes of stored sums of a reduction.
 pub(super) const MOST_KEPT: u32 = KEPT_SUM_BYTES * LAUNCH_SUMS as u32;
-/// Bytes of shared memory that every GPU gives a block without having been asked for more.
+/// Bytes of shared memory that every GPU gives a block without a request for more.
 const UNASKED: u32 = 48 << 10;
 
-/// Launches that warm up and say how many fill a batch.
+/// Number of launches that warm up and determine how many fill a batch.
 const WARM_UP: u32 = 3;
-/// Aimed length of a batch in seconds. The tuner asks for several.
+/// Target length of a batch in seconds. The tuner measures several.
 const BATCH_SECONDS: f64 = 2e-3;
 /// Most launches of a batch.
 const MOST_LAUNCHES: f64 = 500.0;
 
-/// Which launch: the kernel's [`address`], sites, right-hand sides.
+/// Key of a launch: the kernel's [`address`], sites, right-hand sides.
 pub(super) type LaunchId = (usize, u32, u32);
 
-/// Of a kernel in the tables: what is quick to compare.
+/// Returns the address of a kernel in the tables, which is quick to compare.
 pub(super) fn address(instance: &'static Instance) -> usize {
     std::ptr::from_ref(instance).addr()
 }
@@ -61,22 +61,22 @@ pub(super) struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Most bytes of a block that keeps so many bytes of links: the driver is asked for more than usual only where there
-    /// are some.
+    /// Returns the most bytes of a block that stores `links` bytes of links: more than usual is requested from the driver only if there are
+    /// some.
     pub fn limit(self, links: u32) -> u32 {
         if links > 0 { self.most } else { self.most.min(UNASKED) }
     }
-    /// Whether a launch that asks for `bytes` has room beside what a kernel may have from the start.
+    /// Whether a launch that requests `bytes` fits, given the memory that a kernel may have from the start.
     fn fits(self, links: u32, bytes: u32) -> bool {
         bytes + SCRATCH_BYTES <= self.limit(links)
     }
-    /// The variants of a kernel, not of a reduction, that have room.
+    /// Returns the variants of a kernel, not of a reduction, that fit.
     fn fitting(self, variants: &'static [Variant]) -> impl Iterator<Item = &'static Variant> {
         variants.iter().filter(move |variant| self.fits(variant.shared, variant.shared))
     }
 }
 
-/// What a launch needs besides arguments.
+/// Parameters of a launch besides arguments.
 #[derive(Clone, Copy)]
 pub(super) struct PreparedLaunch {
     pub function: Function,
@@ -92,31 +92,31 @@ pub(super) struct Grid {
 }
 
 impl PreparedLaunch {
-    /// For so many sites and right-hand sides.
+    /// Returns the grid for `n` sites and `nrhs` right-hand sides.
     pub fn grid(&self, n: u32, nrhs: u32) -> Grid {
         grid(self.shape, n, nrhs, self.function.shared)
     }
 }
 
-/// Blocks of other right-hand sides along x, blocks of other sites along y and z.
+/// Returns a grid with blocks of other right-hand sides along x, and blocks of other sites along y and z.
 fn grid(shape: Shape, n: u32, nrhs: u32, shared: u32) -> Grid {
     let blocks = n.div_ceil(shape.sites()).max(1);
     let layers = blocks.div_ceil(MOST_BLOCKS);
     Grid { blocks: [nrhs / shape.rhs_of_block(nrhs), blocks.div_ceil(layers), layers], threads: shape.threads, shared }
 }
 
-/// The largest divisor of `n` up to `most`.
+/// Returns the largest divisor of `n` up to `most`.
 fn divisor(n: u32, most: u32) -> u32 {
     (1..=most).rev().find(|d| n.is_multiple_of(*d)).unwrap_or(1)
 }
 
-/// Blocks without tuning for a kernel that exists with these blockings; `most` threads are possible.
+/// Returns the blocks without tuning for a kernel that exists with these blockings; `most` threads are possible.
 fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32) -> Shape {
-    // Ways are listed with the fastest first. Those that loop are faster in some kernels only, which takes a measurement.
+    // Blockings are listed with the fastest first. Looped ones are faster in some kernels only, which takes a measurement.
     let fits = |blocking: &RhsBlocking| nrhs > 1 && !blocking.looped && nrhs.is_multiple_of(blocking.rhs);
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
     let groups = divisor(nrhs / blocking.rhs, MOST_GROUPS.min(most / WARP));
-    // With several right-hand sides in a thread, larger blocks have won.
+    // With several right-hand sides in a thread, larger blocks were faster.
     let block = if blocking.rhs > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
     let threads = match groups {
         0 | 1 => [BLOCK.min(most), 1, 1],
@@ -125,8 +125,8 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
     Shape { blocking, threads }
 }
 
-/// Blocks for a kernel that warps compute: lanes have numbers in a row, and warps that have the same ones with other right-hand
-/// sides are in one block; or so many warps that compute a number `together`.
+/// Returns the blocks of a kernel that warps compute: lanes have consecutive numbers, and warps that have the same ones for other
+/// right-hand sides are in one block; or `together` warps compute a number together.
 fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32, together: u32) -> Shape {
     let fits = |blocking: &RhsBlocking| if blocking.looped { nrhs > 1 } else { nrhs.is_multiple_of(blocking.rhs) };
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
@@ -141,8 +141,8 @@ fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, m
     }
 }
 
-/// How a reduction computes several right-hand sides: in the first of its variants that takes as many and for which a block
-/// has memory, for reductions are not tuned; else one in each thread.
+/// Returns the blocking of a reduction with several right-hand sides: that of the first variant that supports this number and for which a
+/// block has memory, as reductions are not tuned; otherwise one right-hand side in each thread.
 pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> RhsBlocking {
     let fits = |variant: &&Variant| {
         let (blocking, links) = (variant.blocking, variant.shared);
@@ -152,7 +152,7 @@ pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: Sh
     variants.iter().find(fits).map_or(RhsBlocking::ONE, |variant| variant.blocking)
 }
 
-/// Bytes of shared memory that a launch of a reduction asks for: of links, in this way, and of sums.
+/// Returns the bytes of shared memory that a launch of a reduction requests: for links in this blocking, and for sums.
 pub(super) fn sum_bytes(sum: Sum, (blocking, links): (RhsBlocking, u32), threads: [u32; 3], nrhs: u32) -> u32 {
     let values = sum.values as u32;
     let kept = match blocking {
@@ -164,16 +164,16 @@ pub(super) fn sum_bytes(sum: Sum, (blocking, links): (RhsBlocking, u32), threads
     links + kept
 }
 
-/// Most blocks of a reduction whose threads have one site each: their sums have to fit where those of all reductions go,
-/// and a grid has no more along y.
+/// Returns the most blocks of a reduction whose threads have one site each: their sums have to fit the memory for those of all reductions,
+/// and the grid has a limit along y.
 pub(super) fn most_single_blocks(nrhs: u32, values: usize) -> u32 {
     let room = LAUNCH_SUMS * MAX_REDUCTION_BLOCKS / (nrhs as usize * values).max(1);
     room.min(MOST_BLOCKS as usize) as u32
 }
 
-/// Threads of a block of a reduction that has as many in other ways: with several right-hand sides in each thread, each warp
-/// has a group of these, and as many groups as possible share sites. The more rows a block has, the more neighbours' vectors
-/// its cache finds.
+/// Returns the threads of a block of a reduction, `one` along x in blockings with one right-hand side in a thread or loops. With several
+/// right-hand sides in each thread, each warp has a group of these, and as many groups as possible share sites. The more rows a block has,
+/// the more neighbours' vectors its cache finds.
 pub(super) fn sum_threads(blocking: RhsBlocking, nrhs: u32, one: u32) -> [u32; 3] {
     if blocking.looped || blocking.rhs == 1 {
         return [one, 1, 1];
@@ -182,7 +182,7 @@ pub(super) fn sum_threads(blocking: RhsBlocking, nrhs: u32, one: u32) -> [u32; 3
     [WARP, groups, SUM_WARPS / groups]
 }
 
-/// Blocks that are worth a measurement for a kernel that exists in this way, with `most` threads.
+/// Returns the blocks that are worth a measurement for a kernel in this blocking, with `most` threads.
 fn candidates(blocking: RhsBlocking, nrhs: u32, most: u32) -> Vec<Shape> {
     if !nrhs.is_multiple_of(blocking.rhs) || blocking.looped && nrhs == 1 {
         return Vec::new();
@@ -209,14 +209,14 @@ fn candidates(blocking: RhsBlocking, nrhs: u32, most: u32) -> Vec<Shape> {
 /// A kind of launch that was made, see [`Cuda::launches`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Launched {
-    /// Which launch.
+    /// Key of the launch.
     pub launch: LaunchKey,
-    /// Its blocks.
+    /// Blocks of the launch.
     pub shape: Shape,
 }
 
 impl Cuda {
-    /// Blocks of all kernels launched so far, reductions apart, sorted by name.
+    /// Returns the blocks of all kernels launched so far, except reductions, sorted by name.
     pub fn launches(&self) -> Vec<Launched> {
         let launches = lock(&self.shared.launches);
         let all = launches.iter().map(|((_, sites, nrhs), PreparedLaunch { function, shape })| Launched {
@@ -228,11 +228,11 @@ impl Cuda {
         all
     }
 
-    /// The launch of a kernel that has not been launched with these numbers before. A tuner that searches launches it
-    /// many times here.
+    /// Returns the launch of a kernel that has not been launched with these numbers before. A tuner that searches launches it many times
+    /// here.
     ///
     /// # Safety
-    /// As for [`Cuda::start`].
+    /// The contract of [`Cuda::start`] holds.
     pub(super) unsafe fn choose(
         &self,
         kernel: &'static Instance,
@@ -248,7 +248,7 @@ impl Cuda {
             Some(together) => shape_of_warps(blockings, nrhs, most, together),
             None => default_shape(blockings, nrhs, most),
         };
-        // What is launched once or twice in a run is not worth a search.
+        // Kernels that are launched once or twice in a run are not worth a search.
         let shape = if function.hot && kernel.warps.is_none() {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
             let mut shapes = candidates(RhsBlocking::ONE, nrhs, most);
@@ -260,7 +260,7 @@ impl Cuda {
             }
             let measure = |shape: Shape| {
                 let function = self.function(kernel, shape.blocking)?;
-                // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
+                // SAFETY: the caller's promise. A kernel writes the elements that it owns, however often it is launched.
                 unsafe { self.seconds(PreparedLaunch { function, shape }, n, nrhs, parameters) }
             };
             self.tuner().shape(&launch, default, &shapes, measure).map_err(|error| match error {
@@ -279,11 +279,11 @@ impl Cuda {
         Ok(launch)
     }
 
-    /// Most threads that a block of the kernel can have: registers are the limit.
+    /// Returns the most threads that a block of the kernel can have: registers are the limit.
     fn most_threads(&self, function: Function) -> Result<u32> {
         self.attribute(function.handle, sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
     }
-    /// An attribute of a loaded kernel.
+    /// Returns an attribute of a loaded kernel.
     pub(super) fn attribute(&self, handle: sys::CUfunction, which: sys::CUfunction_attribute) -> Result<u32> {
         let mut value = 0;
         // SAFETY: writes one integer; the handle is that of a loaded kernel.
@@ -292,10 +292,10 @@ impl Cuda {
         Ok(value.unsigned_abs())
     }
 
-    /// Seconds of one launch, as the mean of a batch between two events.
+    /// Returns the seconds of one launch, as the mean of a batch between two events.
     ///
     /// # Safety
-    /// As for [`Cuda::start`].
+    /// The contract of [`Cuda::start`] holds.
     unsafe fn seconds(&self, launch: PreparedLaunch, n: u32, nrhs: u32, parameters: &mut [*mut c_void]) -> Result<f64> {
         let grid = launch.grid(n, nrhs);
         let mut batch = |launches: u32| -> Result<f64> {
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// What compute capabilities 8.0, 8.6 and 8.9, and 9.0 give a block.
+    /// Shared memory of a block at compute capabilities 8.0, 8.6 and 8.9, and 9.0.
     const CARDS: [SharedMemory; 3] =
         [SharedMemory { most: 163 << 10 }, SharedMemory { most: 99 << 10 }, SharedMemory { most: 227 << 10 }];
 
@@ -382,7 +382,7 @@ mod tests {
         }
         assert_eq!(blocking(4, 99 << 10), RhsBlocking::ONE);
         assert_eq!(blocking(1, 227 << 10), RhsBlocking::ONE);
-        // Without links nobody asks for more than usual: 4 · 8 numbers of 8 warps would take 66 KiB.
+        // Without links no launch requests more than usual: 4 · 8 numbers of 8 warps would take 66 KiB.
         let wide = [variant(4, false, 0)];
         let sum = Sum { values: 8, ..sum };
         assert_eq!(sum_blocking(&wide, sum, 16, SharedMemory { most: 227 << 10 }), RhsBlocking::ONE);

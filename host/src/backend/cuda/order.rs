@@ -4,12 +4,12 @@ use super::{Cuda, raw};
 use crate::backend::{Result, Stream};
 use cust::sys;
 
-/// CU_STREAM_NON_BLOCKING: the stream knows nothing of the legacy default stream.
+/// CU_STREAM_NON_BLOCKING: the stream does not wait for the legacy default stream.
 const NON_BLOCKING: u32 = 1;
-/// Beyond the highest priority that there is, which the driver takes then.
+/// Priority above the highest one that exists, for which the driver uses the highest.
 const HIGHEST: i32 = -100;
 
-/// A stream. Whoever has it keeps its context, which is the current one when it is dropped.
+/// A stream. Its owner keeps its context, which is the current one when the stream is dropped.
 pub(super) struct Queue(sys::CUstream);
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Queue {}
@@ -17,7 +17,7 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 impl Queue {
-    /// In the current context.
+    /// Makes a stream in the current context.
     pub fn new(priority: i32, device: &str) -> Result<Self> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
@@ -25,11 +25,11 @@ impl Queue {
         raw(code, "creating a stream", device)?;
         Ok(Queue(handle))
     }
-    /// For the driver.
+    /// Returns the driver's handle.
     pub fn handle(&self) -> sys::CUstream {
         self.0
     }
-    /// Waits until its work is done.
+    /// Waits until the stream's work is done.
     pub fn wait(&self, device: &str) -> Result {
         // SAFETY: a live handle.
         raw(unsafe { sys::cuStreamSynchronize(self.0) }, "waiting for the GPU", device)
@@ -63,13 +63,13 @@ impl Drop for CudaStream {
     }
 }
 
-/// A point in the order of a stream. Whoever has it keeps its context, which is the current one when it is dropped.
+/// A point in the order of a stream. Its owner keeps its context, which is the current one when the mark is dropped.
 pub(super) struct Mark(sys::CUevent);
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Mark {}
 
 impl Mark {
-    /// For the driver.
+    /// Returns the driver's handle.
     pub fn handle(&self) -> sys::CUevent {
         self.0
     }
@@ -98,7 +98,7 @@ impl Drop for CudaEvent {
 }
 
 impl Cuda {
-    /// A stream, or that of the main order.
+    /// Returns a stream, or that of the main order.
     pub(super) fn queue<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Queue {
         stream.map_or(&self.shared.queue, |stream| &stream.get::<CudaStream>().queue)
     }
@@ -121,13 +121,13 @@ impl Cuda {
         raw(unsafe { sys::cuEventCreate(&mut handle, flags as u32) }, "creating an event", self.name())?;
         Ok(Mark(handle))
     }
-    /// Puts a mark behind the present work.
+    /// Places a mark after the present work.
     pub(super) fn place(&self, mark: &impl AsRef<Mark>, queue: &Queue) -> Result {
         self.enter()?;
         // SAFETY: live handles of this context.
         raw(unsafe { sys::cuEventRecord(mark.as_ref().0, queue.0) }, "recording an event", self.name())
     }
-    /// Lets later work wait for a mark.
+    /// Makes later work wait for a mark.
     pub(super) fn wait_for(&self, event: &CudaEvent, queue: &Queue) -> Result {
         self.enter()?;
         // SAFETY: live handles of this context.
@@ -140,7 +140,7 @@ impl Cuda {
             code => raw(code, "asking for an event", self.name()).map(|()| true),
         }
     }
-    /// Seconds between two marks; waits for the later one.
+    /// Returns the seconds between two marks; waits for the later one.
     pub(super) fn elapsed(&self, from: &impl AsRef<Mark>, to: &impl AsRef<Mark>) -> Result<f64> {
         self.enter()?;
         let (from, to) = (from.as_ref().0, to.as_ref().0);

@@ -15,26 +15,26 @@ unsafe extern "C" {
     ) -> sys::CUresult;
 }
 
-/// CUstreamBatchMemOpParams: an operation on a word.
+/// An operation on a word: CUstreamBatchMemOpParams.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct WordOperation {
-    /// [`WAIT`] or [`WRITE`].
+    /// Kind of the operation: [`WAIT`] or [`WRITE`].
     kind: u32,
     address: u64,
     value: u64,
     flags: u32,
-    /// Not used.
+    /// Unused fields.
     rest: [u64; 2],
 }
 const _: () = assert!(size_of::<WordOperation>() == 48);
-/// CU_STREAM_MEM_OP_WAIT_VALUE_32
+/// Wait for a word: CU_STREAM_MEM_OP_WAIT_VALUE_32.
 const WAIT: u32 = 1;
-/// CU_STREAM_MEM_OP_WRITE_VALUE_32
+/// Write to a word: CU_STREAM_MEM_OP_WRITE_VALUE_32.
 const WRITE: u32 = 2;
-/// Waits until (word − value), taken as a signed number, is not negative: CU_STREAM_WAIT_VALUE_GEQ.
+/// Flag that waits until (word − value), taken as a signed number, is not negative: CU_STREAM_WAIT_VALUE_GEQ.
 const NOT_BELOW: u32 = 0;
-/// Access to the peer is enabled when it is first needed: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
+/// Flag that enables access to the peer when it is first needed: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
 const LAZY: u32 = 1;
 
 /// Memory of another process, mapped into this one's address space.
@@ -55,7 +55,7 @@ impl Drop for CudaPeer {
     }
 }
 
-/// What goes to the other process: the driver's handle of an allocation, and where in it the buffer begins.
+/// Message to the other process: the driver's handle of an allocation, and the offset of the buffer in it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Handle {
@@ -110,7 +110,7 @@ impl Cuda {
         let queue = self.queue(stream);
         self.each_word(words, WAIT, value, NOT_BELOW, queue, "waiting for another process")
     }
-    /// One operation on all words, in one call: each call costs a stream some microseconds.
+    /// Performs one operation on all words, in one call: each call costs a stream some microseconds.
     fn each_word(&self, words: &[*mut u8], kind: u32, value: u32, flags: u32, queue: &Queue, call: &str) -> Result {
         self.enter()?;
         let operation =

@@ -1,8 +1,7 @@
-//! Memory that was freed and can be had again: asking the driver costs as much as a hundred kernels, and waits for all of
-//! them.
+//! Pool of freed memory for reuse: a request to the driver costs as much as a hundred kernels, and waits for all of them.
 //!
-//! A kernel in the main order may still be using memory that is given away again: what its next owner does comes later in
-//! that order. Memory that other orders of work or other processes use is not for this: see
+//! A kernel in the main order may still be using memory that is reused: the work of the next owner comes later in that order. Memory that
+//! other orders of work or other processes use does not come from the pool: see
 //! [`allocate_apart`](crate::backend::Backend::allocate_apart).
 use super::{Cuda, CudaBuffer, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
@@ -11,7 +10,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tracing::trace;
 
-/// Sizes are rounded up to multiples of this, so that almost equal ones fit.
+/// Step of sizes, which are rounded up so that almost equal ones fit.
 const STEP: usize = 4096;
 
 /// Free memory, by size.
@@ -22,7 +21,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Bytes in it.
+    /// Returns the bytes in the pool.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -35,7 +34,7 @@ impl Pool {
         self.free.entry(size).or_default().push(address);
         self.bytes += size;
     }
-    /// All of it.
+    /// Removes all memory from the pool and returns its addresses.
     pub fn empty(&mut self) -> impl Iterator<Item = u64> + use<> {
         self.bytes = 0;
         std::mem::take(&mut self.free).into_values().flatten()
@@ -64,7 +63,7 @@ impl Cuda {
         self.zero(address, bytes)?;
         Ok(buffer)
     }
-    /// From the driver; where it has no more, after the pool was emptied.
+    /// Allocates memory from the driver; if it has no more, again after the pool was emptied.
     fn fresh(&self, size: usize, bytes: usize, what: &str) -> Result<u64> {
         let (mut address, start) = (0, Instant::now());
         // SAFETY: writes one address.
@@ -74,7 +73,7 @@ impl Cuda {
         if code == none {
             let all: Vec<u64> = lock(&self.shared.pool).empty().collect();
             for address in all {
-                // SAFETY: allocated above, and nobody's now. The driver waits for kernels that use it.
+                // SAFETY: allocated above, and unused now. The driver waits for kernels that use it.
                 unsafe {
                     let _ = sys::cuMemFree_v2(address);
                 }
@@ -89,7 +88,7 @@ impl Cuda {
         trace!("memory for {what}: {bytes} bytes after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         Ok(address)
     }
-    /// Takes memory back.
+    /// Returns memory to the pool.
     pub(super) fn give_back(&self, address: u64, bytes: usize) {
         lock(&self.shared.pool).give(rounded(bytes), address);
     }

@@ -4,15 +4,15 @@ use super::{Cuda, lock};
 use crate::backend::profile::Totals;
 use crate::backend::{KernelTime, Result};
 
-/// Launches whose times are still on the device.
+/// Number of launches whose times are still on the device.
 const PENDING: usize = 4096;
 
-/// What was launched since profiling began. Marks, not events, which would keep the backend that keeps this.
+/// Times of launches since profiling began. It has marks, not events, which would keep the backend that owns this alive.
 #[derive(Default)]
 pub(super) struct LaunchTimer {
     totals: Totals,
     pending: Vec<(&'static str, Mark, Mark)>,
-    /// Marks to use again.
+    /// Marks for reuse.
     free: Vec<Mark>,
 }
 

@@ -1,7 +1,7 @@
-//! Copies between a GPU and memory of the host through page-locked pieces. Long ones are filled and emptied by all threads
-//! while another piece travels: the driver does that with one thread, which on a fresh array spends most of its time on page
-//! faults. Short ones to the GPU need a piece because their own memory may be gone when the copy is made: the driver promises
-//! to have read it only where it cannot reach it.
+//! Copies between a GPU and memory of the host through page-locked pieces. Long copies are filled and emptied by all threads while another
+//! piece travels: the driver does that with one thread, which on a fresh array spends most of its time on page faults. Short ones to the
+//! GPU need a piece because their own memory may be gone when the copy is made: the driver promises to have read it only where it cannot
+//! reach it.
 use super::order::Mark;
 use super::{Cuda, raw};
 use crate::backend::Result;
@@ -11,23 +11,23 @@ use std::ffi::c_void;
 use std::sync::TryLockError;
 use tracing::trace;
 
-/// Bytes that travel at once.
+/// Number of bytes that travel at once.
 const PIECE: usize = 16 << 20;
-/// Bytes that a thread copies at once.
+/// Number of bytes that a thread copies at once.
 const STRIP: usize = 256 << 10;
-/// Shorter copies from the GPU, which are waited for in any case, are done before the pieces are allocated.
+/// Number of bytes below which copies from the GPU, which are waited for in any case, are done before the pieces are allocated.
 const LONG: usize = 4 * STRIP;
 
-/// The pieces.
+/// Two page-locked pieces of host memory.
 pub(super) struct Staging {
     pieces: [Piece; 2],
-    /// Which one the next copy to the GPU takes.
+    /// Index of the piece that the last copy to the GPU used.
     next: usize,
 }
 
 struct Piece {
     address: *mut u8,
-    /// Behind the last copy to or from the GPU.
+    /// Mark after the last copy to or from the GPU.
     copied: Mark,
 }
 // SAFETY: an address, used under the mutex around the pieces.
@@ -45,7 +45,7 @@ impl Staging {
         };
         Ok(Staging { pieces: [piece()?, piece()?], next: 0 })
     }
-    /// The piece that was used longer ago.
+    /// Returns the piece whose last use is longer ago.
     fn next(&mut self) -> &Piece {
         self.next = 1 - self.next;
         &self.pieces[self.next]
@@ -53,7 +53,7 @@ impl Staging {
 }
 
 impl Drop for Piece {
-    /// The context is the current one: in `new`, and when the backend ends, which has waited for all copies.
+    /// Frees the piece. The context is the current one: in `new`, and when the backend ends, which has waited for all copies.
     fn drop(&mut self) {
         // SAFETY: allocated in `new`, freed once, and no copy is on its way.
         unsafe {
@@ -68,11 +68,11 @@ impl Piece {
         // SAFETY: a live handle.
         raw(unsafe { sys::cuEventSynchronize(self.copied.handle()) }, "waiting for a copy", device)
     }
-    /// Its first bytes. Whoever calls it has waited, and the mutex.
+    /// Returns the first bytes of the piece. The caller has waited for the last copy, and holds the mutex.
     #[expect(clippy::mut_from_ref)]
     fn bytes(&self, count: usize) -> &mut [u8] {
         debug_assert!(count <= PIECE);
-        // SAFETY: within the allocation; no copy is on its way, and nobody else has the mutex.
+        // SAFETY: within the allocation; no copy is on its way, and no other thread has the mutex.
         unsafe { std::slice::from_raw_parts_mut(self.address, count) }
     }
 }
@@ -85,7 +85,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Cuda {
-    /// What `task` makes of the pieces; `None` where another thread has them, or where there are none to be had.
+    /// Runs `task` with the pieces; `None` if another thread has them, or if they cannot be allocated.
     fn staged(&self, task: impl FnOnce(&mut Staging) -> Result) -> Option<Result> {
         // Not waited for: threads that wait for others of their pool may be given work that wants the pieces, too.
         let mut staging = match self.shared.staging.try_lock() {
@@ -128,7 +128,7 @@ impl Cuda {
     pub(super) fn copy_out(&self, address: u64, data: &mut [u8]) -> Result {
         let queue = &self.shared.queue;
         let direct = |address: u64, data: *mut u8, bytes: usize| {
-            // SAFETY: the caller's range, or a piece; both are waited for before anybody looks at them.
+            // SAFETY: the caller's range, or a piece; both are waited for before they are read.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(data.cast(), address, bytes, queue.handle()) };
             raw(code, "copying from the GPU", self.name())
         };

@@ -1,4 +1,4 @@
-//! What a cut costs, from a few lattices that are cut in one direction.
+//! Costs of a cut, measured on a few lattices that are cut in one direction.
 use super::{ExchangeTime, ScalingPlan, TimedOperation, slowest, time, timed};
 use crate::backend::Backend;
 use crate::domain::Transport;
@@ -16,7 +16,7 @@ use tracing::debug;
 /// A local lattice, and the direction that is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceLattice {
-    /// The direction μ.
+    /// Direction μ that is cut.
     pub direction: usize,
     /// Extents of each process's part.
     pub local: [usize; 4],
@@ -25,29 +25,29 @@ pub struct ReferenceLattice {
 /// Seconds of a call of one operation, of the slowest process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutSeconds {
-    /// On the local lattice without neighbours.
+    /// Seconds on the local lattice without neighbours.
     pub alone: f64,
-    /// On the lattice that is cut, the interior being computed while faces travel.
+    /// Seconds on the lattice that is cut, with the interior computed while faces travel.
     pub overlapped: f64,
-    /// The same, the interior being computed after that.
+    /// Seconds on the lattice that is cut, with the interior computed after the exchange.
     pub in_turn: f64,
 }
 
-/// Times of the operator on a lattice that is cut in one direction, in the usual way for faces.
+/// Times of the operator on a lattice that is cut in one direction, with the usual transport of faces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceTimes {
-    /// The direction μ.
+    /// Direction μ that is cut.
     pub direction: usize,
     /// Extents of the whole lattice.
     pub lattice: [usize; 4],
-    /// How it is cut.
+    /// Process grid of the cut.
     pub grid: ProcessGrid,
-    /// Of each operation, in the order in which they are timed alone.
+    /// Times of each operation, in the order in which they are timed alone.
     pub operations: Vec<CutSeconds>,
 }
 
-/// Local lattices on which costs of a cut are measured, each with the direction that is cut: t on a small one and on one
-/// with larger faces than those of `local`, the others on one. Between and beyond them a model has to do by itself.
+/// Returns the local lattices on which costs of a cut are measured, each with the direction that is cut: t on a small one and on one with
+/// larger faces than those of `local`, the others on one. Between and outside them a model has to interpolate and extrapolate.
 pub fn reference_lattices(local: Lattice, reach: usize) -> Vec<ReferenceLattice> {
     let local = local.size();
     // Thin lattices have large faces for their volume. Hops that reach far need an interior.
@@ -61,7 +61,7 @@ pub fn reference_lattices(local: Lattice, reach: usize) -> Vec<ReferenceLattice>
     all.into_iter().map(|(direction, local)| ReferenceLattice { direction, local }).collect()
 }
 
-/// The largest even number that is not above n, but 4 at least.
+/// Returns the largest even number that is not above n, but at least 4.
 fn even(n: usize) -> usize {
     (n / 2 * 2).max(4)
 }
@@ -95,7 +95,7 @@ impl Reference {
         domain.release()?;
         Ok(times)
     }
-    /// *Collective.* What the operator takes with and without this cut.
+    /// *Collective.* Measures the times of the operator with and without this cut.
     pub fn times(&self, plan: &ScalingPlan) -> Result<ReferenceTimes> {
         let direction = self.direction;
         debug!("with {} cut {} times, {} each", ["x", "y", "z", "t"][direction], self.grid.size(), self.local);
@@ -107,7 +107,7 @@ impl Reference {
         let operations = alone.iter().zip(&overlapped).zip(&in_turn).map(of_operation).collect();
         Ok(ReferenceTimes { direction, lattice: self.global.size(), grid: self.grid, operations })
     }
-    /// *Collective.* An exchange with nothing else to do.
+    /// *Collective.* Measures an exchange with nothing else to do.
     pub fn exchange(
         &self,
         definition: &Definition,
@@ -155,7 +155,7 @@ mod tests {
                     ProcessGrid::new(dims).unwrap().check(global, reach).unwrap();
                 }
             }
-            // Those in t have different faces. Where there is room neither is the part that weak scaling looks at.
+            // Those in t have different faces. If there is room, neither is the part of weak scaling.
             let face = |k: usize| all[k].local[..3].iter().product::<usize>();
             assert!(face(0) < face(1), "{all:?}");
             assert!(local == [4, 4, 4, 8] || all[..2].iter().all(|reference| reference.local != local), "{all:?}");

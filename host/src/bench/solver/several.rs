@@ -1,4 +1,4 @@
-//! Many shifts together, by multi-shift CG or one after the other.
+//! Solves for several shifts, by multi-shift CG or one after the other.
 use super::{Cell, Sample, SolverScheme, SolverStudy, StudyFailure, average, not_converged, unsolved};
 use crate::field::host::ColourVector;
 use crate::gauge::generate;
@@ -9,9 +9,9 @@ use solvers::Observer;
 /// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Several {
-    /// σ
+    /// Shifts σ.
     pub shifts: Vec<f64>,
-    /// How they are solved.
+    /// Strategy for the systems.
     pub strategy: ShiftStrategy,
 }
 
@@ -36,7 +36,7 @@ pub fn cell_of_several(
 }
 
 impl Sample {
-    /// Of a solve for one source and several shifts, or why some system did not converge.
+    /// Makes the sample of a solve for one source and several shifts, or returns the reason why some system did not converge.
     fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
         let report = match solved {
             Ok((_, report)) => report,
@@ -54,7 +54,7 @@ impl Sample {
             });
             return Ok(Err(why.unwrap_or_else(|| not_converged(true_residual))));
         }
-        // The system that took longest was there from the first to the last iteration.
+        // The system that took longest was active from the first to the last iteration.
         let first = report.shifts.iter().map(|outcome| outcome.iterations).max().unwrap_or(0);
         let then: usize = report.shifts.iter().map(|outcome| outcome.refinement_iterations).sum();
         Ok(Ok(Sample {

@@ -1,13 +1,13 @@
 //! Landau and Coulomb gauge by over-relaxation (Mandula and Ogilvie 1990), with steps in SU(2) subgroups (Cabibbo and Marinari
 //! 1982).
 //!
-//! Both are maxima over gauge transformations g of F = Σ_x Σ_{μ<D} Re tr g(x) U_μ(x) g†(x+μ̂) / (3 D V), with all four directions
-//! for Landau and x, y, z for Coulomb gauge, where time slices do not know of each other. At a maximum the divergence
+//! Both are maxima over gauge transformations g of F = Σ_x Σ_{μ<D} Re tr g(x) U_μ(x) g†(x+μ̂) / (3 D V), with all four directions for
+//! Landau and x, y, z for Coulomb gauge, where time slices are independent of each other. At a maximum the divergence
 //!
 //! Δ(x) = Σ_{μ<D} A_μ(x) − A_μ(x−μ̂), A = (U − U†)/2i without its trace,
 //!
-//! vanishes, and θ = Σ_x tr Δ Δ† / (3 V) says how far links are from it. There are many maxima, Gribov's copies; which one is
-//! found depends on the links that one begins with.
+//! vanishes, and θ = Σ_x tr Δ Δ† / (3 V) measures how far links are from it. There are many maxima, Gribov's copies; which one is found
+//! depends on the initial links.
 //!
 //! ```
 //! use ferrite::backend::Cpu;
@@ -34,17 +34,17 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Which gauge.
+/// Gauge to which links are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gauge {
-    /// Without divergence in space, each time by itself.
+    /// Coulomb gauge: no divergence in space, on each time slice separately.
     Coulomb,
-    /// Without divergence in all four directions.
+    /// Landau gauge: no divergence in all four directions.
     Landau,
 }
 
 impl Gauge {
-    /// D: the first so many directions count.
+    /// Returns D, the number of directions that count, from x on.
     fn directions(self) -> usize {
         match self {
             Gauge::Coulomb => 3,
@@ -53,7 +53,7 @@ impl Gauge {
     }
 }
 
-/// F, which is 1 for unit links.
+/// Computes F, which is 1 for unit links.
 pub fn functional(gauge: &HostGauge, kind: Gauge) -> f64 {
     let d = kind.directions();
     let traces = gauge
@@ -64,14 +64,14 @@ pub fn functional(gauge: &HostGauge, kind: Gauge) -> f64 {
     traces.collect::<Vec<_>>().iter().sum::<f64>() / (3 * d * gauge.lattice().volume()) as f64
 }
 
-/// θ, by the links of this lattice: of a part of a lattice that is cut in t, that of Coulomb gauge is still right.
+/// Computes θ from the links of this lattice; for Coulomb gauge it is correct even on a part of a lattice that is cut in t.
 pub fn theta(gauge: &HostGauge, kind: Gauge) -> f64 {
     let lattice = gauge.lattice();
     let squares = (0..lattice.volume()).into_par_iter().map(|x| square_of_divergence(gauge, kind, x));
     squares.collect::<Vec<_>>().iter().sum::<f64>() / (3 * lattice.volume()) as f64
 }
 
-/// tr Δ(x) Δ†(x)
+/// Computes tr Δ(x) Δ†(x).
 fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
     let mut divergence = [[Complex64::ZERO; 3]; 3];
     for mu in 0..kind.directions() {
@@ -89,15 +89,14 @@ fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
     divergence.iter().flatten().map(Complex64::norm_sqr).sum()
 }
 
-/// An ω that takes few sweeps on a lattice of this size: 2 / (1 + 0.4 / L), with L the largest extent that counts. It was
-/// found by trying (`docs/measurements/spectrum.md`). An ω that is too large costs 13 / (2 − ω) sweeps, one that is too small
-/// many more.
+/// Returns an ω that takes few sweeps on a lattice of this size: 2 / (1 + 0.4 / L), with L the largest extent that counts. The formula was
+/// found empirically (`docs/measurements/spectrum.md`). An ω that is too large costs 13 / (2 − ω) sweeps, one that is too small many more.
 pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
     let largest = lattice.size()[..kind.directions()].iter().copied().max().unwrap_or(1);
     2.0 / (1.0 + 0.4 / largest as f64)
 }
 
-/// Links on their way into a gauge, on a device.
+/// Links on a device that are being fixed to a gauge.
 pub struct Relaxation {
     kind: Gauge,
     omega: f64,
@@ -106,30 +105,30 @@ pub struct Relaxation {
 }
 
 impl Relaxation {
-    /// *Collective.* With ω from 1, plain relaxation, to below 2. Panics for others.
+    /// *Collective.* Starts a relaxation with ω from 1, plain relaxation, to below 2. Panics for other ω.
     ///
     /// # Errors
-    /// Links that are not this process's part of the domain's lattice; those of the device and of the other processes.
+    /// Fails for links that are not this process's part of the domain's lattice, and on failures of the device and of the other processes.
     pub fn new(domain: &Domain, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
         Ok(Relaxation { kind, omega, sweeps: 0, links: GaugeField::upload(domain, links)? })
     }
-    /// How many sweeps there were.
+    /// Returns the number of sweeps so far.
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
-    /// *Collective.* So many sweeps, even sites before odd ones, and how far the links are then.
+    /// *Collective.* Performs `sweeps` sweeps, even sites before odd ones, and returns the distance of the links from the gauge.
     ///
     /// # Errors
-    /// Those of the device and of the other processes.
+    /// Failures of the device and of the other processes.
     pub fn relax(&mut self, sweeps: usize) -> Result<RelaxationState> {
         self.relax_while(sweeps, &mut || ControlFlow::Continue(()))
     }
-    /// *Collective.* [`relax`](Self::relax) that calls `after` after each sweep and makes no more where that returns `Break`, which has to
-    /// be the same on all processes.
+    /// *Collective.* Relaxes like [`relax`](Self::relax), calls `after` after each sweep and ends if that returns `Break`, which it has to
+    /// do on all processes or on none.
     ///
     /// # Errors
-    /// Those of the device and of the other processes.
+    /// Failures of the device and of the other processes.
     pub fn relax_while(
         &mut self,
         sweeps: usize,
@@ -152,10 +151,10 @@ impl Relaxation {
         }
         self.state()
     }
-    /// *Collective.* How far the links are.
+    /// *Collective.* Returns the distance of the links from the gauge.
     ///
     /// # Errors
-    /// Those of the device and of the other processes.
+    /// Failures of the device and of the other processes.
     pub fn state(&self) -> Result<RelaxationState> {
         let (domain, directions) = (self.links.domain(), self.kind.directions());
         for parity in 0..2 {
@@ -171,28 +170,28 @@ impl Relaxation {
             functional: (sums[1] + sums[3]) / (directions as f64 * sites),
         })
     }
-    /// *Collective.* Mean plaquettes, which no gauge transformation changes.
+    /// *Collective.* Returns the mean plaquettes, which no gauge transformation changes.
     ///
     /// # Errors
-    /// Those of the device and of the other processes.
+    /// Failures of the device and of the other processes.
     pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
-    /// The links.
+    /// Returns the links.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Failures of the device.
     pub fn finish(self) -> Result<HostGauge> {
         self.links.download()
     }
 }
 
-/// How far links are from a gauge.
+/// Distance of links from a gauge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RelaxationState {
-    /// θ
+    /// Mean square θ of the divergence.
     pub theta: f64,
-    /// F
+    /// Gauge functional F.
     pub functional: f64,
 }
 

@@ -13,10 +13,10 @@ use std::time::Instant;
 pub(super) struct MessageTransport {
     end: ZoneEnd,
     sender: Box<dyn Message>,
-    /// One for each turn.
+    /// Receivers, one for each turn.
     receivers: [Box<dyn Message>; 2],
     progress: HaloProgress,
-    /// When the message was awaited first, for a timeline.
+    /// Time at which the message was first awaited, for a timeline.
     since: Option<Instant>,
 }
 
@@ -28,8 +28,8 @@ impl MessageTransport {
         let sender = unsafe { network.sender_at(neighbour, end.opposite().tag(), memory.packed_for(end), bytes)? };
         let receiver = |turn: usize| {
             let zone = memory.zones.address().wrapping_add(memory.layout.zone(turn, end));
-            // SAFETY: kernels read the zone after the message's end, and have done so when the next one for this turn is
-            // let in, which `ExchangeRound::is_packed` says.
+            // SAFETY: kernels read the zone after the message's end, and have done so when the next one for this turn is admitted:
+            // `ExchangeRound::is_packed` checks it.
             unsafe { network.receiver_at(neighbour, end.tag(), zone, bytes) }
         };
         let receivers = [receiver(0)?, receiver(1)?];
@@ -39,7 +39,7 @@ impl MessageTransport {
 
 impl Drop for MessageTransport {
     fn drop(&mut self) {
-        // The memory goes next. An error here has been met before, or its process is gone and so will this one be.
+        // The memory is freed next. An error here has been met before, or its process is gone and this one will end, too.
         let _ = self.sender.wait();
     }
 }

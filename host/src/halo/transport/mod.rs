@@ -14,22 +14,22 @@ use peer::PeerTransport;
 use staged::StagedTransport;
 use std::cell::Cell;
 
-/// The connection with the neighbour at one end of a partitioned direction: sends it what its ghost zone needs, and fills
-/// the ghost zone of this end. In each exchange the methods are called in the order in which they stand here.
+/// The connection with the neighbour at one end of a partitioned direction: sends what the neighbour's ghost zone needs, and fills the
+/// ghost zone of this end. In each exchange the methods are called in the order in which they are declared here.
 pub(super) trait HaloTransport: Send {
     /// Returns the transport by which sites leave this process.
     fn kind(&self) -> Transport;
     /// Returns where a kernel on `packing` puts the sites for the neighbour, once that memory is free.
     fn begin(&mut self, backend: &dyn Backend, memory: &ZoneMemory, packing: Option<&Stream>) -> Result<*mut u8>;
-    /// Returns the word of the neighbour that counts exchanges, if the kernel that packs fills the ghost zone by itself.
+    /// Returns the neighbour's word that counts exchanges, if the kernel that packs fills the ghost zone directly.
     fn packed_word(&self) -> Option<*mut u8> {
         None
     }
-    /// Queues on `stream` what follows the packing, and lets the neighbour's sites in.
+    /// Queues on `stream` what follows the packing, and starts to receive the neighbour's sites.
     fn send(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result;
-    /// Starts what the host has to start, and returns how far the exchange is for the host.
+    /// Starts what the host has to start, and returns the progress of the exchange on the host.
     fn poll(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result<HaloProgress>;
-    /// Lets later work of `stream` wait for the ghost zone, or returns the word that has to count up before that work.
+    /// Makes later work of `stream` wait for the ghost zone, or returns the word that has to count up before that work.
     fn finish(&self, backend: &dyn Backend, stream: Option<&Stream>) -> Result<Option<*mut u8>>;
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ExchangeRound<'a> {
     backend: &'a dyn Backend,
     trace: Trace<'a>,
     memory: &'a ZoneMemory,
-    /// Whether everything is packed, if the device was asked.
+    /// Whether everything is packed, if the device has been queried.
     packed: Cell<Option<bool>>,
 }
 
@@ -46,8 +46,8 @@ impl<'a> ExchangeRound<'a> {
     pub fn new(backend: &'a dyn Backend, trace: Trace<'a>, memory: &'a ZoneMemory) -> Self {
         ExchangeRound { backend, trace, memory, packed: Cell::new(None) }
     }
-    /// Whether everything is packed, and so the kernels are done that read the ghost zones of the last but one exchange:
-    /// those came before. Looks once.
+    /// Whether everything is packed, and so the kernels are done that read the ghost zones of the last but one exchange, which came before
+    /// the packing. Queries the device once.
     fn is_packed(&self) -> Result<bool> {
         let packed = self.packed.get().map_or_else(|| self.backend.reached(&self.memory.ready), Ok)?;
         self.packed.set(Some(packed));
@@ -77,8 +77,7 @@ pub(super) struct Connector<'a> {
 }
 
 impl Connector<'_> {
-    /// Whether messages come from and go to the device's memory: where the network reaches it, but on a CPU only when that
-    /// is requested.
+    /// Whether messages come from and go to the device's memory: where the network reaches it, but on a CPU only if that is requested.
     pub fn messages_reach_devices(&self) -> bool {
         match self.network.reach() {
             Reach::Devices => self.transport != Transport::Host,

@@ -4,19 +4,19 @@ use crate::backend::{Backend, Event, Stream};
 use crate::domain::{Result, Transport};
 use crate::halo::zones::{ORDERED, ZoneEnd, ZoneMemory};
 
-/// Writes into the neighbour's ghost zone, then counts up a word beside it; the neighbour does so here.
+/// Transport that writes into the neighbour's ghost zone, then increments a word beside it; the neighbour does the same here.
 pub(super) struct PeerTransport {
     end: ZoneEnd,
     /// The neighbour's ghost zone in both turns, and its word.
     zones: [Address; 2],
     word: Address,
-    /// The word of the ghost zone here.
+    /// Word of the ghost zone on this device.
     own_word: Address,
-    /// The copy to the neighbour is done; `None` where the kernel that packs writes there by itself.
+    /// Event after which the copy to the neighbour is done; `None` if the kernel that packs writes there directly.
     copied: Option<Event>,
 }
 
-/// An address in device memory, as a number, so that it can go from thread to thread.
+/// An address in device memory, as a number, so that it can be passed between threads.
 #[derive(Clone, Copy)]
 struct Address(usize);
 
@@ -30,7 +30,7 @@ impl Address {
 }
 
 impl PeerTransport {
-    /// `base` is the address of the neighbour's ghost zones, which are laid out like those here.
+    /// Makes the transport. `base` is the address of the neighbour's ghost zones, which are laid out like those here.
     pub fn new(connector: &Connector<'_>, end: ZoneEnd, base: *mut u8) -> Result<Self> {
         let Connector { backend, transport, memory, .. } = *connector;
         let (layout, there) = (&memory.layout, end.opposite());
@@ -73,7 +73,7 @@ impl HaloTransport for PeerTransport {
         backend.signal(&[self.word.pointer()], memory.count, Some(stream), ORDERED)?;
         Ok(backend.mark(copied, Some(stream))?)
     }
-    /// Leaves everything to the devices, which announce themselves by words.
+    /// Leaves everything to the devices, which signal progress by words.
     fn poll(&mut self, _: &ExchangeRound<'_>, _: &Stream) -> Result<HaloProgress> {
         Ok(HaloProgress { sent: true, received: true })
     }

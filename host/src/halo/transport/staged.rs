@@ -7,19 +7,19 @@ use crate::halo::zones::{ORDERED, ZoneEnd, ZoneMemory};
 use crate::network::{HostBuffer, Message};
 use std::time::Instant;
 
-/// Copies packed sites to the host and sends them from there; copies what was received to the ghost zone.
+/// Transport that copies packed sites to the host and sends them from there, and copies received sites to the ghost zone.
 pub(super) struct StagedTransport {
     end: ZoneEnd,
     outgoing: Pinned,
     sender: Box<dyn Message>,
-    /// The copy to `outgoing` is done.
+    /// Event after which the copy to `outgoing` is done.
     fetched: Event,
     incoming: Pinned,
     receiver: Box<dyn Message>,
-    /// The copy from `incoming` is done.
+    /// Event after which the copy from `incoming` is done.
     put: Event,
     progress: HaloProgress,
-    /// When the message was awaited first, for a timeline.
+    /// Time at which the message was first awaited, for a timeline.
     since: Option<Instant>,
 }
 
@@ -48,18 +48,18 @@ impl HaloTransport for StagedTransport {
         Transport::Host
     }
     fn begin(&mut self, _: &dyn Backend, memory: &ZoneMemory, _: Option<&Stream>) -> Result<*mut u8> {
-        // The last exchange has seen the end of its copy before it sent the message.
+        // The last exchange waited for the end of its copy before it sent the message.
         Ok(memory.packed_for(self.end))
     }
     fn send(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result {
         let ExchangeRound { backend, memory, .. } = round;
-        // The last exchange's copy from this memory is over before the next message is let in.
+        // The last exchange's copy from this memory ends before the next message is received.
         while !backend.reached(&self.put)? {
             std::hint::spin_loop();
         }
         self.receiver.start()?;
         (self.progress, self.since) = (HaloProgress::default(), round.trace.now());
-        // The last message is gone before the memory is written again.
+        // The last message is sent before the memory is written again.
         self.sender.wait()?;
         backend.follow(&memory.ready, Some(stream))?;
         round.copy(self.end, stream, "copy to the host", &mut || {

@@ -1,4 +1,4 @@
-//! The determinants of the diagonal blocks of Wilson-clover quarks.
+//! Determinants of the diagonal blocks of Wilson-clover quarks.
 use super::forms::{add_force, gradient_of_determinant};
 use super::{VECTORS, WilsonQuarks};
 use crate::domain::Result;
@@ -14,9 +14,9 @@ use gpu_kernels::wilson_force::{LOG_DETERMINANT, LogDeterminant};
 use gpu_kernels::{FermionKind, Format};
 use std::ops::Range;
 
-/// −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, less that of
-/// links that are 1. For a doublet of twisted mass A is that of one of the two quarks. It is 0 where blocks do not depend on links, and
-/// for the exponential clover term without a twisted mass.
+/// The action −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, minus
+/// its value for links that are 1. For a doublet of twisted mass A is that of one of the two quarks. It is 0 if blocks do not depend on
+/// links, and for the exponential clover term without a twisted mass.
 pub struct BlockDeterminant {
     name: String,
     quarks: WilsonQuarks,
@@ -25,7 +25,7 @@ pub struct BlockDeterminant {
 
 impl WilsonQuarks {
     /// Whether the blocks of A have a determinant that depends on the links, which is then a part of the action: a [`BlockDeterminant`].
-    /// That of the exponential clover term is constant unless there is a twisted mass beside it.
+    /// The determinant of the exponential clover term is constant unless there is a twisted mass, too.
     pub fn has_determinant(&self) -> bool {
         match self.operator.dependence() {
             LinkDependence::None => false,
@@ -36,7 +36,7 @@ impl WilsonQuarks {
 }
 
 impl BlockDeterminant {
-    /// Of `flavours` quarks with one mass.
+    /// Makes the action of `flavours` quarks with one mass.
     pub fn new(name: String, quarks: WilsonQuarks, flavours: u32) -> Self {
         BlockDeterminant { name, quarks, flavours: f64::from(flavours) }
     }
@@ -46,7 +46,7 @@ impl BlockDeterminant {
             Schur::Asymmetric => 1..2,
         }
     }
-    /// *Collective.* Σ ln |det A|
+    /// *Collective.* Computes Σ ln |det A|.
     fn log_determinant(&self, links: &EvolvingLinks) -> Result<f64> {
         if !self.quarks.has_determinant() {
             return Ok(0.0);

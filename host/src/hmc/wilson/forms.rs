@@ -16,7 +16,7 @@ use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
-/// Vectors X_j and Y_j, in the precision of the gradient: Σ_j Re Y_j† M̂ X_j.
+/// Vectors X_j and Y_j of the forms Σ_j Re Y_j† M̂ X_j, in the precision of the gradient.
 ///
 /// With X_o = h A_oo⁻¹ D X_e and Y_o = h A_oo⁻† D† Y_e the asymmetric complement has Y_e† dM̂ X_e = Y† dM X. For the symmetric one the
 /// same holds with A_ee⁻† Y_e in place of Y_e, less (A_ee⁻† Y_e)† dA_ee M̂ X_e.
@@ -27,15 +27,15 @@ pub(super) struct Forms {
     precision: Precision,
     x: [DeviceField; 2],
     y: [DeviceField; 2],
-    /// X_e − M̂ X_e of the symmetric complement, beside which dA_ee stands.
+    /// X_e − M̂ X_e of the symmetric complement, which multiplies dA_ee.
     beside_term: Option<DeviceField>,
     added: usize,
-    /// The numbers d in A of the operators whose vectors were added, and how many vectors each has.
+    /// Values d in A of the operators whose vectors were added, and the number of vectors of each.
     diagonals: Vec<(f64, usize)>,
 }
 
 impl Forms {
-    /// Room for `count` pairs. All operators that they are of have the hops, the clover coefficients and the links of these.
+    /// Allocates `count` pairs. All operators whose vectors are added have the hops, the clover coefficients and the links of these quarks.
     pub fn new(domain: &Domain, quarks: WilsonQuarks, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FieldShape::spinors(precision, count));
         let operator = quarks.operator;
@@ -91,17 +91,18 @@ impl Forms {
         let (sites, nrhs) = (self.domain.half_sites(), from.nrhs() as u32);
         Ok(self.domain.backend().launch(&COPY_REGION, to.format(), &kernel, sites, nrhs)?)
     }
-    /// *Collective.* P ← P + ε A, A the traceless anti-Hermitian part of U G†, with their gradient dB = Re Σ tr (G† dU).
+    /// *Collective.* Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G†, with the gradient of the forms, dB = Re Σ
+    /// tr (G† dU).
     pub fn kick(self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result {
         let quarks = self.quarks;
         add_force(&quarks, self.gradient(links)?, links, step, momenta)
     }
-    /// *Collective.* Their gradient with respect to the links of the operators, on the local lattice.
+    /// *Collective.* Computes the gradient of the forms with respect to the links of the operators, on the local lattice.
     fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
         let thin = self.quarks.links(links, self.precision)?;
         let gradient = thin.empty_like()?;
         self.hops(&gradient)?;
-        // Hops are over e^{iφ} U. With the gradient G with respect to that, Re tr (G† e^{iφ} dU) is of e^{−iφ} G.
+        // Hops are over e^{iφ} U. If G is the gradient with respect to that, Re tr (G† e^{iφ} dU) is the change along e^{−iφ} G.
         gradient.multiply(self.quarks.operator.theta.of_hops(self.domain.global()).conj())?;
         match self.quarks.operator.dependence() {
             LinkDependence::None => {}
@@ -113,14 +114,14 @@ impl Forms {
         }
         Ok(gradient)
     }
-    /// X on the sites of a parity, as it stands beside dA.
+    /// Returns X on the sites of a parity, in the form that multiplies dA.
     fn beside(&self, parity: usize) -> &DeviceField {
         match (&self.beside_term, parity) {
             (Some(beside_term), 0) => beside_term,
             _ => &self.x[parity],
         }
     }
-    /// W of a clover term.
+    /// Computes W of a clover term.
     fn pairs(&self, coefficients: [f64; 2], thin: &GaugeField) -> Result<InsertionField> {
         let insertions = InsertionField::new(thin)?;
         for parity in 0..2 {
@@ -138,7 +139,7 @@ impl Forms {
         }
         Ok(insertions)
     }
-    /// W of d exp(C/d): operators of different masses have different d.
+    /// Computes W of d exp(C/d): operators of different masses have different d.
     fn blocks(
         &self,
         coefficients: [f64; 2],
@@ -196,7 +197,7 @@ impl Forms {
                     }
                     Ok(out)
                 };
-                // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
+                // The geometry has the ends of the whole lattice if hops cross them, and none if the vectors include their sign.
                 bordered = [fill(x)?, fill(y)?];
                 (&bordered[0], &bordered[1], Bordered { geometry: wide.geometry(), ..vectors })
             }
@@ -221,10 +222,10 @@ impl Forms {
     }
 }
 
-/// Sites of vectors around a lattice that is cut: one is needed, and ghost zones are an even number of sites wide.
+/// Width, in sites, of the ghost zone of vectors around a lattice that is cut: one is needed, and ghost zones have an even width.
 const GHOST_WIDTH: u32 = 2;
 
-/// W of all planes.
+/// Field of W for all planes.
 struct InsertionField([GaugeField; 2]);
 
 impl InsertionField {
@@ -253,7 +254,7 @@ impl InsertionField {
     }
 }
 
-/// *Collective.* The gradient of `weight` Σ ln |det A| over the sites of some parities, in double precision; `None` where it is zero.
+/// *Collective.* Computes the gradient of `weight` Σ ln |det A| over the sites of some parities, in double precision; `None` if it is zero.
 pub(super) fn gradient_of_determinant(
     quarks: &WilsonQuarks,
     links: &EvolvingLinks,
@@ -301,7 +302,8 @@ pub(super) fn gradient_of_determinant(
     Ok(Some(gradient))
 }
 
-/// *Collective.* P ← P + ε A, A the traceless anti-Hermitian part of U G†, from a gradient with respect to the links of an operator.
+/// *Collective.* Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G†, from a gradient with respect to the links of
+/// an operator.
 pub(super) fn add_force(
     quarks: &WilsonQuarks,
     gradient: GaugeField,

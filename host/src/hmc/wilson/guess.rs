@@ -1,4 +1,4 @@
-//! First guesses of solutions from those before (Brower, Ivanenko, Levi and Orginos 1997).
+//! Initial guesses of solutions from previous ones (Brower, Ivanenko, Levi and Orginos 1997).
 use super::solver::ComplementSolver;
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace};
@@ -13,19 +13,19 @@ pub(super) struct Guesses {
     solutions: RefCell<VecDeque<DeviceField>>,
 }
 
-/// What is left of a vector without the parts of others, as a fraction, below which it says nothing new.
+/// Fraction of the norm of a vector, without the components along others, below which it is treated as linearly dependent.
 const NEW: f64 = 1e-8;
 
 impl Guesses {
-    /// Of so many solutions at most; 0 for none.
+    /// Makes an empty store for at most `most` solutions; 0 for none.
     pub fn new(most: usize) -> Self {
         Guesses { most, solutions: RefCell::default() }
     }
-    /// From here on solutions of another system, or of the same in another trajectory.
+    /// Drops all solutions, before those of another system, or of the same one in another trajectory.
     pub fn clear(&self) {
         self.solutions.borrow_mut().clear();
     }
-    /// Keeps a solution.
+    /// Stores a solution.
     pub fn keep(&self, space: &FieldSpace, x: &DeviceField) -> Result {
         if self.most == 0 {
             return Ok(());
@@ -40,7 +40,7 @@ impl Guesses {
         solutions.push_front(copy);
         Ok(())
     }
-    /// *Collective.* The combination x of solutions for which x† M̂†M̂ x − 2 Re b† x is smallest; `None` without any.
+    /// *Collective.* Returns the combination x of solutions for which x† M̂†M̂ x − 2 Re b† x is smallest; `None` without any.
     pub fn guess(&self, system: &ComplementSolver<'_>, b: &DeviceField) -> Result<Option<DeviceField>> {
         let (space, solutions) = (&system.space, self.solutions.borrow());
         let norm = |x: &DeviceField| -> Result<f64> {
@@ -54,7 +54,7 @@ impl Guesses {
             Ok(dot[0])
         };
         let one = [Complex64::ONE];
-        // An orthonormal basis, twice made orthogonal, and its images M̂ v.
+        // An orthonormal basis, orthogonalised twice, and its images M̂ v.
         let (mut basis, mut images): (Vec<DeviceField>, Vec<DeviceField>) = (Vec::new(), Vec::new());
         for solution in solutions.iter() {
             let (mut v, mut image) = (space.allocate()?, space.allocate()?);
@@ -66,7 +66,7 @@ impl Guesses {
                 }
             }
             let left = norm(&v)?;
-            // Nor what is no number any more.
+            // Also drops vectors that are no longer numbers.
             if left.is_nan() || left <= NEW * before {
                 continue;
             }
@@ -94,7 +94,7 @@ impl Guesses {
     }
 }
 
-/// x of A x = b for a positive definite A, whose rows have b as their last element.
+/// Returns x of A x = b for a positive definite A, whose rows have b as their last element.
 fn solved(mut rows: Vec<Vec<Complex64>>) -> Vec<Complex64> {
     let n = rows.len();
     for k in 0..n {

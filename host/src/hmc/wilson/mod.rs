@@ -2,9 +2,9 @@
 //! Jansen and Liu 1996).
 //!
 //! det M = det A_oo det M̂ for the asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe, and det A_ee det A_oo det M̂ for the symmetric
-//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]) unless their determinant is a constant, as that of
-//! the exponential clover term; M̂ has pseudofermions: for two quarks exactly
-//! ([`two_flavours`]), for one by a rational function ([`one_flavour`]).
+//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]) unless their determinant is a constant, like that of
+//! the exponential clover term; M̂ has pseudofermions: for two quarks exactly ([`two_flavours`]), for one by a rational function
+//! ([`one_flavour`]).
 //!
 //! Heavier quarks split det M̂†M̂ into factors, each with its own pseudofermion (Hasenbusch 2001): by another mass, or by iμγ_5 beside
 //! A_ee, M̂(μ) = M̂ + iμγ_5 or M̂ + iμ A_ee⁻¹ γ_5, which leaves the determinants of A as they are (Lüscher and Schaefer 2013).
@@ -33,44 +33,44 @@ use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The operator of quarks, M̂ + iμ γ_5 or, of the symmetric complement, M̂ + iμ A_ee⁻¹ γ_5.
+/// The Dirac operator of quarks, M̂ + iμ γ_5 or, for the symmetric complement, M̂ + iμ A_ee⁻¹ γ_5.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonQuarks {
-    /// M
+    /// Operator M.
     pub operator: WilsonLike,
-    /// μ of Hasenbusch's factors: that of twisted-mass quarks is in the operator.
+    /// Twist μ of Hasenbusch's factors; the twisted mass of quarks is in the operator.
     pub twist: f64,
-    /// What makes its links of those that evolve.
+    /// Smearing of its links, made from those that evolve.
     pub stout: Option<StoutSmearing>,
 }
 
-/// Pseudofermions and their noise: spinors in double precision.
+/// Shape of pseudofermions and their noise: spinors in double precision.
 const VECTORS: FieldShape = FieldShape::spinors(Precision::Double, 1);
 
-/// Blocks of `nrhs` spinor fields.
+/// Returns the space of blocks of `nrhs` spinor fields.
 fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
     FieldSpace::new(domain, FieldShape::spinors(precision, nrhs))
 }
 
 impl WilsonQuarks {
-    /// Without a twist, on the links that evolve.
+    /// Makes quarks without a twist, on the links that evolve.
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
     }
-    /// Whether it has a twisted mass, or the twist of a factor.
+    /// Whether the operator has a twisted mass, or the twist of a factor.
     fn is_twisted(&self) -> bool {
         self.twist != 0.0 || self.operator.definition.partner().is_some()
     }
-    /// Its links, in a precision, without the phases of twisted boundary conditions: its hops alone have them.
+    /// Returns the operator's links, in a precision, without the phases of twisted boundary conditions, which only its hops have.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
         links.smeared(self.stout, precision)
     }
-    /// A, in double precision. It is made once for all parts of the action.
+    /// Returns A, in double precision. It is made once for all parts of the action.
     fn term(&self, links: &EvolvingLinks) -> Result<Diagonal> {
         let make = || self.operator.diagonal(&*self.links(links, Precision::Double)?);
         links.cache(self.stout).terms.get(self.operator.into(), make)
     }
-    /// C of A = d exp(C/d), in double precision. It is made once for all masses.
+    /// Returns C of A = d exp(C/d), in double precision. It is made once for all masses.
     fn exponent(&self, links: &EvolvingLinks, coefficients: [f64; 2]) -> Result<Rc<[HermitianBlocks; 2]>> {
         let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
         links.cache(self.stout).exponents.get(coefficients, || make().map(Rc::new))
@@ -83,7 +83,7 @@ impl WilsonQuarks {
             false => Operator::from(self.operator).storage(two_rows),
         }
     }
-    /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
+    /// Makes M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
         let format = LinkFormat { theta: self.operator.theta, precision, storage: self.storage(precision) };
         let term = self.term(links)?;
@@ -91,7 +91,7 @@ impl WilsonQuarks {
         let wilson = Wilson::new(links.packed(self.stout, format)?, self.operator.wilson);
         EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, nrhs)
     }
-    /// M̂ in a precision, for blocks of `nrhs` vectors.
+    /// Makes M̂ in a precision, for blocks of `nrhs` vectors.
     fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
         let inner = Rc::new(self.complement(links, precision, nrhs)?);
         let space = space(links.own().domain(), precision, nrhs);
@@ -100,7 +100,7 @@ impl WilsonQuarks {
     }
 }
 
-/// M̂ with iμ γ_5 beside A_ee.
+/// Operator M̂ with iμ γ_5 added to A_ee.
 struct TwistedComplement {
     inner: Rc<EvenOddWilson>,
     schur: Schur,
@@ -109,7 +109,7 @@ struct TwistedComplement {
     scratch: RefCell<DeviceField>,
 }
 
-/// On even sites.
+/// Returns the form of the diagonal term on even sites.
 const fn even(inverse: bool, dagger: bool) -> DiagonalForm {
     DiagonalForm { parity: 0, inverse, dagger }
 }
@@ -118,7 +118,7 @@ impl TwistedComplement {
     fn ones(&self) -> Vec<Complex64> {
         vec![Complex64::ONE; self.space.nrhs()]
     }
-    /// y of A_ee⁻† y, or y itself: what stands in Y†(M̂_asymmetric) X where the complement is the symmetric one.
+    /// Computes A_ee⁻† y for the symmetric complement, or copies y: the factor in Y†(M̂_asymmetric) X.
     fn divided(&self, y: &DeviceField, out: &mut DeviceField) -> Result {
         match self.schur {
             Schur::Symmetric => self.inner.apply_diagonal(even(true, true), y, out),
@@ -161,7 +161,7 @@ impl LinearOperator<FieldSpace> for TwistedComplement {
     }
 }
 
-/// Spinors with the normal distribution, ⟨|z|²⟩ = 1 for each complex number, on the even sites, as [`draw_noise`] draws colour
+/// Draws spinors with the normal distribution, ⟨|z|²⟩ = 1 for each complex number, on the even sites, as [`draw_noise`] draws colour
 /// vectors.
 ///
 /// [`draw_noise`]: super::fermions::draw_noise
@@ -172,7 +172,7 @@ fn draw_noise(out: &mut DeviceField, which: u32, seed: u64, trajectory: u32) -> 
     draw_noise_for(out, purpose::PSEUDOFERMIONS, which, seed, trajectory)
 }
 
-/// The same for another purpose.
+/// Draws noise for another purpose.
 fn draw_noise_for(out: &mut DeviceField, purpose: u64, which: u32, seed: u64, trajectory: u32) -> Result {
     let (nrhs, domain) = (out.nrhs() as u32, out.domain());
     assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
@@ -182,7 +182,7 @@ fn draw_noise_for(out: &mut DeviceField, purpose: u64, which: u32, seed: u64, tr
     Ok(domain.backend().launch(&DRAW_SPINOR_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)
 }
 
-/// Σ_j ‖x_j‖²
+/// Computes Σ_j ‖x_j‖².
 fn norm2(space: &FieldSpace, x: &DeviceField) -> Result<f64> {
     let mut sums = vec![0.0; space.nrhs()];
     space.norm2(x, &mut sums)?;

@@ -8,31 +8,31 @@ use solvers::Observer;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Multigrid of one operator. It is set up anew in each trajectory, so that a chain that goes on from a file takes the same steps, and
-/// refreshed within one when solves have become longer.
+/// Multigrid of one operator. It is set up anew in each trajectory, so that a chain that continues from a file takes the same steps, and
+/// refreshed within a trajectory if solves have become longer.
 pub(super) struct EvolvingMultigrid {
     params: MultigridParams,
     setup: RefCell<Option<Rc<Multigrid>>>,
     /// Iterations of the first solve of molecular dynamics with this setup.
     first: Cell<Option<usize>>,
-    /// Whether the next solve waits for a refreshed setup.
+    /// Whether the setup is refreshed before the next solve.
     is_worn: Cell<bool>,
-    /// Whether a solve was made with it.
+    /// Whether the setup was used in a solve.
     is_used: Cell<bool>,
 }
 
-/// A setup is worn where a solve takes so many times the iterations of the first one with it.
+/// Ratio of the iterations of a solve to those of the first one at which the setup is worn.
 const WORN: f64 = 1.4;
-/// How often the cycle improves near-null vectors of links a few steps before.
+/// Number of times that the cycle improves near-null vectors of links of a few steps before.
 const IMPROVEMENTS: usize = 1;
 
 impl EvolvingMultigrid {
-    /// Nothing yet.
+    /// Makes multigrid without a setup.
     pub fn new(params: MultigridParams) -> Self {
         let (setup, first) = Default::default();
         EvolvingMultigrid { params, setup, first, is_worn: Cell::new(false), is_used: Cell::new(false) }
     }
-    /// From here on another trajectory.
+    /// Drops the setup before another trajectory.
     pub fn clear(&self) {
         self.setup.take();
         self.forget();
@@ -46,8 +46,8 @@ impl EvolvingMultigrid {
         self.is_worn.set(false);
         self.is_used.set(false);
     }
-    /// *Collective.* Returns multigrid for an operator on links as they are now: with a setup made where there is none, and a refreshed
-    /// one where it is worn.
+    /// *Collective.* Returns multigrid for an operator on the present links: with a setup made if there is none, and a refreshed one if it
+    /// is worn.
     pub fn on(
         &self,
         quarks: &WilsonQuarks,
@@ -65,12 +65,12 @@ impl EvolvingMultigrid {
         let setup = self.setup.borrow().clone().expect("it was made just now");
         Ok(BlockMultigrid::new(setup, &params, &make, links.own().domain(), 1)?)
     }
-    /// *Collective.* Makes the setup one for these links.
+    /// *Collective.* Refreshes the setup for these links.
     pub fn refresh(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> CycleResult {
         let params = self.params_on(quarks, links);
         let make = |precision, nrhs| quarks.complement(links, precision, nrhs);
         let thin = quarks.links(links, Precision::Double)?;
-        // Never two of them: they are large.
+        // Never two setups at once: they are large.
         let Some(before) = self.setup.take() else { return Ok(()) };
         let vectors = before.test_vectors().copied()?;
         drop(before);
@@ -81,18 +81,18 @@ impl EvolvingMultigrid {
     fn params_on(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> MultigridParams {
         self.params.smoothing_on(links.own().domain().backend(), &quarks.operator)
     }
-    /// Takes note of the iterations of a solve of molecular dynamics.
+    /// Records the iterations of a solve of molecular dynamics.
     pub fn note(&self, iterations: usize) {
         match self.first.get() {
             None => self.first.set(Some(iterations)),
             Some(first) => self.is_worn.set(iterations as f64 > WORN * first as f64),
         }
     }
-    /// Takes note of a solve with the setup.
+    /// Records a solve with the setup.
     pub fn set_used(&self) {
         self.is_used.set(true);
     }
-    /// Whether the setup may be that of other links: then [`refresh`](Self::refresh) may help where a solve failed.
+    /// Whether the setup may be that of other links: then [`refresh`](Self::refresh) may help if a solve failed.
     pub fn is_used(&self) -> bool {
         self.is_used.get()
     }

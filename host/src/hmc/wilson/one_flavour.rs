@@ -15,13 +15,13 @@ use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{LinearOperator, Normal, VectorSpace};
 
-/// Pseudofermions with the action Σ ‖r(K) φ‖², K = M̂†M̂: for `n` of them and |det M̂|^N r² is K^{−N/2n}.
+/// Pseudofermions with the action Σ ‖r(K) φ‖², K = M̂†M̂: for `n` of them and |det M̂|^N, r² is K^{−N/2n}.
 pub struct OneFlavour {
     name: String,
     quarks: WilsonQuarks,
-    /// Of K.
+    /// Rational functions of K.
     functions: RationalFunctions,
-    /// In molecular dynamics, and for heat bath and Metropolis step.
+    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
     field: DeviceField,
     first: u32,
@@ -29,8 +29,8 @@ pub struct OneFlavour {
 }
 
 impl OneFlavour {
-    /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
-    /// dynamics, and of heat bath and Metropolis step.
+    /// Makes `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular dynamics,
+    /// and of heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -44,14 +44,14 @@ impl OneFlavour {
         let counts = SolverCounts::default();
         Ok(OneFlavour { name, quarks, functions, solvers, field, first, counts })
     }
-    /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
+    /// *Collective.* Computes φ† r φ with the function of molecular dynamics, whose derivative is its force.
     pub fn dynamics_action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.field.nrhs()];
         space(self.field.domain(), Precision::Double, self.field.nrhs()).dot(&self.field, &image, &mut dots)?;
         Ok(dots.iter().map(|dot| dot.re).sum())
     }
-    /// r(K) b
+    /// Computes r(K) b.
     fn evaluate(
         &self,
         links: &EvolvingLinks,
@@ -65,7 +65,7 @@ impl OneFlavour {
         let x = self.solve(links, &self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 1.0, b, &x)?)
     }
-    /// (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    /// Computes (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
         &self,
         links: &EvolvingLinks,
@@ -86,7 +86,7 @@ impl Force for OneFlavour {
     fn name(&self) -> String {
         self.name.clone()
     }
-    /// dS = −2 Re Σ_j a_j Y_j† dM̂ X_j with X_j = (K + σ_j)⁻¹ φ and Y_j = M̂ X_j.
+    /// Computes dS = −2 Re Σ_j a_j Y_j† dM̂ X_j with X_j = (K + σ_j)⁻¹ φ and Y_j = M̂ X_j.
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
         let (domain, n, solver) = (links.own().domain(), self.field.nrhs(), &self.solvers[0]);
         let (precision, function) = (solver.precision(), &self.functions.dynamics);
@@ -110,7 +110,7 @@ impl Monomial for OneFlavour {
     fn count(&self) -> usize {
         self.field.nrhs()
     }
-    /// φ = r ξ
+    /// Computes φ = r ξ.
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError> {
         let mut noise = DeviceField::zero(self.field.domain(), VECTORS.with_nrhs(self.count()))?;
         draw_noise(&mut noise, self.first, seed, trajectory)?;
@@ -120,7 +120,7 @@ impl Monomial for OneFlavour {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(&space(noise.domain(), Precision::Double, noise.nrhs()), noise)?)
     }
-    /// Σ ‖r φ‖²
+    /// Computes Σ ‖r φ‖².
     fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.action, &self.field)?;
         Ok(norm2(&space(image.domain(), Precision::Double, image.nrhs()), &image)?)

@@ -17,7 +17,7 @@ use solvers::{Info, LinearOperator, Normal, Observer, SolveError, VectorSpace, w
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Iterations without a new smallest residual after which a method is given up that restarts, and may stay where it is for ever.
+/// Number of iterations without a new smallest residual after which a restarting method, which may stagnate for ever, is given up.
 const WINDOW: usize = 500;
 
 /// M̂ of quarks in double and in the precision of iterations, with a method for its systems.
@@ -29,13 +29,13 @@ pub(super) struct ComplementSolver<'a> {
     links: &'a EvolvingLinks,
     request: Request,
     multigrid: Option<&'a EvolvingMultigrid>,
-    /// The method with what it needs of the operator, made when it is first used.
+    /// Method prepared for the operator, made when it is first used.
     method: RefCell<Option<Box<dyn PreparedMethod>>>,
-    /// Whether true residuals are noted.
+    /// Whether true residuals are recorded.
     noted: bool,
 }
 
-/// M̂†
+/// Adjoint operator M̂†.
 struct Adjoint<'a>(&'a TwistedComplement);
 impl LinearOperator<FieldSpace> for Adjoint<'_> {
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> Result {
@@ -53,9 +53,9 @@ impl LinearOperator<FieldSpace> for Adjoint<'_> {
 }
 
 impl<'a> ComplementSolver<'a> {
-    /// Prepares systems with one right-hand side, by the method, the precision and the limits of a request. True residuals are noted with
-    /// `noted`. Without `multigrid`, the method that takes its place is BiCGstab, or CG where the operator has a twist, whose spectrum
-    /// BiCGstab does not like.
+    /// Prepares systems with one right-hand side, by the method, the precision and the limits of a request. True residuals are recorded
+    /// with `noted`. Without `multigrid`, the method that replaces it is BiCGstab, or CG if the operator has a twist, whose spectrum does
+    /// not suit BiCGstab.
     ///
     /// # Errors
     /// Failures of the device.
@@ -86,7 +86,7 @@ impl<'a> ComplementSolver<'a> {
         let (quarks, method) = (*quarks, RefCell::default());
         Ok(ComplementSolver { space, exact, sloppy, quarks, links, request, multigrid, method, noted })
     }
-    /// \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X: by the normal equations, or with M̂† Y = b and M̂ X = Y.
+    /// Computes \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X: by the normal equations, or with M̂† Y = b and M̂ X = Y.
     pub fn solve_normal(
         &self,
         name: &str,
@@ -112,7 +112,7 @@ impl<'a> ComplementSolver<'a> {
         }
         Ok([x, y])
     }
-    /// Y with M̂† Y = b, from a guess of (M̂†M̂)⁻¹ b.
+    /// Computes Y with M̂† Y = b, from a guess of (M̂†M̂)⁻¹ b.
     pub fn solve_dagger(
         &self,
         name: &str,
@@ -131,8 +131,8 @@ impl<'a> ComplementSolver<'a> {
         self.solve(name, OperatorForm::Dagger, b, &mut y, counts)?;
         Ok(y)
     }
-    /// Solves for x from the guess in it, and notes what the method did. One that gave up may have reached the tolerance: true residuals
-    /// decide.
+    /// Solves for x from the guess in it, and records the work of the method. A method that gave up may have reached the tolerance: true
+    /// residuals decide.
     fn solve(
         &self,
         name: &str,
@@ -149,7 +149,8 @@ impl<'a> ComplementSolver<'a> {
         if let (Some(multigrid), Err(error)) = (old, &solved)
             && !matches!(error, SolveError::Backend(_) | SolveError::Cancelled { .. })
         {
-            // Near-null vectors of links that are too far away. The method holds them: never two of them, they are large.
+            // The near-null vectors are those of links that are too far away. The method holds them: never two setups at once, they are
+            // large.
             self.method.take();
             multigrid.refresh(&self.quarks, self.links).map_err(failed)?;
             self.prepare().map_err(in_setup)?;
@@ -162,7 +163,7 @@ impl<'a> ComplementSolver<'a> {
         }
         Ok(())
     }
-    /// The setup that follows the links, where multigrid is the method.
+    /// Returns the setup that follows the links, if multigrid is the method.
     fn used_multigrid(&self) -> Option<&'a EvolvingMultigrid> {
         self.multigrid.filter(|_| self.request.method == Method::MULTIGRID)
     }
@@ -212,7 +213,7 @@ impl<'a> ComplementSolver<'a> {
     }
 }
 
-/// M̂, M̂† or M̂†M̂.
+/// Returns M̂, M̂† or M̂†M̂.
 fn in_form<'a>(
     form: OperatorForm,
     complement: &'a Rc<TwistedComplement>,
@@ -225,7 +226,7 @@ fn in_form<'a>(
     })
 }
 
-/// M̂ without the twist of factors.
+/// Formats of M̂ without the twist of factors.
 impl Formats for ComplementSolver<'_> {
     fn domain(&self) -> &Domain {
         self.links.own().domain()

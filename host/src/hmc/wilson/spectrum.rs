@@ -12,13 +12,13 @@ use gpu_kernels::random::purpose;
 use num_complex::Complex64;
 use solvers::{Normal, VectorSpace, largest_eigenvalue};
 
-/// Most applications of K for the largest eigenvalue, and by how much its bound may be too large.
+/// Most applications of K for the largest eigenvalue, and the largest relative excess of its bound.
 const STEPS: (usize, f64) = (60, 1e-3);
 /// Steps of inverse iteration for the smallest eigenvalue.
 const INVERSE_STEPS: usize = 8;
 
-/// *Collective.* The smallest and the largest eigenvalue of K: the largest one's bound to a thousandth; the smallest by eight steps of
-/// inverse iteration from noise, whose quotient is above it, by a tenth or so. Its systems are solved as a request says.
+/// *Collective.* Computes the smallest and the largest eigenvalue of K: an upper bound of the largest one to a thousandth; the smallest by
+/// eight steps of inverse iteration from noise, whose quotient is above it by about a tenth. Systems are solved by the given request.
 pub fn extremes(
     links: &EvolvingLinks,
     quarks: &WilsonQuarks,

@@ -17,17 +17,17 @@ use crate::solve::{Method, Request};
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 
-/// Largest number of solutions for first guesses that users may ask for.
+/// Largest number of solutions for initial guesses that users may request.
 pub const MOST_GUESSES: usize = 32;
 
-/// A pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ for det M̂†M̂ / det W†W, W the operator of heavier quarks, or 1.
+/// A pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ for det M̂†M̂ / det W†W, where W is the operator of heavier quarks, or 1.
 pub struct TwoFlavours {
     name: String,
     quarks: WilsonQuarks,
     heavier: Option<WilsonQuarks>,
-    /// In molecular dynamics, and for heat bath and Metropolis step.
+    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     solvers: [Request; 2],
-    /// Of the force.
+    /// Precision of the force.
     precision: Precision,
     field: DeviceField,
     first: u32,
@@ -37,10 +37,10 @@ pub struct TwoFlavours {
 }
 
 impl TwoFlavours {
-    /// `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular dynamics, and of heat
-    /// bath and Metropolis step, of which method, precision, limits and multigrid count; forces are computed in `precision`, double or
-    /// single. [`Method::MULTIGRID`] is for the quarks without a twisted mass, not the heavier ones; others have BiCGstab, or CG where
-    /// they have a twist.
+    /// Makes the pseudofermion. `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular
+    /// dynamics, and of heat bath and Metropolis step, of which method, precision, limits and multigrid count; forces are computed in
+    /// `precision`, double or single. [`Method::MULTIGRID`] is for the quarks without a twisted mass, not the heavier ones; others have
+    /// BiCGstab, or CG if they have a twist.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -57,23 +57,23 @@ impl TwoFlavours {
         let multigrid = with_multigrid.map(|request| EvolvingMultigrid::new(request.multigrid));
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
     }
-    /// With first guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A way back has
-    /// other guesses than the way there: residuals have to be so small that this does not matter.
+    /// Sets initial guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). In a reversibility
+    /// check the guesses differ: residuals have to be so small that this does not matter.
     #[must_use]
     pub fn with_guesses(self, count: usize) -> Self {
         TwoFlavours { guesses: Guesses::new(count), ..self }
     }
-    /// Takes another method where that of the solvers is multigrid.
+    /// Selects another method if that of the solvers is multigrid.
     #[must_use]
     pub(in crate::hmc) fn without_multigrid(self) -> Self {
         TwoFlavours { multigrid: None, ..self }
     }
-    /// M̂ of the quarks, solved as in molecular dynamics or, with `noted`, as in the Metropolis step.
+    /// Returns M̂ of the quarks, solved as in molecular dynamics or, with `noted`, as in the Metropolis step.
     fn system<'a>(&'a self, links: &'a EvolvingLinks, noted: bool) -> Result<ComplementSolver<'a>, HmcError> {
         let (request, multigrid) = (&self.solvers[usize::from(noted)], self.multigrid.as_ref());
         Ok(ComplementSolver::new(&self.quarks, links, request, multigrid, noted)?)
     }
-    /// W† φ
+    /// Computes W† φ.
     fn rhs(&self, links: &EvolvingLinks) -> Result<DeviceField, HmcError> {
         let mut out = space(self.field.domain(), Precision::Double, 1).allocate()?;
         match &self.heavier {
@@ -88,7 +88,7 @@ impl Force for TwoFlavours {
     fn name(&self) -> String {
         self.name.clone()
     }
-    /// dS = 2 Re φ† dW X − 2 Re Y† dM̂ X with M̂†M̂ X = W† φ and Y = M̂ X.
+    /// Computes dS = 2 Re φ† dW X − 2 Re Y† dM̂ X with M̂†M̂ X = W† φ and Y = M̂ X.
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
         let (domain, system) = (links.own().domain(), self.system(links, false)?);
         let rhs = self.rhs(links)?;
@@ -127,7 +127,7 @@ impl Monomial for TwoFlavours {
         draw_noise(&mut noise, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }
-    /// W† φ = M̂† ξ
+    /// Computes W† φ = M̂† ξ.
     fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError> {
         self.guesses.clear();
         self.multigrid.iter().for_each(EvolvingMultigrid::clear);
@@ -144,7 +144,7 @@ impl Monomial for TwoFlavours {
         };
         Ok(norm2(&space, noise)?)
     }
-    /// ‖M̂⁻† W† φ‖²
+    /// Computes ‖M̂⁻† W† φ‖².
     fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
         let rhs = self.rhs(links)?;
         let y = self.system(links, true)?.solve_dagger(&self.name, &rhs, None, &self.counts)?;

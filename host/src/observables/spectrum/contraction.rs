@@ -1,4 +1,4 @@
-//! Contractions on a device: what propagators make at each site, and its sums over space with momenta.
+//! Contractions of propagators on a device: products at each site, and their sums over space with momenta.
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceArray, FieldShape, FullField};
 use crate::{FermionKind, Precision};
@@ -12,20 +12,20 @@ use gpu_kernels::{Format, Instances};
 use num_complex::Complex64;
 use std::ops::Range;
 
-/// Pairs of spins of a source.
+/// Number of pairs of spins of a source.
 const PAIRS: usize = 16;
-/// Numbers of each pair.
+/// Number of complex numbers of each pair.
 const SPINS: usize = 16;
-/// A propagator of spinors, and one of colour vectors: a right-hand side for each component.
+/// Shape of a propagator of spinors: a right-hand side for each component.
 const SPINORS: FieldShape = FieldShape::spinors(Precision::Double, 12);
 const COLOURS: FieldShape = FieldShape::colours(Precision::Double, 3);
-/// Most bytes that pairs take which are computed together, if more than one is.
+/// Most bytes of pairs that are computed together, if more than one is.
 const MOST_BYTES: usize = 1 << 30;
-/// Most momenta of a direction that one launch sums with.
+/// Most momenta of a direction with which one launch sums.
 const MOMENTA_OF_LAUNCH: usize = 16;
 
-/// Bytes on the device, of this process's part of a lattice of so many sites, for hadrons of so many propagators that are there: they,
-/// one that is brought into another order, products at each site, and sums of these.
+/// Returns the bytes on the device, for this process's part of a lattice of `sites` sites, of hadrons from `propagators` propagators: the
+/// propagators, one that is being reordered, products at each site, and sums of these.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
     let components = 3 * kind.spins();
     let products = match kind.spins() {
@@ -39,17 +39,17 @@ pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) ->
 /// Sums over space with momenta, on a device.
 pub(crate) struct MomentumSums {
     domain: Domain,
-    /// For x, y and z: e^{−i p_k (x_k − x₀_k)} for each of its momenta p_k, and how many there are.
+    /// Phases e^{−i p_k (x_k − x₀_k)} for x, y and z, for each of the direction's momenta p_k, and the number of these.
     axes: [(DeviceArray, usize); 3],
-    /// Which ones of x, y and z each momentum has.
+    /// Indices into the momenta of x, y and z for each momentum.
     momenta: Vec<[usize; 3]>,
     origin: [usize; 4],
-    /// As [`MOST_BYTES`].
+    /// Most bytes of pairs that are computed together: [`MOST_BYTES`].
     most_bytes: usize,
 }
 
 impl MomentumSums {
-    /// For momenta in units of 2π/L, and what begins at `origin`.
+    /// Makes the sums for momenta in units of 2π/L, and hadrons that start at `origin`.
     pub fn new(domain: &Domain, origin: [usize; 4], momenta: &[[i32; 3]]) -> Result<Self> {
         let section = domain.section();
         let mut indices = vec![[0; 3]; momenta.len()];
@@ -78,12 +78,12 @@ impl MomentumSums {
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         Ok(MomentumSums { domain: domain.clone(), axes, momenta: indices, origin, most_bytes: MOST_BYTES })
     }
-    /// Of `count` numbers at each site, `[number][t][z][y][x]`: `[number][momentum][time]`, for all times of the whole lattice,
-    /// counted from the origin; the sums over the local sites.
+    /// Sums `count` numbers at each site, `[number][t][z][y][x]`, over the local sites: returns `[number][momentum][time]` for all times of
+    /// the whole lattice, counted from the origin.
     pub fn of(&self, numbers: DeviceArray, count: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let [x, y, z, t] = self.domain.local().size();
         let mut sums = numbers;
-        // Threads side by side have sites side by side as long as x is there.
+        // Adjacent threads have adjacent sites as long as x is not summed over.
         let mut before = count * t;
         for (k, extent, inner) in [(2, z, x * y), (1, y, x), (0, x, 1)] {
             let (factors, count) = &self.axes[k];
@@ -107,7 +107,7 @@ impl MomentumSums {
         }
         let mut all = vec![Complex64::ZERO; sums.len()];
         sums.download(0, &mut all)?;
-        // x was the last one to be summed over: [x][y][z][number][t]
+        // x was the last direction to be summed over: [x][y][z][number][t]
         let section = self.domain.section();
         let extent = section.global.size()[3];
         let of_momentum = |number: usize, [kx, ky, kz]: [usize; 3]| -> Vec<Complex64> {
@@ -132,7 +132,7 @@ impl MomentumSums {
         }
         Ok(())
     }
-    /// A contraction at the sites of both parities, in the format of `propagator`.
+    /// Launches a contraction at the sites of both parities, in the format of `propagator`.
     fn launch<A: Copy>(
         &self,
         kernel: &Instances<A>,
@@ -142,7 +142,7 @@ impl MomentumSums {
     ) -> Result {
         self.domain.launch_on_parities(kernel, propagator.even.format(), nrhs, arguments)
     }
-    /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
     /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pub fn of_pairs(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let bytes = SPINS * self.domain.local().volume() * size_of::<Complex64>();
@@ -153,7 +153,7 @@ impl MomentumSums {
         }
         Ok(all)
     }
-    /// The same for one u' of each s' only; empty for the others.
+    /// Computes the sums of [`of_pairs`](Self::of_pairs) for one u' of each s' only; empty for the others.
     pub fn of_columns(
         &self,
         quark: &FullField,
@@ -166,7 +166,7 @@ impl MomentumSums {
         }
         Ok(all)
     }
-    /// Some of them, `4 s' + u'`.
+    /// Adds the sums of some pairs, numbered `4 s' + u'`.
     fn add_pairs(
         &self,
         [quark, antiquark]: [&FullField; 2],
@@ -191,7 +191,7 @@ impl MomentumSums {
         }
         Ok(())
     }
-    /// Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator of 12 components in double precision, C as in [`NucleonSpins`]:
+    /// Computes Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator of 12 components in double precision, C as in [`NucleonSpins`]:
     /// `[γ' + 4 γ][momentum][time]`.
     pub fn of_nucleon(&self, quark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, SPINORS)?;
@@ -205,9 +205,9 @@ impl MomentumSums {
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
     }
-    /// Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with links `[site][μ][row][column]`, for each
-    /// spin of the source the spin of the columns of Σ, and what is `across` the end of the lattice times a sign:
-    /// `[spin][momentum][time]`.
+    /// Computes Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with links
+    /// `[site][μ][row][column]`, the spin of the columns of Σ for each spin of the source, and a sign for terms `across` the end of the
+    /// lattice: `[spin][momentum][time]`.
     pub fn of_charge(
         &self,
         links: &DeviceArray,
@@ -233,8 +233,8 @@ impl MomentumSums {
         })?;
         self.of(out, 4)
     }
-    /// Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} of one right-hand side of noise and solutions in double precision: `[4 s + t][momentum][time]`,
-    /// and one number in place of 16 of colour vectors.
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} of one right-hand side of noise and solutions in double precision:
+    /// `[4 s + t][momentum][time]`, with one number instead of 16 for colour vectors.
     pub fn of_noise(&self, noise: &FullField, solution: &FullField, rhs: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let kind = noise.even.kind();
         for part in [&noise.even, &noise.odd, &solution.even, &solution.odd] {
@@ -251,7 +251,7 @@ impl MomentumSums {
         })?;
         self.of(out, count)
     }
-    /// Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, two propagators of three components in double precision:
+    /// Computes Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, for two propagators of three components in double precision:
     /// `[which][momentum][time]`.
     pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<[Vec<Vec<Complex64>>; 2]> {
         self.expect(quark, COLOURS)?;

@@ -7,7 +7,7 @@ use num_complex::Complex64;
 pub struct Gamma {
     /// The column of each row's number.
     pub column: [usize; 4],
-    /// The numbers.
+    /// Number of each row.
     pub value: [Complex64; 4],
 }
 
@@ -16,7 +16,7 @@ const I: Complex64 = Complex64::I;
 const MINUS: Complex64 = Complex64::new(-1.0, 0.0);
 const MINUS_I: Complex64 = Complex64::new(0.0, -1.0);
 
-/// γ_x, γ_y, γ_z, γ_t
+/// Matrices γ_x, γ_y, γ_z, γ_t.
 const DIRECTIONS: [Gamma; 4] = [
     Gamma { column: [3, 2, 1, 0], value: [I, I, MINUS_I, MINUS_I] },
     Gamma { column: [3, 2, 1, 0], value: [MINUS, ONE, ONE, MINUS] },
@@ -24,27 +24,27 @@ const DIRECTIONS: [Gamma; 4] = [
     Gamma { column: [2, 3, 0, 1], value: [ONE, ONE, ONE, ONE] },
 ];
 
-/// How many there are.
+/// Number of matrices Γ_n.
 pub const COUNT: usize = 16;
 
 impl Gamma {
     /// The unit matrix.
     pub const UNIT: Gamma = Gamma { column: [0, 1, 2, 3], value: [ONE; 4] };
 
-    /// Γ_n; of `number` the four lowest bits count.
+    /// Returns Γ_n; of `number` the four lowest bits count.
     pub fn new(number: usize) -> Self {
         let direction = |mu: &usize| number >> mu & 1 == 1;
         (0..4).filter(direction).fold(Self::UNIT, |product, mu| product * DIRECTIONS[mu])
     }
-    /// γ_5
+    /// Returns γ_5.
     pub fn five() -> Self {
         Self::new(15)
     }
-    /// γ_t
+    /// Returns γ_t.
     pub fn time() -> Self {
         Self::new(8)
     }
-    /// Γ†
+    /// Returns Γ†.
     #[must_use]
     pub fn adjoint(&self) -> Self {
         let mut adjoint = Self::UNIT;
@@ -54,12 +54,12 @@ impl Gamma {
         }
         adjoint
     }
-    /// γ_t Γ† γ_t: the matrix of the operator that is conjugate to ψ̄ Γ ψ.
+    /// Returns γ_t Γ† γ_t: the matrix of the operator that is conjugate to ψ̄ Γ ψ.
     #[must_use]
     pub fn bar(&self) -> Self {
         Self::time() * self.adjoint() * Self::time()
     }
-    /// The element in this row and column.
+    /// Returns the element in this row and column.
     pub fn at(&self, row: usize, column: usize) -> Complex64 {
         if self.column[row] == column { self.value[row] } else { Complex64::ZERO }
     }
@@ -75,7 +75,7 @@ impl std::ops::Mul for Gamma {
     }
 }
 
-/// `1`, `gx`, `gxgy` … and `g5`.
+/// Returns the name of a matrix: `1`, `gx`, `gxgy` … and `g5`.
 pub fn name(number: usize) -> String {
     match number & 15 {
         0 => "1".into(),

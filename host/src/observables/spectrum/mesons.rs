@@ -1,6 +1,6 @@
 //! Mesons of a quark and an antiquark, of one mass or two, without the part in which they annihilate.
 //!
-//! With O = ψ̄₂ Γ ψ₁, and S₁ and S₂ the propagators from x₀, γ_5-Hermiticity S₂(x₀, x) = γ_5 S₂†(x, x₀) γ_5 gives
+//! With O = ψ̄₂ Γ ψ₁, and S₁ and S₂ the propagators from x₀, γ_5-hermiticity S₂(x₀, x) = γ_5 S₂†(x, x₀) γ_5 gives
 //!
 //! C(t, p) = Σ_x e^{−i p (x−x₀)} ⟨O_Γ(x) O†_Γ'(x₀)⟩ = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5],  Γ̄ = γ_t Γ† γ_t,
 //!
@@ -11,18 +11,18 @@ use crate::domain::Result;
 use crate::field::FullField;
 use num_complex::Complex64;
 
-/// Mesons at all times, with the spins still open.
+/// Mesons at all times, with open spin indices.
 #[derive(Clone, Debug)]
 pub struct Mesons {
-    /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'}: `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
+    /// Sums Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'}: `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pairs: Vec<Vec<Vec<Complex64>>>,
-    /// Of the whole lattice.
+    /// Number of times of the whole lattice.
     times: usize,
 }
 
 impl Mesons {
-    /// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, of the quark and of the quark whose antiquark is
-    /// meant, in double precision on one device, and momenta in units of 2π/L.
+    /// Computes mesons from the solutions for all 12 sources at `origin`, `[3 spin + colour]`, of the quark and of the quark whose
+    /// antiquark is meant, in double precision on one device, and momenta in units of 2π/L.
     ///
     /// # Errors
     /// Other fields; failures of the device.
@@ -31,10 +31,10 @@ impl Mesons {
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_pairs(quark, antiquark)?, times: domain.global().size()[3] })
     }
-    /// The same for one Γ' at the source, which is a quarter of the work.
+    /// Computes mesons for one Γ' at the source, which is a quarter of the work.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
+    /// See [`new`](Self::new).
     pub fn with_source(
         quark: &FullField,
         antiquark: &FullField,
@@ -46,10 +46,10 @@ impl Mesons {
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_columns(quark, antiquark, right.column)?, times: domain.global().size()[3] })
     }
-    /// C(t) for Γ at the sink and Γ' at the source, and one of the momenta.
+    /// Returns C(t) for Γ at the sink and Γ' at the source, and one of the momenta.
     ///
     /// # Panics
-    /// Without such momenta, or where mesons were made with another source.
+    /// If there is no such momentum, or the mesons were computed for another source.
     pub fn correlator(&self, sink: Gamma, source: Gamma, momentum: usize) -> Vec<Complex64> {
         let (five, right) = (Gamma::five(), source.bar() * Gamma::five());
         let at_time = |time: usize| -> Complex64 {
@@ -66,7 +66,7 @@ impl Mesons {
         };
         (0..self.times).map(at_time).collect()
     }
-    /// The same Γ at both ends.
+    /// Returns C(t) for the same Γ at source and sink.
     pub fn of(&self, gamma: Gamma, momentum: usize) -> Vec<Complex64> {
         self.correlator(gamma, gamma, momentum)
     }

@@ -13,7 +13,7 @@
 //! | [`tastes`] | mesons of staggered quarks of any spin and taste |
 //! | [`effective`], [`pcac`] | effective masses, the quark mass of the axial current; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
-//! Propagators are fields on a device, and mesons and nucleons are made there. Correlators are sums over the sites that a process has,
+//! Propagators are fields on a device, and mesons and nucleons are computed there. Correlators are sums over the sites that a process has,
 //! for all times of the whole lattice: the correlator is the sum over processes. Time is counted from the source.
 mod contraction;
 pub mod gamma;
@@ -34,7 +34,7 @@ use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;
 use num_complex::Complex64;
 
-/// The phases exp(−i p (x − x₀)) of momenta in units of 2π/L.
+/// Returns the phases exp(−i p (x − x₀)) of momenta in units of 2π/L.
 pub(crate) fn phases(section: &Section, momenta: &[[i32; 3]], origin: [usize; 4], place: [usize; 4]) -> Vec<Complex64> {
     let extents = section.global.size();
     let phase = |momentum: &[i32; 3]| {

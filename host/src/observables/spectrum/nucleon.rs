@@ -1,4 +1,4 @@
-//! The nucleon.
+//! Correlators of the nucleon.
 //!
 //! χ = ε_abc (u_aᵀ C γ_5 d_b) u_c with u and d of one mass; with G = C γ_5 = γ_x γ_z and G̃ = γ_t G† γ_t
 //!
@@ -13,17 +13,17 @@ use crate::field::FullField;
 use crate::operators::TimeBoundary;
 use num_complex::Complex64;
 
-/// tr P_+ C and tr P_− C at all times for each momentum, in units of 2π/L: `[momentum][time]`.
+/// Correlators tr P_+ C and tr P_− C at all times for each momentum, in units of 2π/L: `[momentum][time]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nucleon {
-    /// With P_+.
+    /// Correlator with P_+.
     pub positive: Vec<Vec<Complex64>>,
-    /// With P_−.
+    /// Correlator with P_−.
     pub negative: Vec<Vec<Complex64>>,
 }
 
-/// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, in double precision, with this boundary condition in t, whose
-/// sign is taken back: the correlator is that from t = 0.
+/// Computes the nucleon from the solutions for all 12 sources at `origin`, `[3 spin + colour]`, in double precision, with this boundary
+/// condition in t, whose sign is removed: the correlator is that from t = 0.
 ///
 /// # Errors
 /// Other fields; failures of the device.
@@ -39,7 +39,7 @@ pub fn nucleon(
     let (unit, time) = (Gamma::UNIT, Gamma::time());
     let all = |parity: f64| -> Vec<Vec<Complex64>> {
         let at = |k: usize, t: usize| -> Complex64 {
-            // Three quarks that have crossed the boundary: as if the source were at t = 0.
+            // Remove the sign of three quarks that have crossed the boundary: as if the source were at t = 0.
             let sign = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
             let trace = |gamma: Gamma| -> Complex64 {
                 (0..4).map(|row| gamma.value[row] * open[row + 4 * gamma.column[row]][k][t]).sum()

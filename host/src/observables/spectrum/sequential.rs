@@ -5,11 +5,11 @@
 //! C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩
 //! = −Σ_y e^{−i q (y−x₀)} tr [Γ_J S₁(y) Γ̄' γ_5 Σ†(y) γ_5],  M₁ Σ = η,  η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x),
 //!
-//! without the part in which the current's quark annihilates. By γ_5-Hermiticity γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p (x−x₀)} S₁(x, y).
-//! So it is the correlator of a meson of S₁ and an antiquark Σ: [`Mesons`](super::mesons::Mesons) makes all Γ_J and momenta q
-//! of it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is [`conserved_charge`].
+//! without the part in which the current's quark annihilates. By γ_5-hermiticity γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p (x−x₀)} S₁(x, y).
+//! It is therefore the correlator of a meson of S₁ and an antiquark Σ: [`Mesons`](super::mesons::Mesons) computes all Γ_J and momenta q
+//! from it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is [`conserved_charge`].
 //!
-//! Sinks are smeared as sources are: S₂ smeared, times Γ, and η smeared once more, as smearing is Hermitian.
+//! Sinks are smeared like sources: S₂ smeared, times Γ, and η smeared once more, as smearing is Hermitian.
 use super::contraction::MomentumSums;
 use super::gamma::Gamma;
 use super::{check, phases};
@@ -22,9 +22,8 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::array::from_fn;
 
-/// η for all 12 components, from those of the quark whose antiquark the meson has, with Γ at the sink, the momentum p in units
-/// of 2π/L, and the sink's `time` on the whole lattice. Panics where there are not 12 fields on the local lattice, or no such
-/// time.
+/// Computes η for all 12 components, from those of the quark whose antiquark the meson has, with Γ at the sink, the momentum p in units of
+/// 2π/L, and the sink's `time` on the whole lattice. Panics unless there are 12 fields on the local lattice and such a time.
 pub fn sequential_source(
     section: impl Into<Section>,
     antiquark: &[HostSpinor],
@@ -59,7 +58,7 @@ pub struct ChargeLinks {
 }
 
 impl ChargeLinks {
-    /// Those of a configuration: the links of the operator.
+    /// Copies the links of the operator, which are those of a configuration.
     ///
     /// # Errors
     /// Links on another lattice; failures of the device.
@@ -72,7 +71,7 @@ impl ChargeLinks {
     }
 }
 
-/// C(τ, q) with the conserved charge density of Wilson-like quarks in place of J,
+/// Computes C(τ, q) with the conserved charge density of Wilson-like quarks in place of J,
 ///
 /// V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)],
 ///
@@ -84,7 +83,7 @@ impl ChargeLinks {
 /// Other fields; failures of the device.
 ///
 /// # Panics
-/// Where the lattice is cut in t: of the time behind the last nothing is known here.
+/// If the lattice is cut in t: the time after the last local one is then on another process.
 pub fn conserved_charge(
     links: &ChargeLinks,
     [quark, sequential]: [&FullField; 2],

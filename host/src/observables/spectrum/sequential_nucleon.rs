@@ -25,17 +25,17 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::array::from_fn;
 
-/// A matrix in colour.
+/// A matrix in colour space.
 type ColourBlock = [[Complex64; 3]; 3];
-/// By spin at the sink and at the source, and then by colour there.
+/// Blocks by spin at the sink and at the source; each block by colour there.
 type SpinBlocks = [[ColourBlock; 4]; 4];
 
-/// Γ_p
+/// Spin projector Γ_p.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpinProjector {
-    /// (1 + γ_t)/2
+    /// Unpolarised: (1 + γ_t)/2.
     Unpolarised,
-    /// (1 + γ_t)/2 · i γ_5 γ_k, for k = 0, 1, 2 for x, y, z.
+    /// Polarised: (1 + γ_t)/2 · i γ_5 γ_k, for k = 0, 1, 2 for x, y, z.
     Polarised(usize),
 }
 
@@ -48,7 +48,7 @@ pub const PROJECTORS: [(&str, SpinProjector); 4] = [
 ];
 
 impl SpinProjector {
-    /// As a matrix.
+    /// Returns the projector as a matrix.
     pub fn matrix(self) -> [[Complex64; 4]; 4] {
         let mut right = match self {
             SpinProjector::Unpolarised => Gamma::UNIT,
@@ -60,7 +60,7 @@ impl SpinProjector {
         let other = Gamma::time() * right;
         from_fn(|row| from_fn(|column| 0.5 * (right.at(row, column) + other.at(row, column))))
     }
-    /// `unpolarised`, `polarised-x` …
+    /// Returns the name: `unpolarised`, `polarised-x` …
     pub fn name(self) -> &'static str {
         PROJECTORS.iter().find(|(_, projector)| *projector == self).map_or("", |(name, _)| name)
     }
@@ -69,9 +69,9 @@ impl SpinProjector {
 /// Quarks of the nucleon χ, both with one mass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// There are two of them.
+    /// Up quarks, of which the nucleon has two.
     Up,
-    /// There is one.
+    /// Down quark, of which the nucleon has one.
     Down,
 }
 
@@ -79,7 +79,7 @@ pub enum Flavour {
 pub const FLAVOURS: [(&str, Flavour); 2] = [("u", Flavour::Up), ("d", Flavour::Down)];
 
 impl Flavour {
-    /// `u` or `d`
+    /// Returns the name: `u` or `d`.
     pub fn name(self) -> &'static str {
         FLAVOURS.iter().find(|(_, flavour)| *flavour == self).map_or("", |(name, _)| name)
     }
@@ -88,19 +88,19 @@ impl Flavour {
 /// The sink of a nucleon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NucleonSink {
-    /// Γ_p
+    /// Spin projector Γ_p.
     pub projector: SpinProjector,
-    /// Of the current.
+    /// Flavour of the current.
     pub flavour: Flavour,
-    /// p, in units of 2π/L.
+    /// Momentum p, in units of 2π/L.
     pub momentum: [i32; 3],
     /// Time on the whole lattice.
     pub time: usize,
 }
 
-/// η for all 12 components, from the solutions for all 12 sources at `origin` with this boundary condition in t. Its sign is that of
-/// the [two-point function](super::nucleon::nucleon), as if the source were at t = 0. Panics where there are not 12 fields on the local
-/// lattice, or no such time.
+/// Computes η for all 12 components, from the solutions for all 12 sources at `origin` with this boundary condition in t. The sign is that
+/// of the [two-point function](super::nucleon::nucleon), as if the source were at t = 0. Panics unless there are 12 fields on the local
+/// lattice and such a time.
 pub fn sequential_nucleon_source(
     section: impl Into<Section>,
     propagator: &[HostSpinor],
@@ -113,7 +113,7 @@ pub fn sequential_nucleon_source(
     let NucleonSink { projector, flavour, momentum, time } = *sink;
     assert!(time < section.global.size()[3], "a time that is there");
     let (projector, five) = (projector.matrix(), Gamma::five());
-    // Three quarks that have crossed the boundary, as in the two-point function.
+    // Sign of three quarks that have crossed the boundary, as in the two-point function.
     let sign = if time < origin[3] { boundary.sign() } else { 1.0 };
     let place = |index: usize| section.global.coordinates(section.global_index(index));
     let sites: Vec<usize> = (0..section.local.volume()).filter(|index| place(*index)[3] == time).collect();
@@ -140,7 +140,7 @@ pub fn sequential_nucleon_source(
         .collect()
 }
 
-/// (A × B)_cc' = Σ ε_abc ε_a'b'c' A_aa' B_bb', which is B × A.
+/// Computes (A × B)_cc' = Σ ε_abc ε_a'b'c' A_aa' B_bb', which is B × A.
 fn cross(a: &ColourBlock, b: &ColourBlock) -> ColourBlock {
     let others = |c: usize| [(c + 1) % 3, (c + 2) % 3];
     from_fn(|c| {
@@ -158,8 +158,8 @@ fn add(to: &mut ColourBlock, factor: Complex64, term: &ColourBlock) {
     }
 }
 
-/// The parts of tr Γ_p C: Q, S Γ_p, Γ_p S and R. As Γ_p (1 + γ_t)/2 = Γ_p = (1 + γ_t)/2 Γ_p, columns 2 and 3 of the second are its columns 0 and
-/// 1, and rows 2 and 3 of the third are its rows 0 and 1.
+/// Parts of tr Γ_p C: Q, S Γ_p, Γ_p S and R. As Γ_p (1 + γ_t)/2 = Γ_p = (1 + γ_t)/2 Γ_p, columns 2 and 3 of S Γ_p are its columns 0 and 1,
+/// and rows 2 and 3 of Γ_p S are its rows 0 and 1.
 struct ContractionParts {
     q: SpinBlocks,
     right: SpinBlocks,
@@ -167,7 +167,7 @@ struct ContractionParts {
     trace: ColourBlock,
 }
 
-/// G and G̃ of [`nucleon`](super::nucleon).
+/// Returns G and G̃ of [`nucleon`](super::nucleon).
 fn diquark() -> [Gamma; 2] {
     let g = Gamma::new(5);
     [g, Gamma::time() * g.adjoint() * Gamma::time()]
@@ -192,7 +192,7 @@ impl ContractionParts {
     }
 }
 
-/// ∂ tr Γ_p C / ∂S_ij, of both u quarks.
+/// Computes ∂ tr Γ_p C / ∂S_ij, of both u quarks.
 fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     let ContractionParts { q, right, left, trace } = ContractionParts::of(s, projector);
     let (mut both, mut out) = (ColourBlock::default(), SpinBlocks::default());
@@ -217,7 +217,7 @@ fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     out
 }
 
-/// The same of the d quark.
+/// Computes ∂ tr Γ_p C / ∂S_ij, of the d quark.
 fn by_down(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     let ([g, tilde], ContractionParts { right, trace, .. }) = (diquark(), ContractionParts::of(s, projector));
     let mut out = SpinBlocks::default();

@@ -10,11 +10,11 @@
 //!
 //! (Δ₂ χ)(x) = ¼ Σ_k e^{−2iκ_k} W_k(x) χ(x+2k̂) + e^{2iκ_k} W_k†(x−2k̂) χ(x−2k̂) − 2 χ(x), W_k(x) = U_k(x) U_k(x+k̂).
 //!
-//! **Hops.** Nothing here knows of spin: a spinor is four colour vectors, and a kernel of naive staggered quarks moves them, with
-//! its many right-hand sides, its halos and its CPU form. That kernel, without the signs η, has D = Σ_k U_k ψ(x+k̂) − U_k† ψ(x−k̂) where
-//! H = D with a plus is wanted. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only
-//! where the first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of
-//! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}.
+//! **Hops.** Smearing does not act on spin: a spinor is four colour vectors, and a kernel of naive staggered quarks moves them, with its
+//! many right-hand sides, its halos and its CPU form. That kernel, without the signs η, has D = Σ_k U_k ψ(x+k̂) − U_k† ψ(x−k̂) where H = D
+//! with a plus is needed. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only where
+//! the first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of the lattice
+//! get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}.
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField, HopPhases};
@@ -27,18 +27,18 @@ use rayon::prelude::*;
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// (1 + w² Δ/(4 n))ⁿ
+/// Gaussian smearing (1 + w² Δ/(4 n))ⁿ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaussianSmearing {
-    /// w, in units of a.
+    /// Width w, in units of a.
     pub width: f64,
-    /// n
+    /// Number of steps n.
     pub steps: usize,
-    /// p, in units of 2π/L: quarks of this momentum are smeared as those at rest are without.
+    /// Momentum p, in units of 2π/L: quarks of this momentum are smeared like those at rest without it.
     pub momentum: [f64; 3],
 }
 
-/// Largest number of steps that users may ask for.
+/// Largest number of steps that users may request.
 pub const MOST_STEPS: usize = 10_000;
 
 /// Links on a device for the smearing of quarks of a kind.
@@ -46,16 +46,17 @@ pub struct SmearingLinks {
     section: Section,
     kind: FermionKind,
     precision: Precision,
-    /// Of Wilson quarks one, over all directions; of staggered quarks one for each direction, as they hop twice in the same.
+    /// Hopping terms: for Wilson quarks one, over all directions; for staggered quarks one for each direction, as they hop twice in the
+    /// same.
     hops: Vec<Staggered>,
 }
 
-/// Whether quarks are smeared by hops of two sites in a direction, as staggered ones are, which have one spin.
+/// Whether quarks are smeared by hops of two sites in a direction, like staggered ones, which have one spin.
 fn hops_twice(kind: FermionKind) -> bool {
     kind.spins() == 1
 }
 
-/// Colour vectors in another precision.
+/// Converts colour vectors to another precision.
 fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
     if field.even.precision() == precision {
         return Ok(field);
@@ -69,14 +70,14 @@ fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
 }
 
 impl SmearingLinks {
-    /// *Collective.* Links for quarks of a kind, in a precision in which fields are smeared, with the momentum p in units of
-    /// 2π/L. `gauge` has this process's part of the links, which may have been smeared themselves.
+    /// *Collective.* Makes links for quarks of a kind, in the precision in which fields are smeared, with the momentum p in units of 2π/L.
+    /// `gauge` has this process's part of the links, which may have been smeared themselves.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// When links and domain have other extents.
+    /// If links and domain have different extents.
     pub fn new(
         domain: &Domain,
         gauge: &HostGauge,
@@ -112,14 +113,14 @@ impl SmearingLinks {
         let hops = groups.iter().map(make).collect::<Result<_>>()?;
         Ok(SmearingLinks { section, kind, precision, hops })
     }
-    /// *Collective.* The same for sources, which have one time: on a domain of two times, of which the first has the links of a `time` of
-    /// `gauge` and the other one has none.
+    /// *Collective.* Makes links for sources, which have one time: on a domain of two times, of which the first has the links of a `time`
+    /// of `gauge` and the other one has none.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// Where the domain has other extents than `gauge` in space, or not two times, and where `gauge` has no such time.
+    /// If the domain has other extents than `gauge` in space, or not two times, or if `gauge` has no such time.
     pub fn of_time(
         domain: &Domain,
         (gauge, time): (&HostGauge, usize),
@@ -136,37 +137,37 @@ impl SmearingLinks {
         links.par_iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         Self::new(domain, &HostGauge::from_links(few, links), kind, precision, momentum)
     }
-    /// Bytes of device memory for links and for `together` fields of quarks of a kind, of which there are `sites` sites of each
-    /// parity.
+    /// Returns the bytes of device memory for links and for `together` fields of quarks of a kind, with `sites` sites of each parity.
     pub fn bytes(kind: FermionKind, precision: Precision, sites: usize, together: usize) -> [(&'static str, usize); 2] {
         let groups = if hops_twice(kind) { 3 } else { 1 };
         let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
             + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
         let field = |precision| FieldShape::colours(precision, kind.spins() * together).bytes(sites);
-        // Two fields and two halves between hops of two sites, and what is smeared.
+        // Two fields and two halves between hops of two sites, and the field that is smeared.
         let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
     }
-    /// The same for [shifts](Self::shifted) of `together` fields of staggered quarks in double precision, in so many directions.
+    /// Returns the bytes of device memory for [shifts](Self::shifted) of `together` fields of staggered quarks in double precision, in
+    /// `directions` directions.
     pub fn shift_bytes(sites: usize, together: usize, directions: usize) -> [(&'static str, usize); 2] {
         let [links, _] = Self::bytes(FermionKind::Staggered, Precision::Double, sites, together);
-        // The field, that with c, and a sum with the next one for each shift that waits for those before it.
+        // The field, the field times c, and for each shift that waits for those before it a sum and the next field.
         let halves = 2 * (2 + 2 * directions);
         let field = FieldShape::colours(Precision::Double, together).bytes(sites);
         [links, ("fields that are shifted", halves * field)]
     }
-    /// *Collective.* Smeared copies of host fields, all at once.
+    /// *Collective.* Returns smeared copies of host fields, all smeared at once.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// When fields and domain have other extents, or fields are of another kind than the links are for.
+    /// If fields and domain have different extents, or fields are of another kind than the links are for.
     pub fn smear<F: Fermion>(&self, smearing: &GaussianSmearing, fields: &[HostField<F>]) -> Result<Vec<HostField<F>>> {
         assert!(fields.iter().all(|field| field.lattice() == self.section.local), "fields are those of the section");
         self.smear_on_device(smearing, FullField::of_host(self.domain(), fields)?)?.download()
     }
-    /// Where the links live.
+    /// Returns the domain on which the links are stored.
     pub fn domain(&self) -> &Domain {
         self.hops[0].links().domain()
     }
@@ -176,7 +177,7 @@ impl SmearingLinks {
     /// Fields of another device or precision; failures of the device.
     ///
     /// # Panics
-    /// When fields are of another kind than the links are for.
+    /// If fields are of another kind than the links are for.
     pub fn smear_on_device(&self, smearing: &GaussianSmearing, mut field: FullField) -> Result<FullField> {
         assert_eq!(field.even.kind(), self.kind, "links are for another kind of quarks");
         let (domain, nrhs) = (self.domain(), field.even.nrhs());
@@ -198,14 +199,14 @@ impl SmearingLinks {
         self.join(psi, &mut field)?;
         Ok(field)
     }
-    /// *Collective.* Staggered quarks shifted in some of the directions x, y, z: the mean over all orders of the products of
-    /// D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)], in double precision on the device of the links.
+    /// *Collective.* Shifts staggered quarks in some of the directions x, y, z: the mean over all orders of the products of D_k χ(x) = ½
+    /// [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)], in double precision on the device of the links.
     ///
     /// # Errors
     /// Fields of another device or precision; failures of the device.
     ///
     /// # Panics
-    /// When the links are for other quarks.
+    /// If the links are for other quarks.
     pub fn shifted(&self, directions: [bool; 3], mut field: FullField) -> Result<FullField> {
         assert!(hops_twice(self.kind), "links are for another kind of quarks");
         let shape = FieldShape::colours(Precision::Double, field.even.nrhs());
@@ -214,7 +215,8 @@ impl SmearingLinks {
         self.join(shifted, &mut field)?;
         Ok(field)
     }
-    /// The same of c χ. Of the last shift there is one in each direction, after the mean over all orders of the others.
+    /// Computes [`shifted`](Self::shifted) of c χ. The last shift is a sum over its directions, each after the mean over all orders of the
+    /// others.
     fn symmetric(&self, directions: [bool; 3], psi: &FullField) -> Result<FullField> {
         let (domain, nrhs) = (self.domain(), psi.even.nrhs());
         let zero = || FullField::zero(domain, FieldShape::colours(self.precision, nrhs));
@@ -235,18 +237,18 @@ impl SmearingLinks {
         }
         Ok(sum)
     }
-    /// x+y+z+t of the first site.
+    /// Returns x+y+z+t of the first site.
     fn first(&self) -> u32 {
         (self.section.origin.iter().sum::<usize>() % 4) as u32
     }
-    /// c times the colour vectors of each spin.
+    /// Returns c times the colour vectors of each spin.
     fn split(&self, field: &FullField) -> Result<FullField> {
         let count = field.even.nrhs() * self.kind.spins();
         let colours = FullField::zero(self.domain(), FieldShape::colours(Precision::Double, count))?;
         self.split_to(field, &colours)?;
         in_precision(colours, self.precision)
     }
-    /// The same back.
+    /// Joins colour vectors times c to `field`, which undoes [`split`](Self::split).
     fn join(&self, colours: FullField, field: &mut FullField) -> Result {
         let colours = in_precision(colours, Precision::Double)?;
         // c is its own inverse.
@@ -270,7 +272,7 @@ impl SmearingLinks {
             first: self.first(),
         })
     }
-    /// `next` = (1 + σ Δ) ψ
+    /// Computes `next` = (1 + σ Δ) ψ.
     fn step(&self, smearing: &GaussianSmearing, psi: &FullField, next: &mut FullField) -> Result {
         let sigma = smearing.width * smearing.width / (4.0 * smearing.steps as f64);
         for (parity, b) in [(0, sigma), (1, -sigma)] {
@@ -279,7 +281,7 @@ impl SmearingLinks {
         }
         Ok(())
     }
-    /// `next` = (1 + σ Δ₂) ψ: of each direction H² − 4 over 4, with H² = −D².
+    /// Computes `next` = (1 + σ Δ₂) ψ: for each direction H² − 4 over 4, with H² = −D².
     fn double_step(
         &self,
         smearing: &GaussianSmearing,

@@ -1,12 +1,12 @@
-//! Sources with one component, at a time of the whole lattice. A point, [`generate::point`](crate::gauge::generate::point), can be
-//! made a shell by [`smearing`](super::smearing).
+//! Sources with one component, at a time of the whole lattice. A point source, [`generate::point`](crate::gauge::generate::point), can be
+//! smeared by [`smearing`](super::smearing).
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;
 use gpu_kernels::random::Philox;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// Stream of noise: the others are those of [`generate`](crate::gauge::generate).
+/// Stream of noise, different from those of [`generate`](crate::gauge::generate).
 const NOISE: u32 = 0x5a32_0001;
 
 fn on_wall<T: Fermion>(
@@ -28,19 +28,19 @@ fn on_wall<T: Fermion>(
     field
 }
 
-/// One at all sites of a time: quarks without momentum, in a gauge in which that means something. Panics where the lattice
-/// has no such time, or the field no such component.
+/// Returns a wall source, one at all sites of a time: quarks without momentum, in a gauge in which that is meaningful. Panics if the
+/// lattice has no such time, or the field no such component.
 pub fn wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize) -> HostField<T> {
     on_wall(section.into(), time, component, |_| Complex64::ONE)
 }
 
-/// (±1 ± i)/√2 at all sites of a time, the same for all components: products of two propagators from them are, on the
-/// average over seeds, sums over all points of the time (Foster and Michael 1999). Panics as [`wall`] does.
+/// Returns (±1 ± i)/√2 at all sites of a time, the same for all components: products of two propagators from these sources are, averaged
+/// over seeds, sums over all points of the time (Foster and Michael 1999). Panics like [`wall`].
 pub fn noise_wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize, seed: u64) -> HostField<T> {
     on_wall(section.into(), time, component, |site| z2(seed, site))
 }
 
-/// (±1 ± i)/√2
+/// Returns (±1 ± i)/√2.
 fn z2(seed: u64, site: usize) -> Complex64 {
     let bits = Philox::new(seed, site as u64, NOISE).next_u32();
     let sign = |bit: u32| {
@@ -56,9 +56,9 @@ fn is_corner(section: Section, origin: [usize; 4], site: usize) -> bool {
     (0..3).all(|k| (place[k] + origin[k]).is_multiple_of(2))
 }
 
-/// [`wall`] for staggered quarks: one at the sites of the origin's time that are an even number of steps from it in x, y and
-/// z, which are one corner of the hypercubes, an eighth of all (Gupta et al. 1991). Phases φ(x − x₀) of local mesons are the
-/// same from each of these sites; summed over all sites of the time they would cancel. Panics as [`wall`] does.
+/// Returns a [`wall`] for staggered quarks: one at the sites of the origin's time that are an even number of steps from it in x, y and z,
+/// which are one corner of the hypercubes, an eighth of all (Gupta et al. 1991). Phases φ(x − x₀) of local mesons are the same from each of
+/// these sites; summed over all sites of the time they would cancel. Panics like [`wall`].
 pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], component: usize) -> HostField<T> {
     let section = section.into();
     on_wall(section, origin[3], component, |site| {
@@ -66,8 +66,8 @@ pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], 
     })
 }
 
-/// [`noise_wall`] at the sites of [`corner_wall`]: products of two propagators from it are, on the average over seeds, sums
-/// over these points. Panics as [`wall`] does.
+/// Returns a [`noise_wall`] at the sites of [`corner_wall`]: products of two propagators from it are, averaged over seeds, sums over these
+/// points. Panics like [`wall`].
 pub fn noise_corner_wall<T: Fermion>(
     section: impl Into<Section>,
     origin: [usize; 4],

@@ -19,14 +19,15 @@ use std::array::from_fn;
 /// Names of the mesons, in the order of [`local_mesons`].
 pub const NAMES: [&str; 4] = ["pion", "scalar", "vector", "pseudovector"];
 
-/// Momenta p + π n for each of `momenta` and all eight n of zeros and ones, n = x + 2 y + 4 z: e^{−i π n (x−x₀)} are the signs of φ.
+/// Returns the momenta p + π n for each of `momenta` and all eight n of zeros and ones, n = x + 2 y + 4 z: e^{−i π n (x−x₀)} are the signs
+/// of φ.
 pub(super) fn with_corners(domain: &Domain, momenta: &[[i32; 3]]) -> Vec<[i32; 3]> {
     let half = domain.global().size().map(|extent| extent as i32 / 2);
     let corner = |p: &[i32; 3], n: i32| from_fn(|k| p[k] + half[k] * (n >> k & 1));
     momenta.iter().flat_map(|p| (0..8).map(move |n| corner(p, n))).collect()
 }
 
-/// The four correlators of the table for momenta in units of 2π/L, `[meson][momentum][time]`, from the solutions for the three
+/// Computes the four correlators of the table for momenta in units of 2π/L, `[meson][momentum][time]`, from the solutions for the three
 /// colours of a source at `origin`, of the quark and of the quark whose antiquark is meant, in double precision on one device.
 ///
 /// # Errors
@@ -47,14 +48,14 @@ pub fn local_mesons(
     Ok([corners(&[0]), corners(&[7]), corners(&[1, 2, 4]), corners(&[6, 5, 3])])
 }
 
-/// The local nucleon for momenta in units of 2π/L, `[momentum][time]`,
+/// Computes the local nucleon for momenta in units of 2π/L, `[momentum][time]`,
 ///
 /// C(t, p) = Σ_x e^{−i p (x−x₀)} ε_abc ε_a'b'c' G_aa'(x) G_bb'(x) G_cc'(x) = 6 Σ_x e^{−i p (x−x₀)} det G(x)
 ///
-/// over the sites an even number of steps from x₀ in x, y and z (Golterman and Smit 1985; Gupta et al. 1991), from the solutions for the three
-/// colours of a source at `origin`. From one time to the next its partner of negative parity alternates in sign. The sign of
-/// three quarks that have crossed the boundary is taken back, and so is that by which `phases` with other than MILC's
-/// make quarks differ between x₀ and x: the correlator does not depend on either.
+/// over the sites an even number of steps from x₀ in x, y and z (Golterman and Smit 1985; Gupta et al. 1991), from the solutions for the
+/// three colours of a source at `origin`. The partner of negative parity alternates in sign from one time to the next. The sign of three
+/// quarks that have crossed the boundary is removed, and so is the sign by which quarks with other `phases` than MILC's differ between x₀
+/// and x: the correlator depends on neither.
 ///
 /// # Errors
 /// Other fields; failures of the device.
@@ -71,7 +72,7 @@ pub fn local_nucleon(
     let extent = domain.global().size()[3];
     let at = |k: usize, t: usize| -> Complex64 {
         let around = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
-        // χ of x first is (−1)^{t (x+y+z)} χ of MILC's, and x+y+z is here even or odd as it is at the origin.
+        // χ of other phases is (−1)^{t (x+y+z)} χ of MILC's, and x+y+z is here even or odd as it is at the origin.
         let turns = ((origin[3] + t) % extent + origin[3]) * (origin[0] + origin[1] + origin[2]);
         let turned = convention == StaggeredPhases::Lexicographic && !turns.is_multiple_of(2);
         let sign = if turned { -around } else { around };
@@ -127,7 +128,7 @@ mod tests {
             }
         }
     }
-    /// With its own antiquark the pion is Σ |G|².
+    /// The pion with its own antiquark is Σ |G|².
     #[test]
     fn one_mass_gives_squares() {
         let lattice = Lattice::new([2, 4, 2, 4]).unwrap();

@@ -5,9 +5,9 @@
 //!
 //! φ(x) = ¼ tr Γ_x† Γ_S Γ_{x△δ} Γ_T†,  Γ_x = γ_x^{x} γ_y^{y} γ_z^{z} γ_t^{t}
 //!
-//! (Kluberg-Stern et al. 1983; Golterman 1986), which is a sign for each corner of a hypercube. D_δ is the mean over all orders of the shifts
-//! D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)] in the directions of δ. Such an operator sees γ_S ⊗ ξ_T and, alternating in time,
-//! γ_tγ_5γ_S ⊗ ξ_tξ_5ξ_T. With G from x₀ and M's ε-Hermiticity the correlator of O with itself is
+//! (Kluberg-Stern et al. 1983; Golterman 1986), which is a sign for each corner of a hypercube. D_δ is the mean over all orders of the
+//! shifts D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)] in the directions of δ. Such an operator couples to γ_S ⊗ ξ_T and, alternating
+//! in time, γ_tγ_5γ_S ⊗ ξ_tξ_5ξ_T. With G from x₀ and the ε-hermiticity of M the correlator of O with itself is
 //!
 //! C(t, p) = Σ_x e^{−i p (x−x₀)} s(x − x₀) tr (D_δ G D_δ)(x, x₀) G₂†(x, x₀),
 //!
@@ -23,12 +23,12 @@ use num_complex::Complex64;
 use std::fmt;
 use std::str::FromStr;
 
-/// γ_S ⊗ ξ_T: sets of directions, one bit each, x first, as [gamma::Gamma::new] has them.
+/// Spin and taste γ_S ⊗ ξ_T: sets of directions, one bit each, x first, as in [gamma::Gamma::new].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpinTaste {
-    /// S
+    /// Set S of directions of the spin.
     pub spin: usize,
-    /// T
+    /// Set T of directions of the taste.
     pub taste: usize,
 }
 
@@ -44,20 +44,20 @@ pub const PIONS: [(&str, &[&str]); 8] = [
     ("pion-s", &["gtg5-1"]),
 ];
 
-/// The time, as a bit.
+/// Bit of the time direction.
 const TIME: usize = 1 << 3;
 
 impl SpinTaste {
-    /// Whether it needs no shift in time.
+    /// Whether the operator needs no shift in time.
     pub fn is_at_one_time(self) -> bool {
         (self.spin ^ self.taste) & TIME == 0
     }
-    /// The directions x, y, z of δ.
+    /// Returns the directions x, y, z of δ.
     pub fn shift(self) -> [bool; 3] {
         std::array::from_fn(|k| (self.spin ^ self.taste) >> k & 1 == 1)
     }
-    /// Directions in which s alternates from one site to the next, one bit each, for quarks with these phases: Γ_x has its factors in the
-    /// order in which directions get their signs, t first in MILC's.
+    /// Returns the directions in which s alternates from one site to the next, one bit each, for quarks with these phases: Γ_x has its
+    /// factors in the order in which directions get their signs, t first in MILC's.
     fn alternating(self, phases: StaggeredPhases) -> usize {
         let (spin, shift) = (self.spin, self.spin ^ self.taste);
         let before = |mu: usize| match phases {
@@ -65,7 +65,7 @@ impl SpinTaste {
             StaggeredPhases::Milc if mu == 3 => 0,
             StaggeredPhases::Milc => TIME | ((1 << mu) - 1),
         };
-        // Γ_S on its way through γ_μ, then γ_μ on its way through those of δ that come before it; and ε.
+        // Γ_S commuted through γ_μ, then γ_μ through the factors of δ that come before it; and ε.
         let one = |mu: usize| (spin & !(1 << mu)).count_ones() + (shift & before(mu)).count_ones() + 1;
         (0..4).map(|mu| (one(mu) as usize & 1) << mu).sum()
     }
@@ -77,7 +77,7 @@ impl fmt::Display for SpinTaste {
     }
 }
 
-/// A product such as `gtg5`, whose sign does not matter.
+/// Parses a product such as `gtg5`, whose sign does not matter.
 fn product(text: &str) -> Option<usize> {
     let factor = |rest: &str| {
         let known = [("gx", 1), ("gy", 2), ("gz", 4), ("gt", 8), ("g5", 15)];
@@ -96,7 +96,7 @@ fn product(text: &str) -> Option<usize> {
 
 impl FromStr for SpinTaste {
     type Err = String;
-    /// `g5-gxg5`: the spin and the taste, each a product of gx, gy, gz, gt and g5, or 1.
+    /// Parses `g5-gxg5`: the spin and the taste, each a product of gx, gy, gz, gt and g5, or 1.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let found = text.split_once('-').and_then(|(spin, taste)| Some((product(spin)?, product(taste)?)));
         let Some((spin, taste)) = found else {
@@ -112,8 +112,8 @@ impl FromStr for SpinTaste {
     }
 }
 
-/// C(t, p) of each of `operators`, all of one δ, for momenta in units of 2π/L, `[operator][momentum][time]`: from D_δ G D_δ of the quark, and
-/// G₂ of the quark whose antiquark is meant, for the three colours of a source at `origin`, in double precision on one device.
+/// Computes C(t, p) of each of `operators`, all of one δ, for momenta in units of 2π/L, `[operator][momentum][time]`: from D_δ G D_δ of the
+/// quark, and G₂ of the quark whose antiquark is meant, for the three colours of a source at `origin`, in double precision on one device.
 ///
 /// # Errors
 /// Other fields; failures of the device.
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Without a shift they are the local ones, by either convention.
+    /// Mesons without a shift are the local ones, in either convention.
     #[test]
     fn local_operators_are_local_mesons() {
         let lattice = Lattice::new([2, 4, 6, 4]).unwrap();

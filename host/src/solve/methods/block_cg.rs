@@ -30,6 +30,6 @@ impl Method {
     };
 }
 
-/// The square of the sine of an angle at which a residual counts as dependent on the others: of an iteration in
-/// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
+/// Square of the sine of an angle at which a residual counts as dependent on the others: for an iteration in double precision, and for
+/// others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];

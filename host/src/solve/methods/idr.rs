@@ -40,7 +40,7 @@ static DIMENSION: CountKey = CountKey {
     default: 4,
 };
 
-/// The patience of BiCGstab, in iterations that have about twice as many applications.
+/// Returns the patience of BiCGstab, in iterations that have about twice as many applications.
 fn patience(sites: usize) -> Patience {
     let bicgstab = Method::BICGSTAB.patience.expect("it has one");
     Patience { least: bicgstab(sites).least / 2, ..bicgstab(sites) }

@@ -7,8 +7,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::inverter::{Inverter, OneSpace, TwoSpaces, defect_correcting};
 use solvers::{DefectParams, Info, Observer, SolverParams};
 
-/// δ of CG on a positive operator that is kept in 16 bits. What the iteration solves has other small eigenvalues, so that
-/// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
+/// δ of CG on a positive operator in 16 bits. The rounded operator has other small eigenvalues, so the iteration needs the true residual
+/// far more often than rounding alone requires: docs/measurements/staggered.md.
 const HALF_DELTA: f64 = 0.6;
 
 /// An inverter on fields, in two precisions or in one.
@@ -21,12 +21,12 @@ impl<I> FieldInverter for I where
 {
 }
 
-/// A method that needs nothing but the operator.
+/// A method that needs only the operator.
 struct Krylov(MakeInverter);
 
 type MakeInverter = fn(&OperatorPair, &Request) -> Box<dyn FieldInverter>;
 
-/// Prepares a method that needs nothing but the operator: the inverter that `make` makes for it.
+/// Prepares a method that needs only the operator, with the inverter that `make` makes for it.
 pub(super) fn krylov(make: MakeInverter) -> Result<Box<dyn PreparedMethod>, EscalationError> {
     Ok(Box::new(Krylov(make)))
 }
@@ -55,9 +55,9 @@ impl PreparedMethod for Krylov {
     }
 }
 
-/// δ of reliable updates; `None` for that of the solvers. On the very same links and in the same precision the iteration needs no
-/// reliable updates. Reconstructed links are others, if only a little: those of a file in single precision are unitary to 1e-7 only, and so
-/// far from their reconstruction.
+/// Returns δ of reliable updates; `None` for that of the solvers. On identical links in the same precision the iteration needs no reliable
+/// updates. Reconstructed links differ slightly: those of a file in single precision are unitary to 1e-7 only, and so far from their
+/// reconstruction.
 fn default_delta(pair: &OperatorPair) -> Option<f64> {
     let level = pair.level;
     match level.reconstruction {

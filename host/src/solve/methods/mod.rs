@@ -1,5 +1,7 @@
-//! Methods that solve a system: what each is called, which systems it fits, what it needs and how it runs, and the registry of all of
-//! them.
+//! Methods that solve a system: their names, the systems that they suit, their memory and their runs, and the registry of all of them.
+//!
+//! A request names its method, and a method reads its request, counts its memory and fills in its report. This module therefore needs
+//! `request`, `memory`, `choice` and `report`, and they need [`Method`].
 mod auto;
 mod bicgstab;
 mod block_cg;
@@ -27,7 +29,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// All methods that users can choose, in the order of help texts. The first one for a kind of fermions is its default in the program.
+/// All methods that users can choose, in the order of help texts. The first one for a fermion type is its default in the program.
 pub static METHODS: [&Method; 8] = [
     Method::AUTO,
     Method::BICGSTAB,
@@ -39,12 +41,12 @@ pub static METHODS: [&Method; 8] = [
     Method::MULTIGRID,
 ];
 
-/// Returns the methods for operators on fermions of a kind, with their names.
+/// Returns the methods for operators on fermions of a type, with their names.
 pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
     METHODS.into_iter().filter(|method| method.kinds.contains(&kind)).map(|method| (method.name, method)).collect()
 }
 
-/// Why a method for general operators does not fit a staggered one.
+/// Returns the reason why a method for general operators does not suit a staggered one.
 pub(super) fn not_for_staggered() -> &'static str {
     static WHY: LazyLock<String> = LazyLock::new(|| {
         let titles: Vec<_> = methods_for(FermionKind::Staggered).iter().map(|(_, method)| method.titles[1]).collect();
@@ -58,9 +60,9 @@ pub(super) fn not_for_staggered() -> &'static str {
 pub struct CountKey {
     /// Name and description.
     pub key: Key,
-    /// Values that it can have.
+    /// Range of allowed values.
     pub range: RangeInclusive<usize>,
-    /// Value where none is given.
+    /// Default value.
     pub default: usize,
 }
 
@@ -72,7 +74,7 @@ impl Counts {
     /// Sets a value.
     ///
     /// # Panics
-    /// Where there are more values than any method has parameters.
+    /// If there are more values than any method has parameters.
     pub fn set(&mut self, count: &CountKey, value: usize) {
         let name = count.key.name;
         let place = self.0.iter_mut().find(|place| place.is_none_or(|(known, _)| known == name));
@@ -92,38 +94,38 @@ pub struct Method {
     pub titles: [&'static str; 2],
     /// Description in help texts; empty where the name is enough.
     pub help: &'static str,
-    /// Parameters that only this method has.
+    /// Parameters of this method only.
     pub keys: &'static [&'static Key],
-    /// Parameters of these that are whole numbers: [`Request::counts`] holds their values.
+    /// Parameters of this method only that are whole numbers: [`Request::counts`] holds their values.
     pub counts: &'static [&'static CountKey],
     /// Heading of the keys in help texts.
     pub heading: Option<&'static str>,
-    /// The kinds of fermions whose operators it solves for.
+    /// Fermion types whose operators the method solves for.
     pub kinds: &'static [FermionKind],
-    /// Whether it takes the normal equations where the operator is not Hermitian and positive.
+    /// Whether the method uses the normal equations if the operator is not Hermitian and positive.
     pub is_normal: bool,
     /// Whether all right-hand sides of a batch share a Krylov space.
     pub is_block: bool,
-    /// Whether it restarts from true residuals by itself, so that defect correction around it is of no use.
+    /// Whether the method itself restarts from true residuals, so that defect correction around it is of no use.
     pub restarts: bool,
-    /// The method that takes over where this one cannot be set up, or does not converge.
+    /// Method that takes over if this one cannot be set up, or does not converge.
     pub successor: Option<&'static Method>,
-    /// The number of iterations without progress after which it has to give up below double precision, for a lattice of so many sites,
-    /// where a higher precision may help.
+    /// Patience on a lattice with a number of sites: iterations without progress after which the method has to give up below double
+    /// precision, where a higher precision may help.
     pub patience: Option<fn(usize) -> Patience>,
-    /// Whether it can work on parts of the lattice of this size, or why not.
+    /// Checks whether the method can work on parts of the lattice of this size; the error is the reason if not.
     pub check: fn(&Request, Lattice, &ProcessGrid) -> std::result::Result<(), SolveFailure>,
-    /// Vectors of the iteration.
+    /// Number of vectors of the iteration.
     pub(super) vectors: fn(&Request) -> usize,
-    /// Device memory for other things than vectors of the solver.
+    /// Device memory besides vectors of the solver.
     pub(super) needs: fn(&Request, &NeedsScope<'_>) -> Needs,
-    /// The exchanges, besides those of the operator, for batches of so many right-hand sides.
+    /// Exchanges, besides those of the operator, for batches of a number of right-hand sides.
     pub(super) exchanges: fn(&Request, Exchanges, Lattice, &ProcessGrid, usize) -> Exchanges,
-    /// The formats with which it begins, if these are asked for; `true` where the method was not.
+    /// Formats with which the method begins if these are requested; the argument is `true` if the method itself was chosen.
     pub(super) first_level: fn(PrecisionLevel, bool) -> PrecisionLevel,
-    /// *Collective.* The method with which a solve begins that leaves the choice to this one.
+    /// *Collective.* Choice of the method with which a solve begins that leaves the choice to this one.
     pub(super) choose: Option<Choose>,
-    /// *Collective.* Makes what it needs of an operator with its links in this storage. The observer sees the steps of a setup.
+    /// *Collective.* Preparation of the method for an operator with links in this storage. The observer gets the steps of a setup.
     pub(crate) prepare: Prepare,
 }
 
@@ -136,11 +138,11 @@ type Prepare = fn(
 ) -> std::result::Result<Box<dyn PreparedMethod>, EscalationError>;
 
 impl Method {
-    /// Whether a key is one of its own.
+    /// Whether a key is one of this method only.
     pub fn has_key(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
-    /// Whether it chooses among other methods.
+    /// Whether the method chooses among other methods.
     pub fn is_choice(&self) -> bool {
         self.choose.is_some()
     }
@@ -173,7 +175,7 @@ impl std::fmt::Debug for Method {
         f.write_str(self.name)
     }
 }
-/// Compares names.
+/// Methods are compared by their names.
 impl PartialEq for Method {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -181,9 +183,9 @@ impl PartialEq for Method {
 }
 impl Eq for Method {}
 
-/// A method with what it needs of an operator.
+/// A method prepared for an operator.
 pub(crate) trait PreparedMethod {
-    /// Solves from the solution that is in `x`.
+    /// Solves from the present solution in `x`.
     fn iterate(
         &self,
         pair: &OperatorPair,
@@ -192,7 +194,7 @@ pub(crate) trait PreparedMethod {
         limits: &Limits<'_>,
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, EscalationError>;
-    /// Describes what multigrid did in a solve with so many iterations, which took these seconds.
+    /// Returns the multigrid report of a solve with this many iterations and seconds.
     fn multigrid_report(&self, _iterations: usize, _seconds: f64) -> Option<MultigridReport> {
         None
     }
@@ -207,38 +209,38 @@ pub(crate) struct OperatorPair<'a> {
     pub sloppy: Rc<dyn LinearOperator<FieldSpace> + 'a>,
     /// Whether the operator is Hermitian and positive.
     pub positive: bool,
-    /// Whether it is the adjoint of the one that the method was prepared for.
+    /// Whether the operator is the adjoint of the one for which the method was prepared.
     pub adjoint: bool,
 }
 
 impl OperatorPair<'_> {
-    /// The system that solvers see.
+    /// Returns the system for solvers.
     fn mixed(&self) -> TwoSpaces<'_, FieldSpace, FieldSpace> {
         let [outer, sloppy]: [&dyn LinearOperator<FieldSpace>; 2] = [&*self.outer, &*self.sloppy];
         Mixed::new(&self.outer_space, outer, &self.sloppy_space, sloppy)
     }
 }
 
-/// When a run of a method ends.
+/// Limits of a run of a method.
 pub(crate) struct Limits<'a> {
-    /// The residual to be reached, relative to the right-hand side.
+    /// Residual to reach, relative to the right-hand side.
     pub tol: f64,
     /// Most iterations of this run.
     pub max_iterations: usize,
-    /// Iterations without progress after which it gives up, below [`Request::stagnation_window`].
+    /// Iterations without progress after which the method gives up, below [`Request::stagnation_window`].
     pub patience: Option<Patience>,
-    /// All else that was asked for.
+    /// Request, for all other parameters.
     pub request: &'a Request,
 }
 
 impl Limits<'_> {
-    /// Parameters of a solver with reliable updates.
+    /// Returns the parameters of a solver with reliable updates.
     fn params(&self, delta: Option<f64>) -> SolverParams {
         let Limits { tol, max_iterations, patience, request } = *self;
         let stagnation_window = Some(request.stagnation_window);
         SolverParams { tol, max_iterations, delta, stagnation_window, patience, ..Default::default() }
     }
-    /// Parameters of a solver that restarts from true residuals by itself, where the request has no δ with this one.
+    /// Returns the parameters of a solver that itself restarts from true residuals; its δ is this one if the request has none.
     fn restarting_params(&self, default_delta: Option<f64>) -> std::result::Result<SolverParams, EscalationError> {
         match self.request.correction {
             Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
@@ -249,7 +251,7 @@ impl Limits<'_> {
     }
 }
 
-/// The formats of one level of precision escalation.
+/// Formats of one level of precision escalation.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct PrecisionLevel {
     pub outer: Precision,
@@ -258,14 +260,14 @@ pub(crate) struct PrecisionLevel {
 }
 
 impl PrecisionLevel {
-    /// The next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
-    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `half_links`: there
-    /// are kernels for links in 16 bits beside fields in single precision.
+    /// Returns the next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise as the
+    /// solver's check, then the check double, then the iteration, too, and at last the links are unrounded. `half_links`: there are kernels
+    /// for links in 16 bits beside fields in single precision.
     pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
             PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
-            // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
+            // Staggered operators, whose CG fails in half because of its vectors, keep the links in 16 bits first.
             PrecisionLevel { precision: P::Half, .. } => {
                 let reconstruction = self.reconstruction.half(half_links);
                 Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })

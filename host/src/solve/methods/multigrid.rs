@@ -14,8 +14,8 @@ use solvers::{Converted, Info, Observer, SolveError};
 use std::collections::BTreeSet;
 
 impl Method {
-    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. Where it does not
-    /// converge, BiCGstab goes on.
+    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. If it does not converge,
+    /// BiCGstab takes over.
     pub const MULTIGRID: &'static Method = &Method {
         name: "multigrid",
         titles: ["GCR with multigrid"; 2],
@@ -99,13 +99,14 @@ static CHECK_SETUP: Key = Key::new(
     "false",
 );
 
-/// Around multigrid there is little to do: 16 bits are of no use, nor is double precision where the method was not asked for.
+/// Returns the formats of GCR around the cycle, which has little to do: 16 bits are of no use, nor is double precision if the method was
+/// chosen automatically.
 fn first_level(asked: PrecisionLevel, automatic: bool) -> PrecisionLevel {
     let short = matches!(asked.precision, Precision::Half | Precision::Fp16);
     PrecisionLevel { precision: if short || automatic { Precision::Single } else { asked.precision }, ..asked }
 }
 
-/// Memory of the cycle and of its setup, which is freed before vectors of the solver are allocated.
+/// Returns the memory of the cycle and of its setup, which is freed before vectors of the solver are allocated.
 fn needs(request: &Request, scope: &NeedsScope<'_>) -> Needs {
     let MultigridBytes { setup, solve } = request.multigrid.bytes(scope.local, scope.nrhs);
     let (operator, sites) = (&request.operator, scope.local.half_volume());
@@ -157,7 +158,7 @@ impl PreparedMethod for BlockMultigrid {
                 0 => coarsenings[0].space.fine().lattice(),
                 _ => coarsenings[depth - 1].operator.level().lattice(),
             };
-            // The finest level is the preconditioner of the solver whose iterations are known.
+            // The finest level is the preconditioner of the solver whose iterations are given.
             let report = done.get(depth).copied().unwrap_or_default();
             MultigridLevel {
                 lattice: lattice.size(),
