@@ -5,7 +5,7 @@ use crate::operator::Stout;
 use crate::place::{Layout, Place};
 use crate::read::present;
 use crate::{Record, real};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,12 +73,23 @@ pub struct TrajectoryLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<KernelTimes>,
     /// Only on the first line after each start of the program: its settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "with_current_keys", skip_serializing_if = "Option::is_none")]
     pub run: Option<Value>,
 }
 
 impl Record for TrajectoryLine {
     const SCHEMA: &'static str = "ferrite.trajectory/1";
+}
+
+/// Reads settings of a run, in which earlier versions call the parallelogram `chair`.
+fn with_current_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let mut run = Option::<Value>::deserialize(deserializer)?;
+    if let Some(Value::Object(gauge)) = run.as_mut().and_then(|run| run.get_mut("gauge"))
+        && let Some(factor) = gauge.remove("chair")
+    {
+        gauge.insert("parallelogram".into(), factor);
+    }
+    Ok(run)
 }
 
 /// Parts of H.

@@ -28,6 +28,12 @@ pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
     serde_json::from_value(value).unwrap_or_default()
 }
 
+/// Reads the elements of a list, each without its keys whose values are of another type; `None` where the value is no list.
+pub fn read_list_leniently<T: DeserializeOwned + Default>(value: &Value) -> Option<Vec<T>> {
+    let Value::Array(list) = value else { return None };
+    Some(list.iter().map(read_leniently).collect())
+}
+
 /// Reads a key that is there with any value, `null` among them, for an option of an option that is `None` where the key is missing.
 ///
 /// # Errors
@@ -83,6 +89,15 @@ mod tests {
         for value in [json!(null), json!([1]), json!("text")] {
             assert_eq!(read_leniently::<Outer>(&value), Outer::default(), "{value}");
         }
+    }
+
+    #[test]
+    fn an_element_of_another_type_does_not_spoil_a_list() {
+        let list = read_list_leniently::<Outer>(&json!([{ "name": "a" }, 3, { "name": 1, "list": [{ "x": 2.0 }] }]));
+        let named = Outer { name: "a".into(), list: Vec::new() };
+        let listed = Outer { name: String::new(), list: vec![Inner { x: 2.0, y: 0.0 }] };
+        assert_eq!(list, Some(vec![named, Outer::default(), listed]));
+        assert_eq!(read_list_leniently::<Outer>(&json!({ "name": "a" })), None);
     }
 
     #[test]

@@ -57,12 +57,6 @@ pub fn extents<T: ToString>(size: [T; 4]) -> String {
     size.map(|extent| extent.to_string()).join("×")
 }
 
-/// The same of a JSON array; none where there are no four whole numbers.
-pub fn extents_in(value: &Value) -> Option<String> {
-    let numbers: Option<Vec<u64>> = value.as_array()?.iter().map(Value::as_u64).collect();
-    Some(extents::<u64>(numbers?.try_into().ok()?))
-}
-
 /// A text as it may stand in HTML and SVG, between tags and within quotes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

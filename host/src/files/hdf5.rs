@@ -95,7 +95,8 @@ mod with_library {
     use hdf5_metno::types::{FixedAscii, FloatSize, TypeDescriptor, VarLenUnicode};
     use hdf5_metno::{Dataset, File, H5Type, Location};
     use num_complex::{Complex32, Complex64};
-    use serde_json::{Value, json};
+    use serde::{Deserialize, Serialize};
+    use serde_json::Value;
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -233,11 +234,40 @@ mod with_library {
         Ok((head, tail))
     }
 
+    /// What the library finds in a file, for all processes.
+    #[derive(Serialize, Deserialize)]
+    enum Contents {
+        /// Why the library does not read the file.
+        Refused(String),
+        /// Names of datasets and groups of a file without a dataset of a known name, and not with a single one.
+        Other(Vec<String>),
+        /// The dataset of links or fermion fields.
+        Field(DatasetRecord),
+    }
+
+    /// A dataset, with its attributes.
+    #[derive(Serialize, Deserialize)]
+    struct DatasetRecord {
+        name: String,
+        shape: Vec<usize>,
+        /// Type of the numbers, for people.
+        kind: String,
+        /// Bytes of real and imaginary part; `None` where the numbers are not complex.
+        bytes: Option<usize>,
+        is_big_endian: bool,
+        /// Place of the numbers; `None` where they are not contiguous.
+        offset: Option<u64>,
+        checksum: Option<String>,
+        plaquette: Option<f64>,
+        link_trace: Option<f64>,
+        metadata: Option<String>,
+    }
+
     /// The header of the first field of a file.
     pub(crate) fn header(image: &mut Image) -> Result<Header, Problem> {
         let look = |path: &Path| {
-            let found = look(path).unwrap_or_else(|error| json!({ "refused": error.to_string() }));
-            found.to_string().into_bytes()
+            let found = look(path).unwrap_or_else(|error| Contents::Refused(error.to_string()));
+            serde_json::to_vec(&found).expect("texts and numbers")
         };
         let Some(bytes) = image.found(look) else {
             return Err(Problem::OtherFormat {
@@ -246,20 +276,20 @@ mod with_library {
             });
         };
         let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
-        let found: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let bad = |field, found: String, expected: &str| Err(Problem::field(PLACE, field, found, expected));
-        if let Some(error) = found["refused"].as_str() {
-            return bad(
-                "content",
-                error.lines().next().unwrap_or_default().into(),
-                "a file that the HDF5 library reads",
-            );
-        }
-        let Some(name) = found["name"].as_str() else {
-            return bad("datasets", found["names"].to_string(), "links, spinors or colour_vectors, or a single one");
+        let refused = |error: &str| {
+            bad("content", error.lines().next().unwrap_or_default().into(), "a file that the HDF5 library reads")
         };
-        let shape: Vec<usize> =
-            found["shape"].as_array().into_iter().flatten().filter_map(|n| Some(n.as_u64()? as usize)).collect();
+        let found = match serde_json::from_slice(&bytes) {
+            Ok(Contents::Field(found)) => found,
+            Ok(Contents::Other(names)) => {
+                let expected = "links, spinors or colour_vectors, or a single one";
+                return bad("datasets", Value::from(names).to_string(), expected);
+            }
+            Ok(Contents::Refused(error)) => return refused(&error),
+            Err(error) => return refused(&error.to_string()),
+        };
+        let DatasetRecord { name, shape, .. } = &found;
         let said = || format!("{shape:?} of {name}");
         let sites = FIELDS.into_iter().find_map(|(_, site)| {
             let (lattice, its) = shape.split_at_checked(shape.len().checked_sub(site.len())?)?;
@@ -288,41 +318,41 @@ mod with_library {
         if fields == 0 {
             return bad("shape", said(), "at least one field");
         }
-        let precision = match found["bytes"].as_u64() {
+        let precision = match found.bytes {
             Some(4) => FilePrecision::Single,
             Some(8) => FilePrecision::Double,
             _ => {
                 return bad(
                     "type",
-                    found["type"].to_string(),
+                    format!("{:?}", found.kind),
                     "complex numbers: a compound of r and i, of 4 or 8 bytes each",
                 );
             }
         };
-        let Some(offset) = found["offset"].as_u64() else {
+        let Some(offset) = found.offset else {
             let expected = "contiguous; `h5repack -l CONTI IN OUT` makes it so";
             return bad("layout", format!("chunked, compressed or empty, of {name}"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };
-        let sum = found[CHECKSUM].as_str().and_then(|text| {
+        let sum = found.checksum.as_deref().and_then(|text| {
             let (a, b) = text.split_once(' ')?;
             Some((ChecksumKind::Scidac, PartialChecksum([checksum_from(a)?, checksum_from(b)?])))
         });
-        let printed = |key: &str| found[key].as_f64().map(|value| Printed { value, resolution: 1e-12 });
+        let printed = |value| Printed { value, resolution: 1e-12 };
         let pair = |line: &str| line.split_once(" = ").map(|(key, value)| (key.to_owned(), value.to_owned()));
         let header = Header {
             lattice: lattice_from(lattice, PLACE)?,
             format: &HDF5,
             arrangement: Arrangement::Sites,
             precision,
-            endian: if found["order"] == "big" { Endian::Big } else { Endian::Little },
+            endian: if found.is_big_endian { Endian::Big } else { Endian::Little },
             components: if site.len() == 3 { LINKS } else { site.iter().product() },
             offset,
             data_length: 0,
             checksum: sum,
-            plaquette: printed("plaquette"),
-            link_trace: printed("link_trace"),
-            metadata: found["metadata"].as_str().unwrap_or_default().lines().filter_map(pair).collect(),
+            plaquette: found.plaquette.map(printed),
+            link_trace: found.link_trace.map(printed),
+            metadata: found.metadata.as_deref().unwrap_or_default().lines().filter_map(pair).collect(),
             fields: stacked.unwrap_or(1),
             notes: Vec::new(),
             omitted: Vec::new(),
@@ -337,16 +367,16 @@ mod with_library {
     }
 
     /// What the library finds in a file.
-    fn look(path: &Path) -> Found<Value> {
+    fn look(path: &Path) -> Found<Contents> {
         let file = File::open(path)?;
         let names = file.member_names()?;
         let known = FIELDS.into_iter().map(|(name, _)| name).find(|name| names.iter().any(|its| its == name));
         let alone = || file.datasets().ok().filter(|all| all.len() == 1).and_then(|mut all| all.pop());
         let Some(dataset) = known.map(|name| file.dataset(name)).transpose()?.or_else(alone) else {
-            return Ok(json!({ "names": names }));
+            return Ok(Contents::Other(names));
         };
         let kind = dataset.dtype()?;
-        let order = if kind.byte_order() == ByteOrder::BigEndian { "big" } else { "little" };
+        let is_big_endian = kind.byte_order() == ByteOrder::BigEndian;
         let kind = kind.to_descriptor()?;
         let bytes = match &kind {
             TypeDescriptor::Compound(pair) => match &pair.fields[..] {
@@ -362,20 +392,20 @@ mod with_library {
         let number = |name: &str| dataset.attr(name).and_then(|attribute| attribute.read_scalar::<f64>()).ok();
         let said = |name: &str| {
             let attribute = dataset.attr(name).ok()?;
-            attribute.read_scalar::<VarLenUnicode>().map(|text| text.as_str().to_owned()).ok()
+            attribute.read_scalar::<VarLenUnicode>().map(|text| text.to_string()).ok()
         };
         let sum = dataset.attr(CHECKSUM).and_then(|attribute| attribute.read_scalar::<FixedAscii<17>>()).ok();
-        Ok(json!({
-            "name": dataset.name().trim_start_matches('/'),
-            "shape": dataset.shape(),
-            "type": kind.to_string(),
-            "bytes": bytes,
-            "order": order,
-            "offset": if dataset.is_chunked() { None } else { dataset.offset() },
-            "checksum": sum.map(|sum| sum.as_str().to_owned()),
-            "plaquette": number("plaquette"),
-            "link_trace": number("link_trace"),
-            "metadata": said("metadata"),
+        Ok(Contents::Field(DatasetRecord {
+            name: dataset.name().trim_start_matches('/').to_owned(),
+            shape: dataset.shape(),
+            kind: kind.to_string(),
+            bytes,
+            is_big_endian,
+            offset: if dataset.is_chunked() { None } else { dataset.offset() },
+            checksum: sum.map(|sum| sum.to_string()),
+            plaquette: number("plaquette"),
+            link_trace: number("link_trace"),
+            metadata: said("metadata"),
         }))
     }
 

@@ -54,7 +54,9 @@ use crate::system::atomic::SystemError;
 use comms::CommError;
 use num_complex::Complex64;
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -123,40 +125,55 @@ impl SetupHeader {
         if !(1..=MOST_VECTORS).contains(&self.vectors) {
             return unwritable("a multigrid setup has from 1 to 1024 vectors");
         }
-        if !self.operator.is_object() {
+        let Value::Object(operator) = &self.operator else {
             return unwritable("the description of the operator is not a JSON object");
-        }
-        let text = json!({
-            "format": FORMAT,
-            "lattice": self.lattice.size(),
-            "vectors": self.vectors,
-            "operator": self.operator,
-            "links": self.links,
-            "program": self.program,
-        });
-        let text = text.to_string();
+        };
+        let (lattice, links, program) = (self.lattice.size(), &*self.links, &*self.program);
+        let text = to_json(&HeaderRecord { format: FORMAT, lattice, links, operator, program, vectors: self.vectors });
         if text.len() > MOST_TEXT {
             return unwritable("the description of the operator and of the links has more than 64 KiB");
         }
         Ok(text)
     }
-    /// From the JSON of the record at `place`, whose format is known.
-    fn of(json: &Value, place: &str) -> Result<Self, Problem> {
-        let wrong = |key: &'static str, expected: &str| Problem::field(place, key, json[key].to_string(), expected);
-        let text = |key| json[key].as_str().map(String::from).ok_or_else(|| wrong(key, "text"));
-        let count = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
-        let size: Option<Vec<usize>> = json["lattice"].as_array().and_then(|all| all.iter().map(count).collect());
-        let size = size.and_then(|size| size.try_into().ok()).ok_or_else(|| wrong("lattice", "four extents"))?;
-        let vectors = count(&json["vectors"]).filter(|n| (1..=MOST_VECTORS).contains(n));
-        let operator = Some(&json["operator"]).filter(|operator| operator.is_object());
+    /// From the JSON of the first record, whose format is known.
+    fn of(record: &TextRecord) -> Result<Self, Problem> {
+        let number = "a number from 1 to 1024";
+        let vectors: usize = record.key("vectors", number)?;
+        if !(1..=MOST_VECTORS).contains(&vectors) {
+            return Err(record.wrong("vectors", number));
+        }
         Ok(Self {
-            lattice: even_lattice_from(size, SETUP)?,
-            vectors: vectors.ok_or_else(|| wrong("vectors", "a number from 1 to 1024"))?,
-            operator: operator.ok_or_else(|| wrong("operator", "an object"))?.clone(),
-            links: text("links")?,
-            program: text("program")?,
+            lattice: even_lattice_from(record.key("lattice", "four extents")?, SETUP)?,
+            vectors,
+            operator: Value::Object(record.key("operator", "an object")?),
+            links: record.key("links", "text")?,
+            program: record.key("program", "text")?,
         })
     }
+}
+
+/// The first record, with its keys in the order of the file.
+#[derive(Serialize)]
+struct HeaderRecord<'a> {
+    format: &'static str,
+    lattice: [usize; 4],
+    links: &'a str,
+    operator: &'a Map<String, Value>,
+    program: &'a str,
+    vectors: usize,
+}
+
+/// The last record.
+#[derive(Serialize)]
+struct ChecksumRecord {
+    /// CRC-32 of the data of the first record.
+    setup: String,
+    /// The checksum of each vector.
+    vectors: Vec<String>,
+}
+
+fn to_json(record: &impl Serialize) -> String {
+    serde_json::to_string(record).expect("texts, numbers and JSON")
 }
 
 /// Bytes of a vector on this lattice.
@@ -327,8 +344,8 @@ impl<'a> SetupWriter<'a> {
         if written < expected {
             return Err(Problem::VectorsMissing { written, expected });
         }
-        let sums: Vec<String> = self.sums.iter().map(|sum| CHECKSUM.print(*sum)).collect();
-        let sums = json!({ "setup": format!("{:08x}", self.head_sum), "vectors": sums }).to_string();
+        let vectors = self.sums.iter().map(|sum| CHECKSUM.print(*sum)).collect();
+        let sums = to_json(&ChecksumRecord { setup: format!("{:08x}", self.head_sum), vectors });
         let mut tail = Vec::new();
         lime::append(&mut tail, CHECKSUMS, MessageFlags::End, sums.as_bytes());
         let put = |bytes: &[u8], offset: u64| {
@@ -382,26 +399,25 @@ impl Contents {
             let found = format!("its first LIME record is {first:?}, not {SETUP:?}");
             return Err(Problem::NotASetup { found });
         };
-        let place = first.place();
-        let (text, json) = json_of(image, first)?;
+        let first = TextRecord::read(image, first)?;
         // Before anything else, as all of it may be otherwise in another version.
-        if json["format"] != FORMAT {
+        let format = &first.json["format"];
+        if format != FORMAT {
             let expected = format!("{FORMAT:?}; another version of Ferrite wrote it: have the setup computed again");
-            let found = json["format"].as_str().map_or_else(|| json["format"].to_string(), String::from);
-            return Err(Problem::field(place, "format", found, expected));
+            let found = String::deserialize(format).unwrap_or_else(|_| format.to_string());
+            return Err(Problem::field(first.place, "format", found, expected));
         }
         let Some(last) = records.iter().find(|record| record.kind == CHECKSUMS) else {
             let hint = "the file is cut short; copy it again, or have the setup computed again";
             return Err(Problem::Missing { place: "LIME file".into(), field: CHECKSUMS, hint });
         };
-        let (_, known) = json_of(image, last)?;
-        let wrong = |key, expected: &str| Problem::field(last.place(), key, known[key].to_string(), expected);
-        let stored = known["setup"].as_str().ok_or_else(|| wrong("setup", "eight hexadecimal digits"))?;
-        let computed = format!("{:08x}", crc32fast::hash(text.as_bytes()));
+        let last = TextRecord::read(image, last)?;
+        let stored: String = last.key("setup", "eight hexadecimal digits")?;
+        let computed = format!("{:08x}", crc32fast::hash(first.text.as_bytes()));
         if computed != stored {
-            return Err(Problem::CorruptSetup { what: place, stored: stored.into(), computed });
+            return Err(Problem::CorruptSetup { what: first.place, stored, computed });
         }
-        let header = SetupHeader::of(&json, &place)?;
+        let header = SetupHeader::of(&first)?;
         let vectors: Vec<_> = records.iter().filter(|record| record.kind == VECTOR).collect();
         if vectors.len() != header.vectors {
             let expected = format!("{}, as the header says", header.vectors);
@@ -418,21 +434,37 @@ impl Contents {
                 remedy: LengthRemedy::Nothing,
             });
         }
-        let text = |sum: &Value| sum.as_str().map(String::from);
-        let sums: Option<Vec<String>> = known["vectors"].as_array().and_then(|sums| sums.iter().map(text).collect());
-        let sums = sums.filter(|sums| sums.len() == header.vectors);
-        let sums = sums.ok_or_else(|| wrong("vectors", "a checksum for each vector"))?;
+        let each = "a checksum for each vector";
+        let sums: Vec<String> = last.key("vectors", each)?;
+        if sums.len() != header.vectors {
+            return Err(last.wrong("vectors", each));
+        }
         Ok(Self { header, offsets: vectors.iter().map(|vector| vector.offset).collect(), sums })
     }
 }
 
-/// The text of a record, and the JSON in it.
-fn json_of(image: &mut Image, record: &Record) -> Result<(String, Value), Problem> {
-    let wrong =
-        |found: &str| Problem::field(record.place(), "content", found, "JSON; the file is damaged: copy it again");
-    let text = lime::text(image, record)?.ok_or_else(|| wrong("more than 64 KiB, or not text"))?;
-    let json = serde_json::from_str(&text).map_err(|_| wrong(&text))?;
-    Ok((text, json))
+/// A record of text, and the JSON in it.
+struct TextRecord {
+    place: String,
+    text: String,
+    json: Value,
+}
+
+impl TextRecord {
+    fn read(image: &mut Image, record: &Record) -> Result<Self, Problem> {
+        let place = record.place();
+        let wrong = |found: &str| Problem::field(&*place, "content", found, "JSON; the file is damaged: copy it again");
+        let text = lime::text(image, record)?.ok_or_else(|| wrong("more than 64 KiB, or not text"))?;
+        let json = serde_json::from_str(&text).map_err(|_| wrong(&text))?;
+        Ok(TextRecord { place, text, json })
+    }
+    /// Reads the value of a key.
+    fn key<T: DeserializeOwned>(&self, key: &'static str, expected: &str) -> Result<T, Problem> {
+        T::deserialize(&self.json[key]).map_err(|_| self.wrong(key, expected))
+    }
+    fn wrong(&self, key: &'static str, expected: &str) -> Problem {
+        Problem::field(&*self.place, key, self.json[key].to_string(), expected)
+    }
 }
 
 /// *Collective* with a [`SharedFile`]. Reads the header only.

@@ -1,5 +1,6 @@
 //! Rational functions for monomials of rooted staggered quarks.
 use rational::{Approximation, Error, Factor, Fraction, Interval, PartialFractions, Pole, Power};
+use serde::Serialize;
 
 /// Quarks of one mass.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +12,7 @@ pub struct Quarks {
 }
 
 /// Tolerances of approximations: largest relative errors.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerances {
     /// Tolerance in molecular dynamics.
     pub dynamics: f64,

@@ -15,10 +15,11 @@ use crate::field::GaugeField;
 use gpu_kernels::field::Momenta;
 use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
 use gpu_kernels::{Format, Precision};
+use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// Parameters of stout smearing.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StoutSmearing {
     /// Smearing parameter ρ, from 0 to [`LARGEST_RHO`].
     pub rho: f64,

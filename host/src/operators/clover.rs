@@ -14,7 +14,8 @@ use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::storage::HALF;
 use gpu_kernels::wilson::WILSON_ROW;
 use gpu_kernels::{FermionKind, Format, Precision};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// Flops per site for the clover term, by the community's standard count.
@@ -168,6 +169,18 @@ impl From<Arc<DeviceClover>> for Diagonal {
     }
 }
 
+/// A clover term beside an answer: coefficients as typed, those of F_μν that follow, and the Schur complement.
+#[derive(Serialize)]
+struct RecordedTerm {
+    csw: Option<f64>,
+    u0: Option<f64>,
+    r: Option<f64>,
+    t: Option<f64>,
+    space: f64,
+    time: f64,
+    schur: Option<&'static str>,
+}
+
 /// Coefficients of a clover term as typed.
 enum ClovCoefficients {
     /// c_sw and u_0.
@@ -190,12 +203,11 @@ impl CloverParams {
             }
             ClovCoefficients::Chroma(r, t) => (CloverParams::anisotropic(wilson, r, t), None, None, Some(r), Some(t)),
         };
-        let term = json!({
-            "csw": csw, "u0": u0, "r": r, "t": t, "space": params.space, "time": params.time,
-            "schur": SCHURS.iter().find(|(_, value)| *value == schur).map(|(name, _)| name),
-        });
+        let (space, time) = (params.space, params.time);
+        let schur_name = SCHURS.iter().find(|(_, value)| *value == schur).map(|(name, _)| *name);
+        let term = RecordedTerm { csw, u0, r, t, space, time, schur: schur_name };
         let mut described = wilson.describe();
-        described.insert("clover".into(), term);
+        described.insert("clover".into(), serde_json::to_value(term).expect("a structure of numbers and a text"));
         Some((params, schur, described))
     }
 }

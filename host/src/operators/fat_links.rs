@@ -19,10 +19,11 @@ use gpu_kernels::smeared::{
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
+use serde::Serialize;
 
 /// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
 /// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PathCoefficients {
     /// Coefficient of the link itself.
     pub one_link: f64,

@@ -4,8 +4,9 @@ use crate::domain::DeviceError;
 use crate::files::setup::{SetupHeader, SetupReader, SetupWriter};
 use crate::files::{FileError, SharedFile};
 use crate::multigrid::TestVectors;
-use crate::operators::{BoundaryAngles, WilsonLike};
-use serde_json::{Value, json};
+use crate::operators::WilsonLike;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Why a file gives no setup for a solve.
 #[derive(Debug, thiserror::Error)]
@@ -41,18 +42,39 @@ pub struct LoadedSetup {
     pub mass: f64,
 }
 
-/// The operator, as a setup is told for which it is.
-fn describe(operator: &WilsonLike) -> Value {
-    let wilson = operator.wilson;
-    json!({
-        "operator": operator.definition.name,
-        "mass": wilson.mass,
-        "xi": wilson.anisotropy.xi,
-        "nu": wilson.anisotropy.nu,
-        "boundary_sign": wilson.boundary.sign(),
-        "theta": operator.theta.0,
-        "coefficients": operator.coefficients,
-    })
+/// The operator that a setup is for, in its header.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct SetupOperator {
+    operator: Option<String>,
+    mass: Option<f64>,
+    xi: Option<f64>,
+    nu: Option<f64>,
+    boundary_sign: Option<f64>,
+    /// Zero in files of earlier versions, which had no angles.
+    theta: [f64; 4],
+    coefficients: Vec<f64>,
+}
+
+impl From<&WilsonLike> for SetupOperator {
+    fn from(operator: &WilsonLike) -> Self {
+        let wilson = operator.wilson;
+        SetupOperator {
+            operator: Some(operator.definition.name.into()),
+            mass: Some(wilson.mass),
+            xi: Some(wilson.anisotropy.xi),
+            nu: Some(wilson.anisotropy.nu),
+            boundary_sign: Some(wilson.boundary.sign()),
+            theta: operator.theta.0,
+            coefficients: operator.coefficients.into(),
+        }
+    }
+}
+
+impl SetupOperator {
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("a structure of numbers and a text")
+    }
 }
 
 /// *Collective.* Hands the test vectors of a file to the configuration, for the next setup for this operator, whose mass and
@@ -75,19 +97,20 @@ pub fn load(
     if header.links != links {
         return refused(format!("is a setup for links with checksum {}, and these have {links}", header.links));
     }
-    let mine = describe(&operator);
-    // Files of earlier versions have no angles, which there were not.
-    let untwisted = json!(BoundaryAngles::default().0);
+    let stored = match SetupOperator::deserialize(&header.operator) {
+        Ok(stored) => stored,
+        Err(why) => return refused(format!("does not describe its operator: {why}")),
+    };
+    let (theirs, mine) = (stored.to_json(), SetupOperator::from(&operator).to_json());
     for key in ["operator", "xi", "nu", "boundary_sign", "theta"] {
-        let theirs = header.operator.get(key).unwrap_or(if key == "theta" { &untwisted } else { &Value::Null });
-        if *theirs != mine[key] {
-            return refused(format!("is a setup for {key} = {theirs}, and this is {}", mine[key]));
+        if theirs[key] != mine[key] {
+            return refused(format!("is a setup for {key} = {}, and this is {}", theirs[key], mine[key]));
         }
     }
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {
         return Err(SetupError::Vectors { found: header.vectors, asked });
     }
-    let Some(mass) = header.operator["mass"].as_f64() else { return refused("does not tell its mass".into()) };
+    let Some(mass) = stored.mass else { return refused("does not tell its mass".into()) };
     let read = |k| reader.read(k).map_err(SetupError::File);
     let vectors = TestVectors::from_host(configuration.domain(), header.vectors, read)?;
     let mut of = operator;
@@ -103,7 +126,8 @@ pub fn load(
 pub fn save(file: SharedFile<'_>, configuration: &Configuration<'_>, links: &str) -> Result<usize, SetupError> {
     let (operator, multigrid) = configuration.multigrid_setup().ok_or(SetupError::None)?;
     let (vectors, lattice) = (multigrid.test_vectors(), configuration.domain().global());
-    let mut writer = SetupWriter::create(file, SetupHeader::new(lattice, vectors.count(), describe(&operator), links))?;
+    let header = SetupHeader::new(lattice, vectors.count(), SetupOperator::from(&operator).to_json(), links);
+    let mut writer = SetupWriter::create(file, header)?;
     for k in 0..vectors.count() {
         writer.write(&vectors.to_host(k)?)?;
     }

@@ -8,6 +8,7 @@ use ferrite_records::operator::OperatorOnLinks;
 use ferrite_records::place::Place;
 use ferrite_records::read::read_leniently;
 use ferrite_records::solve::{MethodChange, Multigrid, MultigridLevel, SolveOutcome};
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -53,6 +54,13 @@ fn levels(multigrid: &Multigrid) -> Vec<[String; 6]> {
     list.iter().enumerate().map(level).collect()
 }
 
+/// The mass of a solve with one operator.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SolvedMass {
+    mass: Option<f64>,
+}
+
 /// What `ferrite solve --json` printed.
 pub struct ConvergenceSection {
     /// What was solved, how, and what came of it.
@@ -76,6 +84,7 @@ impl ConvergenceSection {
         let outcome: SolveOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
         let place: Place = read_leniently(object);
+        let SolvedMass { mass } = read_leniently(object);
         if object.get("history").is_none() {
             return Err("is a solve without a history".into());
         }
@@ -87,7 +96,7 @@ impl ConvergenceSection {
         let all = [
             ("operator", text(&operator.operator)),
             ("lattice", (operator.lattice != [0; 4]).then(|| extents(operator.lattice))),
-            ("mass", object["mass"].as_f64().map(number)),
+            ("mass", mass.map(number)),
             ("solver", text(&outcome.solver)),
             ("precision", text(&outcome.precision)),
             ("reals of a link", text(&outcome.reconstruct)),

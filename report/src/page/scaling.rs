@@ -6,7 +6,7 @@ use crate::plot::{CurveStyle, LinePlot, PlottedCurve, lines};
 use crate::text::{count, escape, extents};
 use ferrite_records::bench::{ScalingPoint, TimedCall};
 use ferrite_records::place::Place;
-use ferrite_records::read::read_leniently;
+use ferrite_records::read::{read_leniently, read_list_leniently};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -134,9 +134,8 @@ fn format_of(precision: &str, reals: &str) -> String {
 impl Benchmark {
     /// Takes the rows that are whole.
     pub fn read(object: &Value) -> Result<Self, String> {
-        let rows = object["rows"].as_array().ok_or("is a benchmark without rows")?;
-        let row = |row: &Value| {
-            let row: TimedCall = read_leniently(row);
+        let rows: Vec<TimedCall> = read_list_leniently(&object["rows"]).ok_or("is a benchmark without rows")?;
+        let row = |row: TimedCall| {
             Some(BenchmarkRow {
                 format: format_of(&row.precision, &row.reconstruct),
                 lattice: four(row.lattice)?,
@@ -154,7 +153,7 @@ impl Benchmark {
             grid: four(layout.grid).unwrap_or([1; 4]),
             setup: TimingSetup::of(&device, layout.transport.as_deref(), layout.overlap),
             device,
-            rows: rows.iter().filter_map(row).take(MOST_POINTS).collect(),
+            rows: rows.into_iter().filter_map(row).take(MOST_POINTS).collect(),
         })
     }
     /// The part of a process, if the grid divides the lattice.
@@ -176,8 +175,7 @@ impl ScalingSection {
     /// Efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are passed over.
     pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
         let before = self.points;
-        for point in points.as_array().ok_or("has no points of scaling")? {
-            let point: ScalingPoint = read_leniently(point);
+        for point in read_list_leniently::<ScalingPoint>(points).ok_or("has no points of scaling")? {
             let kind = match point.scaling.as_deref() {
                 Some("weak") => "weak",
                 Some("strong") => "strong",

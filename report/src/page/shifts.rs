@@ -3,7 +3,7 @@ use crate::page;
 use crate::text::{count, extents, number};
 use ferrite_records::operator::OperatorOnLinks;
 use ferrite_records::place::Place;
-use ferrite_records::read::read_leniently;
+use ferrite_records::read::{read_leniently, read_list_leniently};
 use ferrite_records::solve::{ShiftSolvers, ShiftsOutcome, SystemOutcome};
 use serde_json::Value;
 use std::fmt::Write;
@@ -24,14 +24,14 @@ pub struct ShiftsSection {
 impl ShiftsSection {
     /// Takes what is there of an object.
     pub fn read(object: &Value) -> Result<Self, String> {
-        let systems = object["systems"].as_array().ok_or("is a solve of several systems without systems")?;
+        let systems: Vec<SystemOutcome> =
+            read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without systems")?;
         let outcome: ShiftsOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
         let place: Place = read_leniently(object);
         let solvers: ShiftSolvers = read_leniently(object);
         let finite = |x: f64| Some(x).filter(|x| x.is_finite());
-        let system = |system: &Value| {
-            let system: SystemOutcome = read_leniently(system);
+        let system = |system: &SystemOutcome| {
             let which = match (system.mass, system.shift) {
                 (Some(mass), _) => format!("m = {mass}"),
                 (None, Some(shift)) => format!("s = {shift}"),
@@ -39,7 +39,7 @@ impl ShiftsSection {
             };
             let residual = finite(system.true_residual).map_or("–".into(), |x| format!("{x:.3e}"));
             let [first, refinement] = [system.iterations, system.refinement_iterations].map(|n| n.to_string());
-            [which, first, refinement, residual, system.failure.unwrap_or_default()]
+            [which, first, refinement, residual, system.failure.clone().unwrap_or_default()]
         };
         let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
         let all = [

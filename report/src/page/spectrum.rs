@@ -14,7 +14,7 @@ use crate::records::correlators::{
 use crate::records::ensemble::streams_sentence;
 use crate::text::{count, escape, extents, value_text};
 use ferrite_records::spectrum::{CorrelatorLine, MeanOfTime, ReportedHadron, SpectrumReportRecord};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use statistics::jackknife::{JackknifeEstimate, jackknife};
 use std::fmt::Write;
 use std::path::Path;
@@ -183,17 +183,17 @@ impl SpectrumReport {
             _ => None,
         };
         let mut facts = vec![("correlators of a configuration".to_string(), self.kinds.to_string())];
-        let mut add = |prefix: &str, object: &Value| {
-            for (key, value) in object.as_object().into_iter().flatten() {
-                if let Some(value) = shown(value) {
-                    facts.push((format!("{prefix}{key}"), value));
+        let mut add = |prefix: &str, table: &Map<String, Value>| {
+            let known = table.iter().filter_map(|(key, value)| Some((format!("{prefix}{key}"), shown(value)?)));
+            facts.extend(known);
+        };
+        if let Value::Object(input) = &self.first.input {
+            add("", input);
+            for (name, value) in input {
+                if let Value::Object(table) = value {
+                    add(&format!("{name}."), table);
                 }
             }
-        };
-        let input = &self.first.input;
-        add("", input);
-        for (name, table) in input.as_object().into_iter().flatten().filter(|(_, value)| value.is_object()) {
-            add(&format!("{name}."), table);
         }
         facts
     }

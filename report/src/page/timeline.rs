@@ -2,7 +2,7 @@
 use crate::page;
 use crate::text::{count, escape};
 use ferrite_records::bench::TimelineEvent;
-use ferrite_records::read::read_leniently;
+use ferrite_records::read::read_list_leniently;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -38,8 +38,8 @@ impl TimelineSection {
     /// Takes the complete events.
     pub fn read(object: &Value) -> Result<Self, String> {
         let (mut rows, mut names, mut left_out, mut count) = (BTreeMap::new(), BTreeMap::new(), 0, 0);
-        for event in object["traceEvents"].as_array().into_iter().flatten() {
-            let TimelineEvent { name, ph, pid, tid, ts, dur, args } = read_leniently(event);
+        let events: Vec<TimelineEvent> = read_list_leniently(&object["traceEvents"]).unwrap_or_default();
+        for TimelineEvent { name, ph, pid, tid, ts, dur, args } in events {
             let row = (pid, tid.unwrap_or(0));
             match (ph.as_str(), ts, dur) {
                 ("M", ..) if name == "thread_name" => {

@@ -2,7 +2,9 @@
 //!
 //! Lines of results carry the keys on which they depend, as they were typed. Two inputs are the same if they mean the same:
 //! numbers are compared as numbers, and a key that is missing has its default.
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The first key by which two inputs differ, with its values; `null` for a key that one of them does not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,8 @@ pub fn difference(first: &Value, second: &Value) -> Option<Difference> {
     if first == second {
         return None;
     }
-    differing(&resolved(first), &resolved(second))
+    let resolved = |input| resolved(input).and_then(|input| serde_json::to_value(input).ok());
+    differing(&resolved(first).unwrap_or(first.clone()), &resolved(second).unwrap_or(second.clone()))
 }
 
 fn differing(first: &Value, second: &Value) -> Option<Difference> {
@@ -62,15 +65,28 @@ fn differing(first: &Value, second: &Value) -> Option<Difference> {
     }
 }
 
-/// The input with all defaults of its solves, and with numbers in the place of texts.
-fn resolved(input: &Value) -> Value {
-    let mut input = input.clone();
-    if let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) {
-        resolve(solve);
+/// An input with its tables of solves: one of all quarks, or one for each quark.
+#[derive(Serialize, Deserialize)]
+struct InputWithSolves {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    solve: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    quarks: BTreeMap<String, Map<String, Value>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
+}
+
+impl InputWithSolves {
+    fn solves(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
+        self.solve.iter_mut().chain(self.quarks.values_mut())
     }
-    let quarks = input.get_mut("quarks").and_then(Value::as_object_mut);
-    quarks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(resolve);
-    input
+}
+
+/// Returns the input with all defaults of its solves, and with numbers in the place of texts; `None` where it has no tables of solves.
+fn resolved(input: &Value) -> Option<InputWithSolves> {
+    let mut input = InputWithSolves::deserialize(input).ok()?;
+    input.solves().for_each(resolve);
+    Some(input)
 }
 
 fn resolve(solve: &mut Map<String, Value>) {
@@ -78,17 +94,17 @@ fn resolve(solve: &mut Map<String, Value>) {
     if let Some((_, own)) =
         OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias))
     {
-        solve.insert("operator".into(), json!(own));
+        solve.insert("operator".into(), (*own).into());
     }
     for (key, default) in DEFAULTS {
-        solve.entry(key).or_insert_with(|| json!(default));
+        solve.entry(key).or_insert_with(|| default.into());
     }
     for value in solve.values_mut() {
-        let Some(text) = value.as_str() else { continue };
+        let Value::String(text) = &*value else { continue };
         let numbers: Option<Vec<f64>> = text.split(',').map(|one| one.trim().replace('_', "").parse().ok()).collect();
         match numbers.as_deref() {
-            Some([number]) => *value = json!(number),
-            Some(several) => *value = json!(several),
+            Some([number]) => *value = (*number).into(),
+            Some(several) => *value = several.into(),
             None => {}
         }
     }
@@ -96,15 +112,17 @@ fn resolve(solve: &mut Map<String, Value>) {
 
 /// Whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite signs differ.
 pub fn has_spatial_twist(input: &Value) -> bool {
-    let input = resolved(input);
-    let quarks = input["quarks"].as_object().into_iter().flat_map(Map::values);
-    let mut angles = std::iter::once(&input["solve"]).chain(quarks).filter_map(|solve| solve["theta"].as_array());
-    angles.any(|theta| theta.iter().take(3).any(|angle| angle.as_f64() != Some(0.0)))
+    let Some(mut input) = resolved(input) else { return false };
+    input.solves().any(|solve| match solve.get("theta") {
+        Some(Value::Array(angles)) => angles.iter().take(3).any(|angle| *angle != 0.0),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn inputs_differ_by_what_they_mean() {

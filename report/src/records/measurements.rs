@@ -3,6 +3,8 @@ use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_
 use crate::text::{count, number as number_text};
 use ferrite_records::measure::MeasurementLine;
 use ferrite_records::read::{kind, read};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The schema of a line of `--output`, without its version.
@@ -38,16 +40,15 @@ pub fn numbers(line: &MeasurementLine) -> [f64; 8] {
     ]
 }
 
-/// Reads a line, or a configuration of what the command prints, all of whose numbers have to be finite.
-fn measurement(value: &Value) -> Result<MeasurementLine, String> {
-    let line: MeasurementLine = read(value)?;
-    let missing = NUMBERS.iter().zip(numbers(&line)).find(|(_, value)| !value.is_finite());
+/// Refuses a measurement with a number that is not finite.
+fn is_finite(line: &MeasurementLine) -> Result<(), String> {
+    let missing = NUMBERS.iter().zip(numbers(line)).find(|(_, value)| !value.is_finite());
     match missing {
         Some((name, _)) => Err(format!("{name} is missing or not a number")),
         None if line.flow.iter().any(|point| !(point.energy.sum() + point.charge).is_finite()) => {
             Err("flow: a point has no energy or charge".into())
         }
-        None => Ok(line),
+        None => Ok(()),
     }
 }
 
@@ -86,11 +87,23 @@ pub struct MeasurementRecord {
     pub streams: Vec<Stream>,
 }
 
+/// The lines of what a command printed.
+#[derive(Deserialize)]
+struct PrintedLines<L> {
+    #[serde(default = "Vec::new")]
+    configurations: Vec<L>,
+}
+
 /// Returns the lines of an object: itself, if it is a line, or the configurations of what a command printed.
-pub(super) fn lines_in<'a>(object: &'a Value, line: &str, printed: &str, command: &str) -> Result<&'a [Value], String> {
+pub(super) fn lines_in<L: DeserializeOwned>(
+    object: &Value,
+    line: &str,
+    printed: &str,
+    command: &str,
+) -> Result<Vec<L>, String> {
     match kind(object) {
-        found if found == line => Ok(std::slice::from_ref(object)),
-        found if found == printed => Ok(object["configurations"].as_array().map_or(&[][..], Vec::as_slice)),
+        found if found == line => Ok(vec![read(object)?]),
+        found if found == printed => Ok(read::<PrintedLines<L>>(object)?.configurations),
         other => Err(format!("the schema is '{other}', not that of ferrite {command}")),
     }
 }
@@ -109,8 +122,8 @@ impl MeasurementRecord {
         let (mut all, mut ensemble) = (Vec::<MeasurementLine>::new(), Ensemble::default());
         for RecordLine { place, value: object } in lines {
             let at = |why: String| format!("{place}: {why}");
-            for line in lines_in(object, LINE, PRINTED, "measure").map_err(at)? {
-                let found = measurement(line).map_err(at)?;
+            for found in lines_in::<MeasurementLine>(object, LINE, PRINTED, "measure").map_err(at)? {
+                is_finite(&found).map_err(at)?;
                 if let (Some(first), Some(before)) = (ensemble.first(), all.first())
                     && let Some(why) = difference(&found, before, first)
                 {

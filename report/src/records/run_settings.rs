@@ -6,7 +6,10 @@ use ferrite_records::ensemble::{
 };
 use ferrite_records::operator::{OperatorParameters, Stout};
 use ferrite_records::read::read_leniently;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What the run is: names and values.
 pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
@@ -313,14 +316,25 @@ fn same_value(a: &str, b: &str) -> bool {
     a == b || numbers(a).is_some_and(|a| numbers(b) == Some(a))
 }
 
+/// Keys of the input of a start, and its tables of quarks; `None` of versions that did not keep them.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StartInput {
+    input: Option<BTreeMap<String, String>>,
+    quarks: Option<Vec<IgnoredAny>>,
+}
+
 /// Keys with another effect on the chain than before, each with both values, in the order of an input. Settings of versions that did not
 /// keep the keys of an input name the first key that may have made a difference, with what came of it.
 pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
-    let (Some(_), Some(_)) = (old.as_object(), new.as_object()) else { return Vec::new() };
+    if !(old.is_object() && new.is_object()) {
+        return Vec::new();
+    }
     let mut all = Vec::new();
-    let tables = |of: &Value| of["quarks"].as_array().map(Vec::len);
-    let mut count = tables(new).unwrap_or(0);
-    if let (Some(before), Some(now)) = (tables(old), tables(new))
+    let [before, now]: [StartInput; 2] = [old, new].map(read_leniently);
+    let [tables_before, tables_now] = [&before, &now].map(|of| of.quarks.as_ref().map(Vec::len));
+    let mut count = tables_now.unwrap_or(0);
+    if let (Some(before), Some(now)) = (tables_before, tables_now)
         && before != now
     {
         let [old, new] = [before, now].map(|n| Some(if n == 1 { "1 table".into() } else { format!("{n} tables") }));
@@ -328,8 +342,7 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
         // Nobody knows which one was which.
         count = 0;
     }
-    let inputs = [old, new].map(|of| of["input"].as_object());
-    let knows_input = inputs[0].is_some();
+    let knows_input = before.input.is_some();
     // What is not there is as if it were null, and stout links that are none are not there.
     let value = |of: &Value, at: &str| match of.pointer(at) {
         Some(Value::String(none)) if none == "none" => Value::Null,
@@ -355,9 +368,9 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
         })
     };
     let mut explained: Vec<String> = Vec::new();
-    if let [Some(before), Some(now)] = inputs {
+    if let (Some(before), Some(now)) = (&before.input, &now.input) {
         for (key, effect, at) in rows() {
-            let [old, new] = [before, now].map(|input| input.get(&key).and_then(Value::as_str));
+            let [old, new] = [before, now].map(|input| input.get(&key).map(String::as_str));
             let is_same = match (old, new) {
                 (Some(old), Some(new)) => same_value(old, new),
                 _ => old == new,

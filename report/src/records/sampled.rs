@@ -1,29 +1,44 @@
 //! Settings on which the distribution of links depends.
 use super::inputs::Difference;
-use serde_json::Value;
+use ferrite_records::read::read_leniently;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// Keys of quarks on which the distribution of links depends.
 const OF_QUARKS: [&str; 12] =
     ["operator", "mass", "flavours", "paths", "naik_epsilon", "bc_time", "theta", "clover", "xi", "nu", "mu", "stout"];
 
+/// Settings of a start on which the distribution of links depends, with others of gauge action and quarks.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SampledSettings {
+    lattice: Value,
+    gauge: Map<String, Value>,
+    /// `None` in lines that do not have them.
+    quarks: Option<Vec<Map<String, Value>>>,
+}
+
 /// The first setting on which the distribution of links depends and by which two starts differ: lattice, gauge action, or quarks. A
 /// setting that one of them does not have is not compared.
 pub fn sampled_difference(old: &Value, new: &Value) -> Option<Difference> {
+    let [old, new]: [SampledSettings; 2] = [old, new].map(read_leniently);
     let known = |key: String, first: &Value, second: &Value| {
         let differ = !first.is_null() && !second.is_null() && first != second;
         differ.then(|| Difference { key, first: first.clone(), second: second.clone() })
     };
-    let gauge = old["gauge"].as_object().into_iter().flatten();
-    let mut of_gauge = gauge.filter_map(|(key, first)| known(format!("gauge.{key}"), first, &new["gauge"][key]));
-    let groups = [old, new].map(|one| one["quarks"].as_array().map_or(&[][..], Vec::as_slice));
-    let number = known("the number of groups of quarks".into(), &groups[0].len().into(), &groups[1].len().into());
-    let both = old["quarks"].is_array() && new["quarks"].is_array();
-    let mut of_quarks = groups[0].iter().zip(groups[1]).zip(1..).flat_map(|((first, second), group)| {
-        let one = move |key: &&str| known(format!("{key} of the quarks {group}"), &first[*key], &second[*key]);
-        OF_QUARKS.iter().filter_map(one).collect::<Vec<_>>()
+    let value = |of: &Map<String, Value>, key: &str| of.get(key).cloned().unwrap_or_default();
+    let mut of_gauge =
+        old.gauge.iter().filter_map(|(key, first)| known(format!("gauge.{key}"), first, &value(&new.gauge, key)));
+    let groups = old.quarks.zip(new.quarks);
+    let number = groups
+        .as_ref()
+        .and_then(|(old, new)| known("the number of groups of quarks".into(), &old.len().into(), &new.len().into()));
+    let pairs = groups.into_iter().flat_map(|(old, new)| old.into_iter().zip(new)).zip(1..);
+    let mut of_quarks = pairs.flat_map(|((first, second), group)| {
+        OF_QUARKS.map(|key| known(format!("{key} of the quarks {group}"), &value(&first, key), &value(&second, key)))
     });
-    known("lattice".into(), &old["lattice"], &new["lattice"])
+    known("lattice".into(), &old.lattice, &new.lattice)
         .or_else(|| of_gauge.next())
-        .or_else(|| number.filter(|_| both))
-        .or_else(|| of_quarks.next())
+        .or(number)
+        .or_else(|| of_quarks.find_map(|found| found))
 }

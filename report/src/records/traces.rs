@@ -3,7 +3,8 @@ use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_
 use super::measurements::lines_in;
 use crate::text::{count, extents, number};
 use ferrite_records::measure::TraceLine;
-use ferrite_records::read::{kind, read};
+use ferrite_records::object;
+use ferrite_records::read::kind;
 use serde_json::Value;
 
 /// The schema of a line of `--output`, without its version.
@@ -11,16 +12,15 @@ pub const LINE: &str = "ferrite.traces";
 /// The schema of what the command prints, without its version.
 pub const PRINTED: &str = "ferrite.trace";
 
-/// Reads a line, or a configuration of what the command prints.
-fn traces(value: &Value) -> Result<TraceLine, String> {
-    let line: TraceLine = read(value)?;
+/// Refuses a line without extents or noise.
+fn is_whole(line: &TraceLine) -> Result<(), String> {
     if line.system.operator.lattice.contains(&0) {
         return Err("lattice is not four extents".into());
     }
     if line.traces.iter().any(|trace| trace.noise.is_empty()) {
         return Err("traces: a trace has no noise".into());
     }
-    Ok(line)
+    Ok(())
 }
 
 /// Returns a sentence on what keeps traces from being averaged with others, which stand at `place`: the lattice, masses and matrices, or
@@ -75,15 +75,17 @@ impl TraceHistory {
     /// already.
     pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
         let (mut all, mut ensemble) = (Vec::<TraceLine>::new(), Ensemble::default());
-        for RecordLine { place, value: object } in lines {
+        for RecordLine { place, value } in lines {
             let at = |why: String| format!("{place}: {why}");
-            let lines = lines_in(object, LINE, PRINTED, "trace").map_err(at)?;
+            let lines: Vec<TraceLine> = lines_in(value, LINE, PRINTED, "trace").map_err(at)?;
             // Coefficients with a tadpole factor differ between configurations of one command.
             let about: Value = lines.first().map_or(Value::Null, |line| {
-                ABOUT.iter().map(|key| (key.to_string(), line[*key].clone())).collect::<serde_json::Map<_, _>>().into()
+                let mut keys = object(&line.system.operator);
+                keys.retain(|key, _| ABOUT.contains(&key.as_str()));
+                keys.into()
             });
-            for line in lines {
-                let found = traces(line).map_err(at)?;
+            for found in lines {
+                is_whole(&found).map_err(at)?;
                 if let (Some(first), Some(before)) = (ensemble.first(), all.first())
                     && let Some(why) = difference(&found, before, first)
                 {

@@ -48,7 +48,7 @@ fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
         return Err(format!("{SEAL} is not the last key, as it was written: the line was changed; {advice}"));
     };
     let there = format!("{:08x}", crc32fast::hash(before));
-    if asked.as_str() != Some(&there) {
+    if *asked != there {
         return Err(format!(
             "{SEAL} is {asked}, and the text before it makes \"{there}\": the line was changed; {advice}"
         ));
@@ -141,13 +141,7 @@ impl RunHistory {
         }
         let run = line.run.take();
         self.trajectories.push(line);
-        if let Some(mut settings) = run {
-            // What lines of earlier versions call the parallelogram.
-            if let Some(gauge) = settings.get_mut("gauge").and_then(Value::as_object_mut)
-                && let Some(factor) = gauge.remove("chair")
-            {
-                gauge.insert("parallelogram".into(), factor);
-            }
+        if let Some(settings) = run {
             if let Some((began, before)) = self.starts.last()
                 && let Some(Difference { key, first, second }) = sampled_difference(before, &settings)
             {

@@ -3,6 +3,8 @@
 use super::Shape;
 use super::key::{DeviceKey, LaunchKey};
 use crate::system::atomic::{self, SystemError, WriteError};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -131,10 +133,12 @@ impl TuneCache {
         if file["format"] != FORMAT {
             return Err(damaged(format!("it does not say \"format\": \"{FORMAT}\"")));
         }
-        match file["version"].as_u64() {
-            Some(VERSION) => Self::from_json(&file).map_err(damaged),
-            Some(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
-            None => Err(damaged("its version is not a number".into())),
+        match u64::deserialize(&file["version"]) {
+            Ok(VERSION) => serde_path_to_error::deserialize::<_, CacheRecord>(&file)
+                .map(Self::from)
+                .map_err(|why| damaged(why.to_string())),
+            Ok(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
+            Err(_) => Err(damaged("its version is not a number".into())),
         }
     }
 
@@ -175,28 +179,6 @@ impl TuneCache {
         let text = cache.to_json();
         atomic::write(path, |file| Ok(file.write_all(text.as_bytes()).map_err(SystemError::of("write"))?))
             .map_err(|error: WriteError| CacheError::Unwritable { path: path.into(), why: error.to_string() })
-    }
-
-    fn from_json(file: &Value) -> Result<Self, String> {
-        let mut cache = Self::default();
-        for (i, device) in list(file, "devices", "")?.iter().enumerate() {
-            let at = format!("devices[{i}]");
-            let key = DeviceKey {
-                device: text(device, "device", &at)?,
-                driver: text(device, "driver", &at)?,
-                kernels: text(device, "kernels", &at)?,
-            };
-            let mut entries = BTreeMap::new();
-            for (j, launch) in list(device, "launches", &at)?.iter().enumerate() {
-                let at = format!("{at}.launches[{j}]");
-                let sites = number(launch, "sites", &at)?;
-                let launch_key =
-                    LaunchKey { kernel: text(launch, "kernel", &at)?, sites, nrhs: number(launch, "nrhs", &at)? };
-                entries.insert(launch_key, entry(launch, &at)?);
-            }
-            cache.add(&key, entries);
-        }
-        Ok(cache)
     }
 
     /// The file's text.
@@ -258,40 +240,60 @@ pub(super) fn prepare(path: &Path) -> Result<File, CacheError> {
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
-fn missing(name: &str, at: &str, what: &str) -> String {
-    let place = if at.is_empty() { name.to_string() } else { format!("{at}.{name}") };
-    format!("{place} is not {what}")
-}
-fn list<'a>(object: &'a Value, name: &str, at: &str) -> Result<&'a Vec<Value>, String> {
-    object[name].as_array().ok_or_else(|| missing(name, at, "a list"))
-}
-fn text(object: &Value, name: &str, at: &str) -> Result<String, String> {
-    object[name].as_str().map(String::from).ok_or_else(|| missing(name, at, "a text"))
-}
-fn number(object: &Value, name: &str, at: &str) -> Result<u32, String> {
-    let number = object[name].as_u64().and_then(|n| u32::try_from(n).ok());
-    number.ok_or_else(|| missing(name, at, "a whole number below 2^32"))
+
+/// Contents of the file.
+#[derive(Deserialize)]
+struct CacheRecord {
+    devices: Vec<DeviceRecord>,
 }
 
-fn shape(object: &Value, name: &str, at: &str) -> Result<Shape, String> {
-    let shape = object[name].as_str().and_then(|text| text.parse().ok());
-    shape.ok_or_else(|| missing(name, at, "a text that says the threads of a block"))
+/// Entries of a device.
+#[derive(Deserialize)]
+struct DeviceRecord {
+    device: String,
+    driver: String,
+    kernels: String,
+    launches: Vec<LaunchRecord>,
 }
 
-fn entry(launch: &Value, at: &str) -> Result<Entry, String> {
-    let times = launch["microseconds"].as_object().ok_or_else(|| missing("microseconds", at, "an object"))?;
-    let mut microseconds = BTreeMap::new();
-    for (shape, time) in times {
-        let wrong = || missing(&format!("microseconds.{shape}"), at, "a shape of blocks with a time above 0, or null");
-        let time = if time.is_null() { None } else { Some(time.as_f64().filter(|t| *t > 0.0).ok_or_else(wrong)?) };
-        microseconds.insert(shape.parse().map_err(|_| wrong())?, time);
+/// What was measured for a launch.
+#[derive(Deserialize)]
+struct LaunchRecord {
+    kernel: String,
+    sites: u32,
+    nrhs: u32,
+    shape: Shape,
+    default: Shape,
+    microseconds: BTreeMap<Shape, Option<Microseconds>>,
+    measured: String,
+}
+
+/// A time above 0.
+struct Microseconds(f64);
+
+impl<'de> Deserialize<'de> for Microseconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let time = f64::deserialize(deserializer)?;
+        if time > 0.0 { Ok(Microseconds(time)) } else { Err(D::Error::custom("a time is not above 0")) }
     }
-    Ok(Entry {
-        shape: shape(launch, "shape", at)?,
-        default: shape(launch, "default", at)?,
-        microseconds,
-        measured: text(launch, "measured", at)?,
-    })
+}
+
+impl From<CacheRecord> for TuneCache {
+    fn from(file: CacheRecord) -> Self {
+        let mut cache = TuneCache::default();
+        for DeviceRecord { device, driver, kernels, launches } in file.devices {
+            cache.add(&DeviceKey { device, driver, kernels }, launches.into_iter().map(LaunchRecord::into_entry));
+        }
+        cache
+    }
+}
+
+impl LaunchRecord {
+    fn into_entry(self) -> (LaunchKey, Entry) {
+        let LaunchRecord { kernel, sites, nrhs, shape, default, microseconds, measured } = self;
+        let microseconds = microseconds.into_iter().map(|(shape, time)| (shape, time.map(|time| time.0))).collect();
+        (LaunchKey { kernel, sites, nrhs }, Entry { shape, default, microseconds, measured })
+    }
 }
 
 #[cfg(test)]
@@ -371,9 +373,9 @@ mod tests {
             (good.replace("\"version\": 2", "\"version\": \"two\""), "version"),
             (good.replace("\"shape\": \"32\"", "\"shape\": \"-32\""), "devices[0].launches[0].shape"),
             (good.replace("14.250", "-14.250"), "microseconds.32"),
-            (good.replace("\"128\": 12.5", "\"many\": 12.5"), "microseconds.many"),
+            (good.replace("\"128\": 12.5", "\"many\": 12.5"), "microseconds: 'many' says no threads"),
             (good.replace("\"driver\": \"13.0\"", "\"driver\": 13.0"), "devices[0].driver"),
-            (good.replace("launches", "lunches"), "devices[0].launches"),
+            (good.replace("launches", "lunches"), "devices[0]: missing field `launches`"),
             ("[]".into(), "format"),
         ] {
             fs::write(&path, &bad).unwrap();

@@ -1,5 +1,7 @@
 //! How the threads of a launch are arranged.
 use gpu_kernels::multi_rhs::{LOOPED_THREADS, RhsBlocking};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -74,6 +76,12 @@ impl FromStr for Shape {
             _ => return Err(wrong()),
         };
         Ok(Shape { blocking: RhsBlocking { rhs: number(rhs)?, looped }, threads })
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 

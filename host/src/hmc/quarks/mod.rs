@@ -21,7 +21,8 @@ use crate::multigrid::MultigridParams;
 use crate::operators::{Definition, KeyKind, Keys, OPERATORS, choose, names_of_operators};
 use crate::solve::Method;
 use gpu_kernels::FermionKind;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::{Deref, RangeInclusive};
@@ -200,7 +201,7 @@ impl QuarkGroup {
     /// Returns the settings with the name, for records.
     pub fn describe(&self) -> Value {
         let mut all = self.action.describe();
-        all.insert("name".into(), self.name.as_str().into());
+        all.insert("name".into(), self.name.clone().into());
         Value::Object(all)
     }
     /// Returns the quarks of a table; `None` where something is wrong or missing, which the keys then have.
@@ -295,7 +296,10 @@ fn counted(n: usize, one: &str, several: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { several })
 }
 
-/// Returns the parameters of stout smearing, for records.
-fn describe_stout(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Value {
-    json!({ "rho": rho, "levels": levels, "spatial": spatial })
+/// Returns the keys of settings, for records.
+fn keys_of(settings: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(keys)) => keys,
+        other => unreachable!("settings of quarks have names: {other:?}"),
+    }
 }

@@ -1,6 +1,6 @@
 //! One Wilson-like quark, by a rational function.
-use super::wilson_like::WilsonTable;
-use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, tolerances};
+use super::wilson_like::{WilsonSettings, WilsonTable};
+use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, keys_of, tolerances};
 use crate::domain::Domain;
 use crate::hmc::HmcError;
 use crate::hmc::fermions::{MOST_PSEUDOFERMIONS, RationalFunctions, ShiftedSolver};
@@ -13,7 +13,7 @@ use crate::hmc::wilson::spectrum::extremes;
 use crate::operators::{Definition, KeyKind};
 use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// One quark.
 pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
@@ -85,15 +85,7 @@ impl QuarkAction for OneFlavourQuarks {
         Ok(std::iter::once(part).chain(self.table.determinant(name, 1)).collect())
     }
     fn describe(&self) -> Map<String, Value> {
-        let mut all = self.table.describe(1, self.pseudofermions);
-        let errors = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });
-        all.extend([
-            ("hasenbusch".into(), json!([])),
-            ("guesses".into(), 0.into()),
-            ("multigrid".into(), Value::Null),
-            ("method".into(), Method::CG.name.into()),
-            ("errors".into(), errors),
-        ]);
-        all
+        let settings = self.table.settings(1, self.pseudofermions);
+        keys_of(&WilsonSettings { errors: Some(self.tolerances), ..settings })
     }
 }

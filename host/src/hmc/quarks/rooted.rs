@@ -1,7 +1,6 @@
 //! Staggered quarks of any number of flavours, by rational functions.
 use super::{
-    MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, counted, describe_stout, levels, parsed,
-    tolerances,
+    MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, counted, keys_of, levels, parsed, tolerances,
 };
 use crate::domain::Domain;
 use crate::hmc::HmcError;
@@ -12,6 +11,7 @@ use crate::hmc::functions::{Quarks, Tolerances, rational_functions};
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::monomial::Monomial;
 use crate::hmc::spectrum::{end_of_interval, largest};
+use crate::hmc::stout::StoutSmearing;
 use crate::operators::fat_links::PathCoefficients;
 use crate::operators::{
     ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, KeyKind, STAGGERED, StaggeredParams, StaggeredPhases,
@@ -19,7 +19,8 @@ use crate::operators::{
 };
 use gpu_kernels::FermionKind;
 use rational::Fraction;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Staggered quarks that share pseudofermions.
 pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
@@ -214,47 +215,60 @@ impl QuarkAction for RootedQuarks {
     }
     fn describe(&self) -> Map<String, Value> {
         let QuarkOperator { params, smearing, theta } = &self.operator;
-        let paths = match smearing {
-            QuarkSmearing::Paths(c) => json!({
-                "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven,
-                "lepage": c.lepage,
-            }),
-            _ => Value::Null,
-        };
-        let mut all = json!({
-            "operator": title(smearing),
-            "mass": self.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
-            // As text: they are fractions.
-            "flavours": self.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
-            "pseudofermions": self.pseudofermions,
-            "level": self.level,
-            "paths": paths,
-            "errors": { "dynamics": self.tolerances.dynamics, "action": self.tolerances.action },
-            "bc_time": match params.boundary {
+        keys_of(&RootedSettings {
+            operator: title(smearing),
+            mass: self.quarks.iter().map(|quarks| quarks.mass).collect(),
+            flavours: self.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect(),
+            pseudofermions: self.pseudofermions,
+            level: self.level,
+            paths: match smearing {
+                QuarkSmearing::Paths(paths) => Some(*paths),
+                _ => None,
+            },
+            errors: self.tolerances,
+            bc_time: match params.boundary {
                 TimeBoundary::Antiperiodic => "antiperiodic",
                 TimeBoundary::Periodic => "periodic",
             },
-            "theta": theta.0,
-            "phases": match params.phases {
+            theta: theta.0,
+            phases: match params.phases {
                 StaggeredPhases::Milc => "milc",
                 StaggeredPhases::Lexicographic => "lexicographic",
             },
-        });
-        // Only where they are given, so that runs of other versions compare.
-        match smearing {
-            QuarkSmearing::Hisq { epsilon } => all["naik_epsilon"] = json!(epsilon),
-            QuarkSmearing::Stout(smearing) => all["stout"] = describe_stout(*smearing),
-            QuarkSmearing::Thin | QuarkSmearing::Paths(_) => {}
-        }
-        if let Some(own) = &self.dynamics_tol {
-            all["dynamics_tol"] = json!(own);
-        }
-        match all {
-            Value::Object(all) => all,
-            _ => unreachable!("it was made as an object"),
-        }
+            naik_epsilon: match smearing {
+                QuarkSmearing::Hisq { epsilon } => Some(*epsilon),
+                _ => None,
+            },
+            stout: match smearing {
+                QuarkSmearing::Stout(smearing) => Some(*smearing),
+                _ => None,
+            },
+            dynamics_tol: self.dynamics_tol.as_deref(),
+        })
     }
     fn staggered(&self) -> Option<(&QuarkOperator, &[Quarks])> {
         Some((&self.operator, &self.quarks))
     }
+}
+
+/// Settings of staggered quarks, for records. The last three are there only where they are given, so that runs of other versions compare.
+#[derive(Serialize)]
+struct RootedSettings<'a> {
+    operator: &'static str,
+    mass: Vec<f64>,
+    /// As text: they are fractions.
+    flavours: Vec<String>,
+    pseudofermions: usize,
+    level: usize,
+    paths: Option<PathCoefficients>,
+    errors: Tolerances,
+    bc_time: &'static str,
+    theta: [f64; 4],
+    phases: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    naik_epsilon: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stout: Option<StoutSmearing>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dynamics_tol: Option<&'a [f64]>,
 }

@@ -1,6 +1,6 @@
 //! Two Wilson-like quarks of one mass, exactly, with heavier ones that split their determinant.
-use super::wilson_like::WilsonTable;
-use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys};
+use super::wilson_like::{WilsonSettings, WilsonTable};
+use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, keys_of};
 use crate::domain::Domain;
 use crate::hmc::HmcError;
 use crate::hmc::fermions::{RationalFunctions, ShiftedSolver};
@@ -12,7 +12,7 @@ use crate::multigrid::MultigridParams;
 use crate::operators::{DIVISOR, Definition, KeyKind, choose, is_divisor};
 use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Two quarks.
 pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
@@ -159,23 +159,12 @@ impl QuarkAction for TwoFlavourQuarks {
         Ok(parts)
     }
     fn describe(&self) -> Map<String, Value> {
-        let mut all = self.table.describe(2, 1 + self.heavier.len());
-        all.extend([
-            ("hasenbusch".into(), self.heavier.iter().map(|(_, name)| name.as_str()).collect()),
-            ("guesses".into(), json!(self.guesses)),
-            ("multigrid".into(), self.multigrid.as_ref().map_or(Value::Null, describe_multigrid)),
-            ("method".into(), self.method.name.into()),
-        ]);
-        all
+        keys_of(&WilsonSettings {
+            hasenbusch: self.heavier.iter().map(|(_, name)| &**name).collect(),
+            guesses: self.guesses,
+            multigrid: self.multigrid.as_ref().map(Into::into),
+            method: self.method.name,
+            ..self.table.settings(2, 1 + self.heavier.len())
+        })
     }
-}
-
-/// Returns the parameters of multigrid, for records: `null` where the program chooses.
-fn describe_multigrid(params: &MultigridParams) -> Value {
-    let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = params;
-    let precision = precision.map(|precision| precision.to_string());
-    json!({
-        "vectors": vectors, "levels": levels, "blocks": blocks, "relaxations": relaxations, "improvements": improvements,
-        "smoothing": cycle.post_smoothing, "precision": precision,
-    })
 }

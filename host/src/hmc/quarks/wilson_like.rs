@@ -1,10 +1,15 @@
 //! Tables of Wilson-like quarks.
-use super::{MonomialNeeds, QuarkKeys, counted, describe_stout, levels};
+use super::{MonomialNeeds, QuarkKeys, counted, levels};
+use crate::hmc::functions::Tolerances;
 use crate::hmc::monomial::Monomial;
+use crate::hmc::stout::StoutSmearing;
 use crate::hmc::wilson::WilsonQuarks;
 use crate::hmc::wilson::determinant::BlockDeterminant;
+use crate::multigrid::{MOST_COARSENINGS, MultigridParams};
 use crate::operators::{Definition, LinkDependence, Schur, WilsonLike};
-use serde_json::{Map, Value, json};
+use crate::solve::Method;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Quarks of one mass.
 #[derive(Clone, Debug)]
@@ -70,26 +75,84 @@ impl WilsonTable {
             ..Default::default()
         }
     }
-    /// Returns what is recorded of quarks with any number of flavours.
-    pub(super) fn describe(&self, flavours: u32, pseudofermions: usize) -> Map<String, Value> {
+    /// Returns what is recorded of quarks with any number of flavours. Those without another method and without heavier quarks are
+    /// solved by CG.
+    pub(super) fn settings(&self, flavours: u32, pseudofermions: usize) -> WilsonSettings<'_> {
         let WilsonLike { definition, wilson, schur, .. } = self.quarks.operator;
-        let boundary = if wilson.boundary.sign() < 0.0 { "antiperiodic" } else { "periodic" };
-        let schur = match schur {
-            Schur::Symmetric => "symmetric",
-            Schur::Asymmetric => "asymmetric",
-        };
-        let mut all = self.described.clone();
-        all.extend([
-            ("operator".into(), definition.name.into()),
-            // As text, as fractions of staggered quarks are.
-            ("flavours".into(), json!([flavours.to_string()])),
-            ("bc_time".into(), boundary.into()),
-            ("schur".into(), schur.into()),
-            ("pseudofermions".into(), pseudofermions.into()),
-            ("levels".into(), json!(self.levels)),
-            ("stout".into(), self.quarks.stout.map_or("none".into(), describe_stout)),
-        ]);
-        all.extend(self.dynamics_tol.as_ref().map(|own| ("dynamics_tol".into(), json!(own))));
-        all
+        WilsonSettings {
+            parameters: &self.described,
+            operator: definition.name,
+            flavours: [flavours.to_string()],
+            bc_time: if wilson.boundary.sign() < 0.0 { "antiperiodic" } else { "periodic" },
+            schur: match schur {
+                Schur::Symmetric => "symmetric",
+                Schur::Asymmetric => "asymmetric",
+            },
+            pseudofermions,
+            levels: &self.levels,
+            stout: self.quarks.stout.map_or(RecordedStout::Named("none"), RecordedStout::Smeared),
+            dynamics_tol: self.dynamics_tol.as_deref(),
+            hasenbusch: Vec::new(),
+            guesses: 0,
+            multigrid: None,
+            method: Method::CG.name,
+            errors: None,
+        }
+    }
+}
+
+/// Settings of Wilson-like quarks, for records.
+#[derive(Serialize)]
+pub(super) struct WilsonSettings<'a> {
+    /// Parameters of the operator.
+    #[serde(flatten)]
+    pub parameters: &'a Map<String, Value>,
+    pub operator: &'static str,
+    /// As text, as fractions of staggered quarks are.
+    pub flavours: [String; 1],
+    pub bc_time: &'static str,
+    pub schur: &'static str,
+    pub pseudofermions: usize,
+    pub levels: &'a [usize],
+    pub stout: RecordedStout,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamics_tol: Option<&'a [f64]>,
+    /// Names of the heavier quarks.
+    pub hasenbusch: Vec<&'a str>,
+    pub guesses: usize,
+    /// Parameters of multigrid, where that is the method.
+    pub multigrid: Option<RecordedMultigrid>,
+    pub method: &'static str,
+    /// Errors of the rational function, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Tolerances>,
+}
+
+/// Stout links of Wilson-like quarks, for records.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum RecordedStout {
+    Smeared(StoutSmearing),
+    /// `none`
+    Named(&'static str),
+}
+
+/// Parameters of multigrid, for records: `null` where the program chooses.
+#[derive(Serialize)]
+pub(super) struct RecordedMultigrid {
+    vectors: usize,
+    levels: usize,
+    blocks: [Option<[usize; 4]>; MOST_COARSENINGS],
+    relaxations: usize,
+    improvements: usize,
+    smoothing: usize,
+    precision: Option<String>,
+}
+
+impl From<&MultigridParams> for RecordedMultigrid {
+    fn from(params: &MultigridParams) -> Self {
+        let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = *params;
+        let (smoothing, precision) = (cycle.post_smoothing, precision.map(|precision| precision.to_string()));
+        RecordedMultigrid { vectors, levels, blocks, relaxations, improvements, smoothing, precision }
     }
 }
