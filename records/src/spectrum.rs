@@ -4,6 +4,7 @@ use crate::fit::{EstimateRecord, HadronFitRecord, PcacFitRecord};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A line of `correlators.jsonl`.
@@ -50,6 +51,123 @@ pub struct CorrelatorLine {
 
 impl Record for CorrelatorLine {
     const SCHEMA: &'static str = "ferrite.correlators/1";
+}
+
+/// The `input` of a [`CorrelatorLine`]: keys on which correlators depend besides their configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct CorrelatorInput {
+    /// The source.
+    #[serde(flatten)]
+    pub source: SourceInput,
+    /// Origin of the only source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<[usize; 4]>,
+    /// Origins of several sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Vec<[usize; 4]>>,
+    /// Number of times with sources at each origin, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<usize>,
+    /// The only quark: keys on which its solution depends, as typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solve: Option<BTreeMap<String, String>>,
+    /// Several quarks by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarks: Option<BTreeMap<String, QuarkOfCorrelators>>,
+    /// Names of the mesons of several quarks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mesons: Option<Vec<String>>,
+    /// Smearing of quarks at the sink; `None` without it.
+    pub sink: Option<ShellInput>,
+    /// Number of momenta.
+    pub momenta: usize,
+    /// Three-point functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub three_point: Option<ThreePointInput>,
+    /// Whether there are nucleons.
+    pub nucleon: bool,
+    /// Whether there is the axial current with the pion at the source; missing where there is not, as in folders of earlier versions.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pcac: bool,
+    /// Names of mesons of staggered quarks by spin and taste.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tastes: Vec<String>,
+}
+
+/// The `input` of a [`PropagatorRecord`]: keys on which a propagator depends besides its configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PropagatorInput {
+    /// The source.
+    #[serde(flatten)]
+    pub source: SourceInput,
+    /// Origin of the source.
+    pub origin: [usize; 4],
+    /// Keys on which the solution depends, as typed.
+    pub solve: BTreeMap<String, String>,
+}
+
+/// A source without its origin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SourceInput {
+    /// `point`, `shell`, `wall` or `noise`.
+    pub source: String,
+    /// Seed of noise; `None` of other sources.
+    pub seed: Option<u64>,
+    /// Smearing of a shell; `None` of other sources.
+    pub shell: Option<ShellInput>,
+}
+
+/// Gaussian smearing of quarks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShellInput {
+    /// Width.
+    pub width: f64,
+    /// Number of steps.
+    pub steps: usize,
+    /// Weight of a link against its staples in APE smearing.
+    pub ape_weight: f64,
+    /// Steps of APE smearing.
+    pub ape_steps: usize,
+    /// Momentum of the quarks for which smearing is best, in units of 2π/L, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<[f64; 3]>,
+}
+
+/// One of several quarks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuarkOfCorrelators {
+    /// Keys on which its solution depends, as typed.
+    #[serde(flatten)]
+    pub solve: BTreeMap<String, String>,
+    /// Momentum of its own shells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<[f64; 3]>,
+}
+
+/// Three-point functions of an input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreePointInput {
+    /// `nucleon`; `None` of mesons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hadron: Option<String>,
+    /// Projectors of the nucleon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projectors: Option<Vec<String>>,
+    /// Matrix at the sink of mesons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sink: Option<String>,
+    /// Times between source and sink.
+    pub separations: Vec<usize>,
+    /// Momentum at the sink, in units of 2π/L.
+    pub momentum: [i32; 3],
+    /// Whether the conserved charge is one of the currents.
+    pub charge: bool,
 }
 
 /// The solve for a propagator. What is not known, as earlier versions noted nothing, is `None`.

@@ -8,7 +8,6 @@ pub use ferrite_records::configuration::{Content, Stamp};
 
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
-use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -55,12 +54,13 @@ impl Configured {
         let (mut mine, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
             match std::fs::canonicalize(path).and_then(|found| Ok((Stamp::of(&found)?, found))) {
-                Ok((stamp, found)) => mine.push(json!([found.display().to_string(), stamp.bytes, stamp.modified])),
+                Ok((stamp, found)) => mine.push((found.display().to_string(), stamp.bytes, stamp.modified)),
                 Err(why) => lost.push(format!("{} cannot be read: {why}", path.display())),
             }
         }
         comm.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
-        let first = comm.texts(&Value::from(mine).to_string())?.swap_remove(0);
+        let mine = serde_json::to_string(&mine).map_err(Failure::failed)?;
+        let first = comm.texts(&mine)?.swap_remove(0);
         let all: Vec<(String, u64, String)> = serde_json::from_str(&first)
             .map_err(|why| Failure::failed(format!("file names could not be exchanged: {why}")))?;
         let one = |(typed, (canonical, bytes, modified)): (&PathBuf, (String, u64, String))| {

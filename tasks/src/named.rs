@@ -3,7 +3,6 @@
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
 pub use ferrite_inputs::files::{advice_on_pattern, is_field, matches};
-use serde_json::json;
 use std::path::PathBuf;
 
 /// Input and configuration of a command that takes one of each, in any order.
@@ -68,7 +67,8 @@ pub fn of_first(mine: Vec<PathBuf>, comm: &RunCommunicator) -> Outcome<Vec<PathB
         return Ok(mine);
     }
     let mine: Vec<_> = mine.iter().map(|path| path.to_string_lossy()).collect();
-    let first = comm.texts(&json!(mine).to_string())?.swap_remove(0);
+    let mine = serde_json::to_string(&mine).map_err(Failure::failed)?;
+    let first = comm.texts(&mine)?.swap_remove(0);
     serde_json::from_str(&first).map_err(|why| Failure::failed(format!("file names could not be exchanged: {why}")))
 }
 

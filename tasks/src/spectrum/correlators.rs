@@ -16,6 +16,7 @@ use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::FLAVOURS;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::observables::spectrum::tastes::{SpinTaste, taste_mesons};
+use ferrite_records::object;
 use ferrite_records::spectrum::{CorrelatorLine, CorrelatorValues, PropagatorSolve, SolveNote};
 use ferrite_report::records::correlators::{AXIAL_PION, Correlator};
 use num_complex::Complex64;
@@ -270,7 +271,7 @@ pub fn measure<F: Hadrons>(
         configuration: configuration.typed.clone(),
         file: configuration.canonical.clone(),
         content: configuration.content.clone(),
-        input: input.of_correlators(),
+        input: object(&input.of_correlators()).into(),
         lattice: lattice.size(),
         plaquette,
         antiquark: input.partner.map(String::from),

@@ -16,9 +16,11 @@ use ferrite_inputs::values::{
     Any, AnyWord, Count, Item, Number, Numbers, Positive, Site, SiteItem, Switch, Text, Three, Word, WordItem,
 };
 use ferrite_inputs::{Given, Input, InputKind, Listed, Schema, none_of, rules, vocabularies};
+use ferrite_records::spectrum::{
+    CorrelatorInput, PropagatorInput, QuarkOfCorrelators, ShellInput, SourceInput, ThreePointInput,
+};
 use serde::Deserialize;
-use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tracing::warn;
@@ -444,67 +446,48 @@ impl SpectrumInput {
     pub fn shell_of(&self, quark: usize) -> Option<Shell> {
         self.shell.map(|shell| Shell { momentum: self.quarks[quark].momentum.unwrap_or(shell.momentum), ..shell })
     }
-    /// The source, but for its origin, with this shell.
-    fn of_source(&self, shell: Option<Shell>) -> Value {
-        let smeared = self.source == SourceKind::Shell;
-        json!({
-            "source": SOURCES.iter().find(|(_, kind)| *kind == self.source).map(|(name, _)| *name),
-            "seed": (self.source == SourceKind::Noise).then_some(self.seed),
-            "shell": shell.filter(|_| smeared).map(Shell::json),
-        })
+    /// Returns the name of the source.
+    fn source_name(&self) -> &'static str {
+        SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| name)
     }
-    /// What decides what a propagator is, but for its configuration.
-    pub fn of_propagator(&self, quark: usize, origin: [usize; 4]) -> Value {
-        let mut all = self.of_source(self.shell_of(quark));
-        all["origin"] = json!(origin);
-        all["solve"] = self.quarks[quark].physics();
-        all
+    /// Returns the source without its origin, with this shell.
+    fn source_input(&self, shell: Option<Shell>) -> SourceInput {
+        SourceInput {
+            source: self.source_name().into(),
+            seed: (self.source == SourceKind::Noise).then_some(self.seed),
+            shell: shell.filter(|_| self.source == SourceKind::Shell).map(Into::into),
+        }
     }
-    /// What decides what correlators are, but for their configuration.
-    pub fn of_correlators(&self) -> Value {
-        let mut all = self.of_source(self.shell);
-        if self.origins.len() > 1 {
-            all["origins"] = json!(self.origins);
-        } else {
-            all["origin"] = json!(self.first_origin());
-        }
-        if self.times > 1 {
-            all["times"] = json!(self.times);
-        }
+    /// Returns the keys on which a propagator depends besides its configuration.
+    pub fn of_propagator(&self, quark: usize, origin: [usize; 4]) -> PropagatorInput {
+        let (source, solve) = (self.source_input(self.shell_of(quark)), self.quarks[quark].physics());
+        PropagatorInput { source, origin, solve }
+    }
+    /// Returns the keys on which correlators depend besides their configuration.
+    pub fn of_correlators(&self) -> CorrelatorInput {
+        let several = self.origins.len() > 1;
+        let mut all = CorrelatorInput {
+            source: self.source_input(self.shell),
+            origin: (!several).then(|| self.first_origin()),
+            origins: several.then(|| self.origins.clone()),
+            times: Some(self.times).filter(|times| *times > 1),
+            sink: self.shell.filter(|_| self.shell_sink).map(Into::into),
+            momenta: self.momenta.len(),
+            three_point: self.three_point.as_ref().map(Into::into),
+            nucleon: self.nucleon,
+            pcac: self.pcac,
+            tastes: self.tastes.iter().map(|one| one.name.clone()).collect(),
+            ..Default::default()
+        };
         match self.quarks.as_slice() {
-            [only] if only.name.is_empty() => all["solve"] = only.physics(),
+            [only] if only.name.is_empty() => all.solve = Some(only.physics()),
             several => {
                 let one = |quark: &QuarkInput| {
-                    let mut physics = quark.physics();
-                    if let Some(momentum) = quark.momentum {
-                        physics["momentum"] = json!(momentum);
-                    }
-                    (quark.name.clone(), physics)
+                    (quark.name.clone(), QuarkOfCorrelators { solve: quark.physics(), momentum: quark.momentum })
                 };
-                all["quarks"] = several.iter().map(one).collect();
-                all["mesons"] = self.mesons.iter().map(|pair| self.meson_name(*pair)).collect();
+                all.quarks = Some(several.iter().map(one).collect());
+                all.mesons = Some(self.mesons.iter().map(|pair| self.meson_name(*pair)).collect());
             }
-        }
-        all["sink"] = json!(self.shell.filter(|_| self.shell_sink).map(Shell::json));
-        all["momenta"] = json!(self.momenta.len());
-        if let Some(ThreePoint { hadron, separations, momentum, charge }) = &self.three_point {
-            let mut three = json!({ "separations": separations, "momentum": momentum, "charge": charge });
-            match hadron {
-                ThreePointHadron::Meson(gamma) => three["sink"] = json!(name(*gamma)),
-                ThreePointHadron::Nucleon(projectors) => {
-                    three["hadron"] = json!("nucleon");
-                    three["projectors"] = projectors.iter().map(|projector| projector.name()).collect();
-                }
-            }
-            all["three-point"] = three;
-        }
-        all["nucleon"] = json!(self.nucleon);
-        // Folders of earlier versions have no such key.
-        if self.pcac {
-            all["pcac"] = json!(true);
-        }
-        if !self.tastes.is_empty() {
-            all["tastes"] = self.tastes.iter().map(|one| one.name.as_str()).collect();
         }
         all
     }
@@ -513,7 +496,7 @@ impl SpectrumInput {
     }
     /// Operator, mass, source and sink, for people.
     pub fn title(&self) -> String {
-        let source = SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| *name);
+        let source = self.source_name();
         let sink = if self.shell_sink { "shell" } else { "point" };
         let quarks: Vec<String> = self.quarks.iter().map(QuarkInput::title).collect();
         let sources = if self.has_several_origins() {
@@ -585,8 +568,8 @@ impl SpectrumInput {
 
 impl QuarkInput {
     /// The keys of the solve on which its solution depends.
-    fn physics(&self) -> Value {
-        keys::physics().filter_map(|key| Some((key.to_string(), json!(self.solve.get(key)?.text())))).collect()
+    fn physics(&self) -> BTreeMap<String, String> {
+        keys::physics().filter_map(|key| Some((key.to_string(), self.solve.get(key)?.text().to_string()))).collect()
     }
     /// Operator and mass, for people.
     fn title(&self) -> String {
@@ -615,13 +598,31 @@ impl Shell {
             )
         })
     }
-    fn json(self) -> Value {
-        let Shell { width, steps, ape_weight, ape_steps, momentum } = self;
-        let mut all = json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps });
-        if momentum != [0.0; 3] {
-            all["momentum"] = json!(momentum);
+}
+
+impl From<Shell> for ShellInput {
+    fn from(Shell { width, steps, ape_weight, ape_steps, momentum }: Shell) -> Self {
+        let momentum = Some(momentum).filter(|momentum| *momentum != [0.0; 3]);
+        ShellInput { width, steps, ape_weight, ape_steps, momentum }
+    }
+}
+
+impl From<&ThreePoint> for ThreePointInput {
+    fn from(ThreePoint { hadron, separations, momentum, charge }: &ThreePoint) -> Self {
+        let all = ThreePointInput {
+            separations: separations.clone(),
+            momentum: *momentum,
+            charge: *charge,
+            ..Default::default()
+        };
+        match hadron {
+            ThreePointHadron::Meson(gamma) => ThreePointInput { sink: Some(name(*gamma).to_string()), ..all },
+            ThreePointHadron::Nucleon(projectors) => ThreePointInput {
+                hadron: Some("nucleon".into()),
+                projectors: Some(projectors.iter().map(|projector| projector.name().to_string()).collect()),
+                ..all
+            },
         }
-        all
     }
 }
 

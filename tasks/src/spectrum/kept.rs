@@ -11,9 +11,9 @@ use ferrite::files::payload::checksum_of_fields;
 use ferrite::files::{self, Problem, ReadOptions};
 use ferrite::lattice::Lattice;
 use ferrite::system::atomic;
-use ferrite_records::Record;
 use ferrite_records::read::read;
 use ferrite_records::spectrum::{PropagatorRecord, SolveNote};
+use ferrite_records::{Record, object};
 use ferrite_report::records::inputs;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -41,7 +41,8 @@ impl KeptPropagator {
             name += &format!(".{}", origin.map(|x| x.to_string()).join("_"));
         }
         let place = |ending: &str| folder.join(format!("{name}.{ending}"));
-        Some(KeptPropagator { array: place("npy"), about: place("json"), input: input.of_propagator(quark, origin) })
+        let input = Value::Object(object(&input.of_propagator(quark, origin)));
+        Some(KeptPropagator { array: place("npy"), about: place("json"), input })
     }
     /// Those of all quarks from all origins on a configuration.
     fn all<'a>(

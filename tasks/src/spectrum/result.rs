@@ -7,8 +7,8 @@ use crate::plot::write_svg;
 use crate::{Failure, Outcome, target};
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
-use ferrite_records::Record;
 use ferrite_records::spectrum::{CorrelatorAxes, CorrelatorLine, CorrelatorName};
+use ferrite_records::{Record, object};
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::plot::error_bars::{self, ErrorBarPlot};
@@ -53,10 +53,11 @@ impl File {
         // What the first process sees, all see.
         let text = comm.texts(&lines.text)?.swap_remove(0);
         let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
+        let asked = Value::Object(object(&input.of_correlators()));
         for (number, line) in text.lines().enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
             let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is not JSON: {why}")))?;
-            if let Some(what) = difference(&value["input"], &input.of_correlators()) {
+            if let Some(what) = difference(&value["input"], &asked) {
                 return Err(at(format!("it was made with another {what}: name another folder")));
             }
             let line = correlator_line(&value).map_err(at)?;

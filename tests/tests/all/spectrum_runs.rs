@@ -473,6 +473,47 @@ fn inputs_are_the_same_by_value() {
     room.fails(2, &format!("{run} --set solve.bc-time=periodic"), &["made with another solve.bc-time"]);
 }
 
+/// Lines and kept propagators have the keys that their numbers depend on, and no others: folders of all versions compare them.
+#[test]
+fn inputs_have_the_keys_that_matter() {
+    let room = Room::new();
+    let of_solve = "operator = \"wilson\"\nprecision = \"single\"\ntol = 1e-6\n";
+    let shell = "source = \"shell\"\nnucleon = false\npropagators = \"kept\"\norigins = [\"0,0,0,0\", \"1,0,0,2\"]\n\
+                 [shell]\nwidth = 1.0\nsteps = 4\nape-weight = 2.5\nape-steps = 2\n";
+    let quarks =
+        "[[quark]]\nname = \"light\"\nmass = 0.4\n[[quark]]\nname = \"heavy\"\nmass = 0.8\nmomentum = [0.25, 0, 0]\n";
+    fs::write(room.path("run.toml"), format!("{shell}[solve]\nmass = 0.4\n{of_solve}{quarks}")).unwrap();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
+    room.json("spectrum run.toml cfg.ildg --out out");
+    let shell = json!({ "width": 1.0, "steps": 4, "ape_weight": 2.5, "ape_steps": 2 });
+    let solve = |mass: &str| json!({ "operator": "wilson", "mass": mass, "tol": "1e-6" });
+    let mut heavy = solve("0.8");
+    heavy["momentum"] = json!([0.25, 0.0, 0.0]);
+    let expected = json!({
+        "source": "shell", "seed": null, "shell": shell, "sink": null, "origins": [[0, 0, 0, 0], [1, 0, 0, 2]],
+        "quarks": { "light": solve("0.4"), "heavy": heavy }, "mesons": ["light-light", "light-heavy", "heavy-heavy"],
+        "momenta": 1, "nucleon": false,
+    });
+    assert_eq!(lines(&room, "out")[0]["input"], expected);
+    let kept = fs::read_to_string(room.path("kept/cfg.ildg.heavy.1_0_0_2.json")).unwrap();
+    let mut of_heavy = shell;
+    of_heavy["momentum"] = json!([0.25, 0.0, 0.0]);
+    let expected =
+        json!({ "source": "shell", "seed": null, "shell": of_heavy, "origin": [1, 0, 0, 2], "solve": solve("0.8") });
+    assert_eq!(kept.parse::<Value>().unwrap()["input"], expected);
+
+    let three =
+        "momenta = 0\nnucleon = false\npcac = true\ntimes = 2\n[three-point]\nseparations = [1]\nsink = \"g5\"\n";
+    fs::write(room.path("run.toml"), format!("{three}[solve]\nmass = 0.4\n{of_solve}")).unwrap();
+    room.json("spectrum run.toml cfg.ildg --out three");
+    let expected = json!({
+        "source": "point", "seed": null, "shell": null, "sink": null, "origin": [0, 0, 0, 0], "times": 2, "momenta": 1,
+        "solve": solve("0.4"), "nucleon": false, "pcac": true,
+        "three-point": { "sink": "g5", "separations": [1], "momentum": [0, 0, 0], "charge": false },
+    });
+    assert_eq!(lines(&room, "three")[0]["input"], expected);
+}
+
 /// Lines that do not hold what they should are refused with their place.
 #[test]
 fn damaged_lines_have_places() {

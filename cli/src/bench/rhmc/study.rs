@@ -10,7 +10,7 @@ use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, 
 use ferrite_report::records::trajectories;
 use ferrite_tasks::ensemble::input::{EnsembleInput, SCHEMA};
 use ferrite_tasks::ensemble::{self, Begin, EnsembleJob};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -54,6 +54,20 @@ pub struct EnsembleStudy<'a> {
     args: &'a EnsembleBenchArguments,
 }
 
+/// Settings of a study that must not change when it goes on, in `study.json`.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct StudySettings {
+    beta: f64,
+    gauge_steps: u32,
+    lattices: [[usize; 4]; 2],
+    mass: f64,
+    paper: String,
+    reversibility: u32,
+    seed: u64,
+    steps: Vec<u32>,
+    thermalise: u32,
+}
+
 impl<'a> EnsembleStudy<'a> {
     /// Checks the arguments.
     pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
@@ -87,19 +101,19 @@ impl<'a> EnsembleStudy<'a> {
     pub fn claim(&self) -> Outcome {
         let (args, path) = (self.args, self.args.out.join("study.json"));
         // All that must not change when it goes on.
-        let mine = json!({
-            "paper": "003",
-            "lattices": [args.lattice.size(), args.large.size()],
-            "mass": args.mass,
-            "beta": args.beta,
-            "thermalise": args.thermalise,
-            "steps": args.steps,
-            "gauge_steps": args.gauge_steps,
-            "reversibility": args.reversibility,
-            "seed": args.seed,
-        });
+        let mine = StudySettings {
+            beta: args.beta,
+            gauge_steps: args.gauge_steps,
+            lattices: [args.lattice.size(), args.large.size()],
+            mass: args.mass,
+            paper: "003".into(),
+            reversibility: args.reversibility,
+            seed: args.seed,
+            steps: args.steps.clone(),
+            thermalise: args.thermalise,
+        };
         if let Ok(text) = fs::read_to_string(&path) {
-            if serde_json::from_str::<Value>(&text).is_ok_and(|old| old == mine) {
+            if serde_json::from_str::<StudySettings>(&text).is_ok_and(|old| old == mine) {
                 return Ok(());
             }
             let why = "has a study with other settings: name another folder, or give the same ones";
@@ -107,7 +121,8 @@ impl<'a> EnsembleStudy<'a> {
         }
         let failed = |why| Failure::refused(format!("{} cannot be made: {why}", args.out.display()));
         fs::create_dir_all(&args.out).map_err(failed)?;
-        target::write_text(&path, &format!("{mine:#}\n")).map_err(Failure::failed)
+        let text = serde_json::to_string_pretty(&mine).map_err(Failure::failed)?;
+        target::write_text(&path, &format!("{text}\n")).map_err(Failure::failed)
     }
     /// Extents of a lattice.
     pub fn lattice(&self, size: LatticeSize) -> Lattice {
