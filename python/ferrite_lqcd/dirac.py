@@ -118,6 +118,7 @@ _USUAL: "dict[str, Any]" = {
     "max_iterations": 10_000,
     "batch": None,
     "escalate": True,
+    "idr_s": None,
 }
 
 
@@ -308,6 +309,7 @@ class Operator(Pickled):
         guess: Any = None,
         batch: Optional[int] = None,
         escalate: bool = True,
+        idr_s: Optional[int] = None,
     ) -> Solution:
         """Solves M x = b.
 
@@ -334,6 +336,8 @@ class Operator(Pickled):
             Number of right-hand sides that are solved together; without, as many as memory allows, up to 16.
         escalate : bool
             Whether a solve that stagnates goes on in higher precision.
+        idr_s : int
+            Dimension s of the shadow space of ``solver="idr"``, 1 to 16 (usual: 4).
 
         Returns
         -------
@@ -355,7 +359,7 @@ class Operator(Pickled):
         >>> bool(np.linalg.norm(b - D.apply(x)) < 1e-10 * np.linalg.norm(b)), report.converged
         (True, True)
         """
-        settings = self._settings(tol, solver, precision, outer, reconstruct, max_iterations, batch, escalate)
+        settings = self._settings(tol, solver, precision, outer, reconstruct, max_iterations, batch, escalate, idr_s)
         if isinstance(b, DeviceArray):
             if guess is not None and not isinstance(guess, DeviceArray):
                 raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
@@ -453,6 +457,7 @@ class Operator(Pickled):
         max_iterations: int,
         batch: Optional[int],
         escalate: bool,
+        idr_s: Optional[int] = None,
     ) -> "dict[str, Any]":
         settings: "dict[str, Any]" = {
             "tol": number("tol", tol, "a number above 0 and below 1", lambda x: 0 < x < 1),
@@ -461,6 +466,8 @@ class Operator(Pickled):
         }
         if batch is not None:
             batch = whole("batch", batch, 1)
+        if idr_s is not None:
+            settings["counts"] = {"idr_s": whole("idr_s", idr_s, 1)}
         if isinstance(solver, Multigrid):
             if solver._operator is not self:
                 raise InputError("this multigrid setup is of another operator: D.setup() makes one of this")
@@ -487,7 +494,7 @@ class Operator(Pickled):
             raise InputError("only staggered operators are solved for several masses or shifts at once")
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
         listed = numbers("shifts" if shifts else "masses", values)
-        x, report = self._dirac.solve_series(given(b), shifts, listed, settings)
+        x, report = self._dirac.solve_series(given(b), {"shifts" if shifts else "masses": listed}, settings)
         return self._checked(x, report)
 
     def _keeps(self, settings: "dict[str, Any]") -> "Optional[dict[str, Any]]":

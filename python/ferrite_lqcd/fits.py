@@ -236,14 +236,15 @@ def fit(
     """
     rows, baryons = _samples(data, name, momentum)
     counts = list(states) if isinstance(states, (list, tuple, np.ndarray)) and np.ndim(states) == 1 else [states]
-    settings = {
+    request = {
+        "form": form or ("exp" if baryons else "cosh"),
+        "name": name or "correlator",
         "window": None if window is None else wholes("window", window, "the first and the last time", 2),
         "states": [whole("states", count, 1, 2) for count in counts],
         "covariance": covariance,
         **_errors(bin, bootstrap, seed),
     }
-    chosen = form or ("exp" if baryons else "cosh")
-    said, svg = _native.fit(rows, chosen, name or "correlator", settings)
+    said, svg = _native.fit(rows, request)
     return Fit(said, svg)
 
 
@@ -273,5 +274,5 @@ def effective_masses(
     """
     rows, baryons = _samples(data, name, momentum)
     chosen = form or ("exp" if baryons else "cosh")
-    values, errors = _native.effective_estimates(rows, chosen, *_errors(bin, bootstrap, seed).values())
-    return Estimates(np.array(values), np.array(errors))
+    found = np.array(_native.effective_estimates(rows, chosen, _errors(bin, bootstrap, seed)))
+    return Estimates(found[:, 0], found[:, 1])

@@ -220,9 +220,9 @@ class Gauge(Pickled):
         if not isinstance(start, Gauge) and start not in ("cold", "hot"):
             raise InputError(f"start = {start!r}: expected 'cold', 'hot' or a Gauge")
         first, native = start._links if isinstance(start, Gauge) else None, _on(device)
-        links, plaquettes = _native.quenched(
-            native, _sizes(lattice, native), beta, seed, sweeps, overrelax, first is None and start == "hot", first, passes
-        )
+        request = {"beta": beta, "seed": seed, "sweeps": sweeps, "overrelax": overrelax, "passes": passes}
+        request["hot"] = first is None and start == "hot"
+        links, plaquettes = _native.quenched(native, _sizes(lattice, native), request, first)
         return cls._of(links, device, {"plaquettes": plaquettes})
 
     @property
@@ -305,7 +305,8 @@ class Gauge(Pickled):
 
     def _smeared(self, kind: str, weights: "list[float]", steps: int, spatial: bool, device: Optional[Device]) -> Gauge:
         steps = whole("steps", steps, 0, BOUNDS["smearing_levels"])
-        links = self._links.smear(self._where(device), kind, weights, steps, bool(spatial))
+        request = {"kind": kind, "weights": weights, "levels": steps, "spatial": bool(spatial)}
+        links = self._links.smear(self._where(device), request)
         return Gauge._of(links, self._home(device))
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
@@ -326,7 +327,7 @@ class Gauge(Pickled):
                 f"a flow to time = {time:g} in steps of {step:g} is {steps:.2g} steps of three forces each, and there may be {most}: ask for "
                 f"an earlier time, or for a step of {time / most:.3g} or more"
             )
-        links, said = self._links.flow(self._where(device), action, time, step)
+        links, said = self._links.flow(self._where(device), {"action": action, "time": time, "step": step})
         return Flow(Gauge._of(links, self._home(device)), said, action)
 
     def fix(
@@ -346,7 +347,8 @@ class Gauge(Pickled):
             overrelax = number("overrelax", overrelax, "a number from 1 to below 2", lambda x: 1 <= x < 2)
         tol = number("tol", tol, "a number of 1e-28 or more, which double precision can reach", lambda x: x >= 1e-28)
         max_sweeps = whole("max_sweeps", max_sweeps, 1, _U32)
-        links, (theta, functional), sweeps = self._links.fix(self._where(device), gauge, tol, overrelax, max_sweeps)
+        request = {"gauge": gauge, "tol": tol, "overrelax": overrelax, "max_sweeps": max_sweeps}
+        links, ((theta, functional), sweeps) = self._links.fix(self._where(device), request)
         return Gauge._of(links, self._home(device), {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
     def transform(self, g: Any) -> Gauge:

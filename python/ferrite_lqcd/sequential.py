@@ -24,7 +24,7 @@ from .device import Device, _on, _shared
 from .dirac import Operator
 from .errors import InputError
 from .sources import Shell
-from .spectrum import GAMMA_NAMES, Correlators, Propagator, _number
+from .spectrum import GAMMA_NAMES, Correlators, Propagator, _contracted, _number
 
 __all__ = ["conserved_charge", "sequential", "sequential_nucleon", "three_point"]
 
@@ -158,7 +158,8 @@ def _through(
     settings: "dict[str, Any]",
 ) -> Propagator:
     """The propagator through a sink: on the device where the first one is there, too, and memory allows."""
-    native, antiperiodic = _on(operator._device), propagator.antiperiodic
+    native, (momentum, origin, time) = _on(operator._device), place
+    there = {"sink": sink, "momentum": momentum, "origin": origin, "time": time, "antiperiodic": propagator.antiperiodic}
     columns: Any = propagator._on(native)
     at_once = isinstance(columns, _native.DevicePropagator) and "guess" not in settings
     if shell is not None and _on(shell.device or operator._device) is not native:
@@ -167,13 +168,13 @@ def _through(
     solution: Any
     if kept is not None:
         smearing = None if shell is None else shell._native()
-        found = operator._dirac.propagate_through(columns, sink, *place, antiperiodic, smearing, kept)
+        found = operator._dirac.propagate_through(columns, there, smearing, kept)
         solution, report = operator._kept(*found)
     else:
         columns = propagator.columns
         if shell is not None:
             columns = shell.smeared(columns, device=operator._device)
-        eta: Any = _native.sequential_source(_shared(operator._device), columns, sink, *place, antiperiodic)
+        eta: Any = _native.sequential_source(_shared(operator._device), columns, there)
         if shell is not None:
             eta = shell.smeared(eta, device=operator._device)
         solution, report = operator.solve(eta, **settings)
@@ -220,9 +221,7 @@ def three_point(
     list_of_momenta = checked_momenta("momenta", momenta)
     names = list(GAMMA_NAMES if currents is None else currents)
     pairs = [(_number(name), _number(source)) for name in names]
-    origin, all_momenta = list(quark.origin), [list(q) for q in list_of_momenta]
-    native = _on(device or quark._device)
-    found = _native.mesons(native, quark._on(native), through._on(native), origin, all_momenta, pairs)
+    found = _contracted(device, {"hadron": "mesons", "pairs": pairs}, list_of_momenta, quark, through)
     return Correlators({name: found[:, k] for k, name in enumerate(names)}, list_of_momenta)
 
 
@@ -264,14 +263,5 @@ def conserved_charge(
     theta = operator.parameters.get("theta")
     if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
         raise InputError("the conserved charge is known without twisted boundary conditions only")
-    native = _on(device or quark._device)
-    return _native.conserved_charge(
-        native,
-        operator.gauge._links,
-        quark._on(native),
-        through._on(native),
-        _number(source),
-        list(quark.origin),
-        [list(q) for q in checked_momenta("momenta", momenta)],
-        operator.antiperiodic,
-    )
+    charge = {"hadron": "charge", "source": _number(source), "antiperiodic": operator.antiperiodic}
+    return _contracted(device, charge, checked_momenta("momenta", momenta), quark, through, operator.gauge._links)

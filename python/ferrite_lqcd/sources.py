@@ -222,9 +222,7 @@ class Shell(Source):
             return fields._smeared(self, device)
         fields = given(fields)
         staggered = fields.shape[-2:] != (4, 3)
-        return _native.gaussian(
-            _on(self.device or device), self.gauge._links, fields, staggered, self.width, self.steps, self.momentum
-        )
+        return _native.gaussian(_on(self.device or device), fields, staggered, self._native())
 
 
 class Array(Source):

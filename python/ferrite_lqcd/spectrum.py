@@ -218,6 +218,20 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
         return f"<ferrite_lqcd.Correlators: {', '.join(self)}; {len(self.momenta)} momenta>"
 
 
+def _contracted(
+    device: Optional[Device],
+    hadron: "dict[str, Any]",
+    momenta: "Sequence[Sequence[int]]",
+    quark: Propagator,
+    other: Optional[Propagator] = None,
+    links: "Optional[_native.Links]" = None,
+) -> np.ndarray:
+    """Returns correlators of one or two propagators, with the axes that the compiled part gives the hadron."""
+    native = _on(device or quark._device)
+    request = {**hadron, "origin": list(quark.origin), "momenta": [list(p) for p in momenta]}
+    return _native.contract(native, request, quark._on(native), None if other is None else other._on(native), links)
+
+
 def mesons(
     quark: Propagator,
     antiquark: Optional[Propagator] = None,
@@ -258,17 +272,14 @@ def mesons(
             raise InputError("antiquark is no Propagator: momenta are given by name, momenta=[(0, 0, 0)]")
         if antiquark.staggered != quark.staggered or antiquark.origin != quark.origin:
             raise InputError("quark and antiquark are of one kind and from one source")
-    native = _on(device or quark._device)
-    other = None if antiquark is None else antiquark._on(native)
-    origin = list(quark.origin)
     if quark.staggered:
         if gammas is not None:
             raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
-        found = _native.staggered_mesons(native, quark._on(native), other, origin, [list(p) for p in list_of_momenta])
+        found = _contracted(device, {"hadron": "staggered-mesons"}, list_of_momenta, quark, antiquark)
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
     numbers = [(_number(sink), _number(source)) for sink, source in pairs]
-    found = _native.mesons(native, quark._on(native), other, origin, [list(p) for p in list_of_momenta], numbers)
+    found = _contracted(device, {"hadron": "mesons", "pairs": numbers}, list_of_momenta, quark, antiquark)
     values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
     if gammas is None:
         for name, own in MESONS.items():
@@ -287,19 +298,12 @@ def nucleon(
     The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
     nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of the propagator.
     """
-    list_of_momenta, native = checked_momenta("momenta", momenta), _on(device or propagator._device)
+    list_of_momenta, hadron = checked_momenta("momenta", momenta), {"antiperiodic": propagator.antiperiodic}
     if propagator.staggered:
-        local = _native.staggered_nucleon(
-            native,
-            propagator._on(native),
-            list(propagator.origin),
-            [list(p) for p in list_of_momenta],
-            propagator.antiperiodic,
-            propagator.phases == "milc",
-        )
+        hadron.update(hadron="staggered-nucleon", milc_phases=propagator.phases == "milc")
+        local = _contracted(device, hadron, list_of_momenta, propagator)
         return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
-    origin, all_momenta = list(propagator.origin), [list(p) for p in list_of_momenta]
-    found = _native.nucleon(native, propagator._on(native), origin, all_momenta, propagator.antiperiodic)
+    found = _contracted(device, {"hadron": "nucleon", **hadron}, list_of_momenta, propagator)
     return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
 
 

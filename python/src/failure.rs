@@ -1,11 +1,6 @@
 //! What goes wrong, as exceptions of Python with the library's sentences.
-use ferrite::backend::BackendError;
-use ferrite::domain::DeviceError;
-use ferrite::field::host::{Fermion, FieldError};
-use ferrite::files::FileError;
-use ferrite::hmc::HmcError;
-use ferrite::lattice::LatticeError;
-use ferrite::solve::SolveFailure;
+use ferrite_tasks::failure::FailureKind;
+use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,42 +26,38 @@ pub mod exceptions {
     create_exception!(ferrite_lqcd, SolverError, FerriteError, "A solver that found no solution.");
 }
 
-/// Which exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// [`InputError`](exceptions::InputError)
-    Input,
-    /// [`FileError`](exceptions::FileError)
-    File,
-    /// [`DeviceError`](exceptions::DeviceError)
-    Device,
-    /// [`SolverError`](exceptions::SolverError)
-    Solver,
-    /// [`FerriteError`](exceptions::FerriteError)
-    Other,
+/// An exception of Python, of its own or for a failure.
+pub struct Raised(PyErr);
+
+/// A result for Python, or the exception that is raised.
+pub type Returned<T = ()> = Result<T, Raised>;
+
+impl From<PyErr> for Raised {
+    fn from(error: PyErr) -> Self {
+        Raised(error)
+    }
+}
+impl From<Raised> for PyErr {
+    fn from(raised: Raised) -> PyErr {
+        raised.0
+    }
+}
+impl From<Failure> for Raised {
+    fn from(failure: Failure) -> Self {
+        let message = failure.message;
+        Raised(match failure.kind {
+            FailureKind::Input => exceptions::InputError::new_err(message),
+            FailureKind::File => exceptions::FileError::new_err(message),
+            FailureKind::Device => exceptions::DeviceError::new_err(in_python(&message)),
+            FailureKind::Solver => exceptions::SolverError::new_err(message),
+            FailureKind::Other => exceptions::FerriteError::new_err(message),
+        })
+    }
 }
 
-/// A failure on its way to Python.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// Which exception.
-    pub kind: FailureKind,
-    /// A sentence.
-    pub message: String,
-}
-
-/// The outcome of work, on a device or on the host.
-pub type Outcome<T = ()> = Result<T, Failure>;
-
-impl Failure {
-    /// An argument that makes no sense.
-    pub fn input(message: impl Into<String>) -> Self {
-        Failure { kind: FailureKind::Input, message: message.into() }
-    }
-    /// Something else.
-    pub fn other(message: impl ToString) -> Self {
-        Failure { kind: FailureKind::Other, message: message.to_string() }
-    }
+/// Returns a sentence about a device with Python's words in place of the program's flags.
+pub fn in_python(message: &str) -> String {
+    message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
 }
 
 /// The message for a panic of the library with this text.
@@ -83,75 +74,6 @@ pub fn caught<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Failure::other(internal_error(&text.unwrap_or_default())))
+        Err(Failure::failed(internal_error(&text.unwrap_or_default())))
     })
-}
-
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
-        let message = failure.message;
-        match failure.kind {
-            FailureKind::Input => exceptions::InputError::new_err(message),
-            FailureKind::File => exceptions::FileError::new_err(message),
-            FailureKind::Device => exceptions::DeviceError::new_err(message),
-            FailureKind::Solver => exceptions::SolverError::new_err(message),
-            FailureKind::Other => exceptions::FerriteError::new_err(message),
-        }
-    }
-}
-
-impl From<LatticeError> for Failure {
-    fn from(error: LatticeError) -> Self {
-        Failure::input(error.to_string())
-    }
-}
-impl From<FieldError> for Failure {
-    fn from(error: FieldError) -> Self {
-        Failure::input(error.to_string())
-    }
-}
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Self {
-        Failure { kind: FailureKind::File, message: error.to_string() }
-    }
-}
-impl From<DeviceError> for Failure {
-    fn from(error: DeviceError) -> Self {
-        Failure { kind: FailureKind::Device, message: in_python(&error.to_string()) }
-    }
-}
-
-/// A sentence about a device with Python's words in place of the program's flags.
-pub fn in_python(message: &str) -> String {
-    message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
-}
-
-impl From<BackendError> for Failure {
-    fn from(error: BackendError) -> Self {
-        DeviceError::from(error).into()
-    }
-}
-impl From<HmcError> for Failure {
-    fn from(error: HmcError) -> Self {
-        let kind = if error.solver().is_some() { FailureKind::Solver } else { FailureKind::Device };
-        Failure { kind, message: error.to_string() }
-    }
-}
-impl<T: Fermion> From<SolveFailure<T>> for Failure {
-    fn from(failure: SolveFailure<T>) -> Self {
-        match failure {
-            SolveFailure::Device(error) => error.into(),
-            SolveFailure::Solver(ferrite::solvers::SolveError::Backend(error)) => error.into(),
-            SolveFailure::Solver(ferrite::solvers::SolveError::Invalid(why)) => Failure::input(why),
-            SolveFailure::Schwarz(why) => Failure::input(why.to_string()),
-            SolveFailure::Multigrid(why) => Failure::input(why.to_string()),
-            other => Failure { kind: FailureKind::Solver, message: other.to_string() },
-        }
-    }
-}
-
-impl From<ferrite_tasks::solver::WrongSetting> for Failure {
-    fn from(wrong: ferrite_tasks::solver::WrongSetting) -> Self {
-        Failure::input(wrong.to_string())
-    }
 }

@@ -1,6 +1,6 @@
 //! Forks. A forked process has a copy of its parent's memory and none of its parent's threads, so that it would wait for one of them
 //! forever.
-use crate::failure::{Failure, Outcome};
+use ferrite_tasks::{Failure, Outcome};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ pub fn check_opened_here(opened_in: u32) -> Outcome {
     if opened_in == this_process() {
         return Ok(());
     }
-    Err(Failure::other(format!(
+    Err(Failure::failed(format!(
         "the device of this object was opened in the parent process, and a forked process has no access to it: {ADVICE}, or make the \
          object anew in this process"
     )))
@@ -51,7 +51,7 @@ pub fn check_driver() -> Outcome {
     if started_in == 0 || started_in == this_process() {
         return Ok(());
     }
-    Err(Failure::other(format!(
+    Err(Failure::failed(format!(
         "the driver of the GPU was started in the parent process, and does not work in a forked one: {ADVICE}, or use the CPU of \
          this one, fe.init(\"cpu\")"
     )))
@@ -66,7 +66,7 @@ pub fn pool() -> Outcome<Option<Arc<ThreadPool>>> {
     }
     let build = || {
         let made = ThreadPoolBuilder::new().build();
-        made.map(Arc::new).map_err(|why| Failure::other(format!("threads cannot be started: {why}")))
+        made.map(Arc::new).map_err(|why| Failure::failed(format!("threads cannot be started: {why}")))
     };
     // Another thread of the parent may have had the lock when this process was forked from a forked one.
     let Ok(mut known) = POOL.try_lock() else { return Ok(Some(build()?)) };

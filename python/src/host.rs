@@ -1,6 +1,8 @@
 //! Work of the host: on a thread of its own, so that the interpreter's thread can look for signals such as Ctrl-C meanwhile.
-use crate::failure::{Failure, Outcome, caught};
+use crate::failure::{Returned, caught};
 use crate::fork;
+use ferrite::solvers::{Iteration, Observer, Step};
+use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -28,7 +30,16 @@ impl Stop {
     }
     /// An error if the work is to end now.
     pub fn check(&self) -> Outcome {
-        if self.is_asked() { Err(Failure::other("stopped")) } else { Ok(()) }
+        if self.is_asked() { Err(Failure::stopped()) } else { Ok(()) }
+    }
+}
+
+impl Observer for Stop {
+    fn iteration(&mut self, _: &Iteration<'_>) -> ControlFlow<()> {
+        self.flow()
+    }
+    fn step(&mut self, _: &Step<'_>) -> ControlFlow<()> {
+        self.flow()
     }
 }
 
@@ -44,7 +55,7 @@ pub enum OnSignal<'a> {
 }
 
 /// Waits for the outcome of work without the interpreter's lock, and looks for signals meanwhile.
-pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> PyResult<T> {
+pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> Returned<T> {
     let mut interrupted: Option<(PyErr, Instant)> = None;
     loop {
         let found;
@@ -53,11 +64,11 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
             (receive, found)
         });
         match (found, interrupted.take()) {
-            (Ok(_), Some((signal, _))) => return Err(signal),
+            (Ok(_), Some((signal, _))) => return Err(signal.into()),
             (Ok(done), None) => return Ok(done?),
-            (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::other("the device has ended").into()),
+            (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::failed("the device has ended").into()),
             (Err(RecvTimeoutError::Timeout), Some((signal, since))) if since.elapsed() > PATIENCE => {
-                return Err(signal);
+                return Err(signal.into());
             }
             (Err(RecvTimeoutError::Timeout), before) => {
                 interrupted = match (before, on_signal) {
@@ -78,19 +89,19 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
 }
 
 /// Does work on a thread of its own and waits for it. After Ctrl-C that thread goes on until the work is done, and nobody waits for it.
-pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> PyResult<T> {
+pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Returned<T> {
     let (send, receive) = channel();
     let thread = std::thread::Builder::new().name("ferrite host".into());
     let started = thread.spawn(move || {
         // Nobody waits any more after Ctrl-C, or where the interpreter ends.
         let _ = send.send(caught(|| in_pool(work)));
     });
-    started.map_err(|why| Failure::other(format!("no thread could be started: {why}")))?;
+    started.map_err(|why| Failure::failed(format!("no thread could be started: {why}")))?;
     wait(py, receive, &OnSignal::Leave)
 }
 
 /// Does work that must not be left half done, such as writing a file, without the interpreter's lock. Ctrl-C comes after it.
-pub fn undisturbed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> PyResult<T> {
+pub fn undisturbed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> Returned<T> {
     Ok(py.detach(|| caught(|| in_pool(work)))?)
 }
 

@@ -9,7 +9,6 @@ mod fits;
 mod fork;
 mod hmc;
 mod host;
-mod keys;
 mod links;
 mod plot;
 mod processes;
@@ -19,29 +18,10 @@ mod spectrum;
 mod typed;
 
 use failure::exceptions;
+use ferrite_tasks::bounds::BOUNDS;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-
-/// The largest counts of work that one call takes, by name: those of the program.
-fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let bounds = PyDict::new(py);
-    for (name, most) in [
-        ("flow_steps", ferrite::observables::flow::MOST_STEPS),
-        ("guesses", ferrite::hmc::wilson::two_flavours::MOST_GUESSES as u64),
-        ("iterations", ferrite_tasks::solver::MOST_ITERATIONS as u64),
-        ("levels", ferrite::hmc::trajectory::MOST_LEVELS as u64),
-        ("noise_sources", ferrite::gauge::generate::NOISE_SOURCES.into()),
-        ("passes", ferrite::gauge::quenched::MOST_PASSES),
-        ("pseudofermions", ferrite::hmc::fermions::MOST_PSEUDOFERMIONS as u64),
-        ("shell_steps", ferrite::observables::spectrum::smearing::MOST_STEPS as u64),
-        ("smearing_levels", ferrite::hmc::stout::MOST_LEVELS.into()),
-        ("trajectory_steps", ferrite::hmc::trajectory::MOST_STEPS as u64),
-    ] {
-        bounds.set_item(name, most)?;
-    }
-    Ok(bounds)
-}
+use std::collections::BTreeMap;
 
 /// The module.
 #[pymodule]
@@ -57,7 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SolverError", py.get_type::<exceptions::SolverError>())?;
     // What pyo3 makes of a panic; the package makes a FerriteError of it.
     module.add("PanicException", py.get_type::<PanicException>())?;
-    module.add("most", bounds(py)?)?;
+    module.add("most", BOUNDS.into_iter().collect::<BTreeMap<_, _>>())?;
     module.add_function(wrap_pyfunction!(failure::internal_error, module)?)?;
     module.add_class::<device::Device>()?;
     module.add_class::<links::Links>()?;
@@ -71,17 +51,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dirac::solvers, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_fermions, module)?)?;
     module.add_function(wrap_pyfunction!(files::write_fermions, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::mesons, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::nucleon, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::staggered_mesons, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::contract, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::staggered_names, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::staggered_nucleon, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gamma_names, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gamma_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::noise, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gaussian, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::sequential_source, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::conserved_charge, module)?)?;
     module.add_function(wrap_pyfunction!(fits::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fits::effective_masses, module)?)?;
     module.add_function(wrap_pyfunction!(fits::effective_estimates, module)?)?;

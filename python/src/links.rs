@@ -1,123 +1,78 @@
 //! Gauge fields, in the memory of the host, and what is made of them on a device.
 use crate::arrays::{self, Given};
-use crate::device::{Device, DeviceThread};
-use crate::failure::{Failure, Outcome};
+use crate::device::{Device, Stop};
+use crate::failure::Returned;
+use crate::files::shared;
 use crate::host::{on_host, undisturbed};
-use crate::processes::Cut;
 use crate::typed::Typed;
-use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
-use ferrite::files::formats::endings_of_gauge_files;
-use ferrite::files::{
-    Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions, inspect, read_gauge,
-    write_gauge,
-};
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
-use ferrite::gauge::fixing::relax::{self, Relaxation, omega_for};
-use ferrite::gauge::quenched::{Generator, Start};
-use ferrite::gauge::{generate, measure};
-use ferrite::hmc::stout::StoutSmearing;
+use ferrite::files::ReadOptions;
+use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
-use ferrite::observables::field_strength::field_strengths;
-use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
-use ferrite::observables::loops::LoopMeans;
-use ferrite_records::object;
-use ferrite_records::observables::{FieldStrengthRecord, LoopsRecord};
-use ferrite_tasks::observables;
+use ferrite_records::links::{FlowSteps, LinksDescription, MeasuredLoops};
+use ferrite_tasks::grid_device::{GridDevice, GridRank};
+use ferrite_tasks::host_fields::check_finite;
+use ferrite_tasks::links::{
+    self, FixingRequest, FlowRequest, LatticeLinks, QuenchedRequest, SmearingRequest, describe,
+};
+use ferrite_tasks::{Failure, Outcome};
+use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Links of a configuration, or this process's part of them. They never change.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Links {
-    /// Operators on a device share them.
-    pub gauge: Arc<HostGauge>,
-    /// Which part they are.
-    pub part: Section,
+    /// The links, which operators on a device share.
+    pub own: LatticeLinks,
     /// The device whose processes have the other parts, where there are any.
     device: Option<Py<Device>>,
 }
 
-impl Links {
-    /// Those on the sites that a device has.
-    pub fn new(device: Option<&Bound<'_, Device>>, gauge: HostGauge) -> Outcome<Self> {
-        let cut = device.map_or(Cut::NONE, |device| device.get().cut());
-        let part = cut.part(gauge.lattice())?;
-        let device = device.filter(|_| cut.is_shared()).map(|device| device.clone().unbind());
-        Ok(Links { gauge: Arc::new(gauge), part, device })
-    }
-    /// *Collective.* Measures links of several processes, or of this one alone.
-    fn measured<T: Send + 'static>(
-        &self,
-        py: Python<'_>,
-        alone: impl FnOnce(&HostGauge) -> T + Send + 'static,
-        together: impl FnOnce(&mut DeviceThread, &Section, &HostGauge) -> Outcome<T> + Send + 'static,
-    ) -> PyResult<T> {
-        let (gauge, part) = (self.gauge.clone(), self.part);
-        match &self.device {
-            Some(device) => device.get().run(py, move |thread, _| together(thread, &part, &gauge)),
-            None => on_host(py, move || Ok(alone(&gauge))),
-        }
-    }
+fn place(device: Option<&Bound<'_, Device>>) -> GridRank {
+    device.map_or(GridRank::SINGLE, |device| device.get().place())
 }
 
 /// This process's part of a lattice.
-fn part_of(device: Option<&Bound<'_, Device>>, lattice: Lattice) -> Outcome<Section> {
-    device.map_or(Cut::NONE, |device| device.get().cut()).section(lattice)
+fn part_of(device: Option<&Bound<'_, Device>>, lattice: Extents) -> Outcome<Section> {
+    place(device).section(Lattice::new(lattice)?)
 }
 
 /// Extents x, y, z, t.
 pub type Extents = [usize; 4];
 
-/// What a file said beside its links.
-#[derive(Clone, Debug, Serialize)]
-struct FileDescription {
-    format: String,
-    precision: String,
-    checksum: String,
-    plaquette: Option<f64>,
-    link_trace: Option<f64>,
-    metadata: Vec<(String, String)>,
-    notes: Vec<String>,
-}
-
-fn description(file: &GaugeFile) -> FileDescription {
-    let header = &file.header;
-    let checksum = match &file.checksum {
-        Checksum::Verified(kind) => format!("{} verified", kind.name()),
-        Checksum::Absent => "none".into(),
-        Checksum::Mismatch { kind, .. } => format!("{} differs", kind.name()),
-    };
-    FileDescription {
-        format: header.format.to_string(),
-        precision: header.precision.to_string(),
-        checksum,
-        plaquette: header.plaquette.map(|printed| printed.value),
-        link_trace: header.link_trace.map(|printed| printed.value),
-        metadata: header.metadata.clone(),
-        notes: header.notes.clone(),
+impl Links {
+    /// Those on the sites that a device has.
+    pub fn new(device: Option<&Bound<'_, Device>>, gauge: HostGauge) -> Outcome<Self> {
+        let place = place(device);
+        let part = place.section_of(gauge.lattice())?;
+        let device = device.filter(|_| place.is_shared()).map(|device| device.clone().unbind());
+        Ok(Links { own: LatticeLinks { gauge: Arc::new(gauge), part }, device })
     }
-}
-
-/// Loops, energy density and charge.
-#[derive(Clone, Debug, Serialize)]
-struct MeasuredLoops {
-    #[serde(flatten)]
-    loops: LoopsRecord,
-    #[serde(flatten)]
-    field_strength: FieldStrengthRecord,
-}
-
-/// Time, energy density, that of plaquettes, and charge at each step of a flow, and its scales.
-#[derive(Clone, Debug, Serialize)]
-struct FlowSteps {
-    points: Vec<[f64; 4]>,
-    t0: Option<f64>,
-    w0: Option<f64>,
+    /// *Collective.* Does work with links of several processes on their device, or of this process alone on the host.
+    fn together<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&LatticeLinks, Option<&GridDevice>) -> Outcome<T> + Send + 'static,
+    ) -> Returned<T> {
+        let own = self.own.clone();
+        match &self.device {
+            Some(device) => device.get().run(py, move |thread, _| work(&own, Some(&thread.device))),
+            None => on_host(py, move || work(&own, None)),
+        }
+    }
+    /// Makes other links on a device, with something beside them.
+    fn changed<T: Send + 'static>(
+        &self,
+        device: &Bound<'_, Device>,
+        work: impl FnOnce(&LatticeLinks, &GridDevice, &Stop) -> Outcome<(HostGauge, T)> + Send + 'static,
+    ) -> Returned<(Self, T)> {
+        let own = self.own.clone();
+        let made = device.get().run(device.py(), move |thread, stop| work(&own, &thread.device, stop))?;
+        Ok((Links::new(Some(device), made.0)?, made.1))
+    }
 }
 
 #[pymethods]
@@ -135,33 +90,30 @@ impl Links {
         lattice: Option<Extents>,
         record: usize,
         device: Option<Bound<'_, Device>>,
-    ) -> PyResult<(Self, Typed<Map<String, Value>>)> {
+    ) -> Returned<(Self, Typed<LinksDescription>)> {
         let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
         let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
-        let file = match device.as_ref().map(Bound::get).filter(|device| device.cut().is_shared()) {
-            None => on_host(py, move || Ok(read_gauge(&path, &options)?))?,
-            Some(device) => device.run(py, move |thread, _| {
-                let file = SharedFile::new(&path, &*thread.processes.network);
-                let header = inspect(file, &options)?;
-                let part = thread.processes.cut.section(header.lattice)?;
-                Ok(read_gauge(file.part(&part), &options)?)
-            })?,
+        let file = match shared(device.as_ref()) {
+            None => on_host(py, move || links::read(None, &path, &options))?,
+            Some(device) => device.run(py, move |thread, _| links::read(Some(&thread.device), &path, &options))?,
         };
-        let said = Typed(object(&description(&file)));
+        let said = Typed(describe(&file));
         Ok((Links::new(device.as_ref(), file.gauge)?, said))
     }
     /// Of an array `[T, Z, Y, X, 4, 3, 3]`.
     #[staticmethod]
     #[pyo3(signature = (given, device = None))]
-    fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> PyResult<Self> {
-        arrays::check_finite("links", arrays::numbers(&given)?)?;
-        Ok(Links::new(device.as_ref(), arrays::gauge(&given)?)?)
+    fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> Returned<Self> {
+        let numbers = arrays::numbers(&given)?;
+        check_finite("links", numbers)?;
+        let gauge = HostGauge::from_numbers(given.shape(), numbers).map_err(Failure::from)?;
+        Ok(Links::new(device.as_ref(), gauge)?)
     }
     /// All links 1.
     #[staticmethod]
     #[pyo3(signature = (lattice, device = None))]
-    fn unit(lattice: Extents, device: Option<Bound<'_, Device>>) -> PyResult<Self> {
-        let part = part_of(device.as_ref(), Lattice::new(lattice).map_err(Failure::from)?)?;
+    fn unit(lattice: Extents, device: Option<Bound<'_, Device>>) -> Returned<Self> {
+        let part = part_of(device.as_ref(), lattice)?;
         Ok(Links::new(device.as_ref(), HostGauge::unit(part.local))?)
     }
     /// Near 1 for small `noise`, or by the Haar measure without.
@@ -173,29 +125,25 @@ impl Links {
         seed: u64,
         noise: Option<f64>,
         device: Option<Bound<'_, Device>>,
-    ) -> PyResult<Self> {
-        let part = part_of(device.as_ref(), Lattice::new(lattice).map_err(Failure::from)?)?;
-        let made = on_host(py, move || {
-            Ok(match noise {
-                Some(noise) => generate::weak_field(part, seed, noise),
-                None => generate::random(part, seed),
-            })
-        })?;
+    ) -> Returned<Self> {
+        let part = part_of(device.as_ref(), lattice)?;
+        let near = move |noise| generate::weak_field(part, seed, noise);
+        let made = on_host(py, move || Ok(noise.map_or_else(|| generate::random(part, seed), near)))?;
         Ok(Links::new(device.as_ref(), made)?)
     }
     /// Extents x, y, z, t of the whole lattice.
     #[getter]
     fn lattice(&self) -> Extents {
-        self.part.global.size()
+        self.own.part.global.size()
     }
     /// How NumPy sees the links without a copy: it keeps this object alive, and must not write.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let numbers = self.gauge.numbers();
+        let gauge = &self.own.gauge;
         let interface = PyDict::new(py);
-        interface.set_item("shape", pyo3::types::PyTuple::new(py, self.gauge.shape())?)?;
+        interface.set_item("shape", PyTuple::new(py, gauge.shape())?)?;
         interface.set_item("typestr", if cfg!(target_endian = "little") { "<c16" } else { ">c16" })?;
-        interface.set_item("data", (numbers.as_ptr().addr(), true))?;
+        interface.set_item("data", (gauge.numbers().as_ptr().addr(), true))?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
@@ -208,199 +156,61 @@ impl Links {
         title: String,
         metadata: Vec<(String, String)>,
         single: bool,
-    ) -> PyResult<()> {
-        let Some(format) = FileFormat::of_gauge_file(&path) else {
-            let why = format!("the format is unclear from the name; end it in {}", endings_of_gauge_files());
-            return Err(Failure::input(format!("{}: {why}", path.display())).into());
-        };
-        let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
-        let options = WriteOptions { format, precision, title, metadata, ..Default::default() };
-        let (gauge, part) = (self.gauge.clone(), self.part);
+    ) -> Returned {
+        let texts = (title, metadata);
         match &self.device {
-            None => undisturbed(py, || Ok(write_gauge(&path, &gauge, &options)?)),
-            Some(device) => device.get().run(py, move |thread, _| {
-                let file = SharedFile::new(&path, &*thread.processes.network).part(&part);
-                Ok(write_gauge(file, &gauge, &options)?)
-            }),
+            None => undisturbed(py, || self.own.write(None, &path, texts, single)),
+            Some(_) => self.together(py, move |links, device| links.write(device, &path, texts, single)),
         }
     }
     /// *Collective.* Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
-    fn plaquette(&self, py: Python<'_>) -> PyResult<[f64; 4]> {
-        let alone = |gauge: &HostGauge| (measure::plaquette(gauge), measure::link_trace(gauge));
-        let (found, trace) = self.measured(py, alone, |thread, part, gauge| {
-            Ok(GaugeField::upload(&thread.domain(part)?, gauge)?.plaquette()?)
-        })?;
-        Ok([found.mean, found.spatial, found.temporal, trace])
+    fn plaquette(&self, py: Python<'_>) -> Returned<[f64; 4]> {
+        self.together(py, LatticeLinks::plaquettes)
     }
     /// *Collective.* How far the worst link is off SU(3).
-    fn unitarity(&self, py: Python<'_>) -> PyResult<f64> {
-        let alone = |gauge: &HostGauge| measure::unitarity(gauge).violation;
-        self.measured(py, alone, |thread, _, gauge| thread.processes.largest(measure::unitarity(gauge).violation))
+    fn unitarity(&self, py: Python<'_>) -> Returned<f64> {
+        self.together(py, LatticeLinks::unitarity)
     }
     /// Loops, energy density and charge.
-    fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<Typed<MeasuredLoops>> {
-        let (gauge, part) = (self.gauge.clone(), self.part);
-        device.run(py, move |thread, _| {
-            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            Ok(Typed(MeasuredLoops {
-                loops: observables::loops(&LoopMeans::of(&links)?),
-                field_strength: observables::field_strength(&field_strengths(&links)?),
-            }))
-        })
+    fn loops(&self, py: Python<'_>, device: &Device) -> Returned<Typed<MeasuredLoops>> {
+        let own = self.own.clone();
+        device.run(py, move |thread, _| own.loops(&thread.device).map(Typed))
     }
-    /// Smeared links: `stout` with ρ, `ape` with α, `hyp` with three α.
-    fn smear(
-        &self,
-        py: Python<'_>,
-        device: &Bound<'_, Device>,
-        kind: &str,
-        weights: Vec<f64>,
-        levels: usize,
-        spatial: bool,
-    ) -> PyResult<Self> {
-        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels, spatial });
-        let smearing = match (kind, weights.as_slice()) {
-            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels, spatial }),
-            ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
-            ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-            _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),
+    /// Smeared links.
+    fn smear(&self, device: &Bound<'_, Device>, request: Typed<SmearingRequest>) -> Returned<Self> {
+        let smear = move |links: &LatticeLinks, device: &_, stop: &Stop| {
+            Ok((links.smeared(device, &request.0, &mut || stop.flow())?, ()))
         };
-        let (gauge, part) = (self.gauge.clone(), self.part);
-        let smeared = device.get().run(py, move |thread, stop| {
-            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            let smeared = match smearing {
-                Smearing::Stout(smearing) => smearing.smeared_while(&links, &mut || stop.flow())?,
-                Smearing::Projected(smearing) => smearing.smeared_while(&links, &mut || stop.flow())?,
-            };
-            stop.check()?;
-            let Some(smeared) = smeared else { return Err(Failure::other("stopped")) };
-            Ok(smeared.download()?)
-        })?;
-        Ok(Links::new(Some(device), smeared)?)
+        Ok(self.changed(device, smear)?.0)
     }
     /// Links that have flowed, and energies and charge at each step.
-    fn flow(
-        &self,
-        py: Python<'_>,
-        device: &Bound<'_, Device>,
-        action: &str,
-        time: f64,
-        step: f64,
-    ) -> PyResult<(Self, Typed<FlowSteps>)> {
-        let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
-            let names = FlowAction::ALL.map(FlowAction::name).join(", ");
-            return Err(Failure::input(format!("'{action}' is no flow: there are {names}")).into());
-        };
-        let (gauge, part) = (self.gauge.clone(), self.part);
-        let (links, points) = device.get().run(py, move |thread, stop| {
-            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            let mut flow = Flow::new(&links, action)?;
-            let mut points = vec![flow.look()?];
-            // As many whole steps as there are, and a shorter last one.
-            while time - flow.time() > 1e-9 * step {
-                stop.check()?;
-                flow.step(step.min(time - flow.time()))?;
-                points.push(flow.look()?);
-            }
-            let point =
-                |point: &FlowPoint| [point.time, point.clover.energy(), point.plaquette_energy, point.clover.charge];
-            let (t0, w0) = (scale_t0(&points, 0.3), scale_w0(&points, 0.3));
-            let steps = FlowSteps { points: points.iter().map(point).collect(), t0, w0 };
-            Ok((flow.links().download()?, Typed(steps)))
-        })?;
-        Ok((Links::new(Some(device), links)?, points))
+    fn flow(&self, device: &Bound<'_, Device>, request: Typed<FlowRequest>) -> Returned<(Self, Typed<FlowSteps>)> {
+        let (links, steps) =
+            self.changed(device, move |links, device, stop| links.flowed(device, &request.0, &mut || stop.flow()))?;
+        Ok((links, Typed(steps)))
     }
     /// Links in a gauge; θ, the functional and sweeps.
-    #[pyo3(signature = (device, gauge, tol, overrelax = None, max_sweeps = 20_000))]
-    fn fix(
-        &self,
-        py: Python<'_>,
-        device: &Bound<'_, Device>,
-        gauge: &str,
-        tol: f64,
-        overrelax: Option<f64>,
-        max_sweeps: usize,
-    ) -> PyResult<(Self, [f64; 2], usize)> {
-        let kind = match gauge {
-            "coulomb" => relax::Gauge::Coulomb,
-            "landau" => relax::Gauge::Landau,
-            other => {
-                return Err(Failure::input(format!("'{other}' is no gauge: there are 'coulomb' and 'landau'")).into());
-            }
-        };
-        let (links, part) = (self.gauge.clone(), self.part);
-        let (fixed, state, sweeps) = device.get().run(py, move |thread, stop| {
-            let omega = overrelax.unwrap_or_else(|| omega_for(part.global, kind));
-            let mut relaxation = Relaxation::new(&thread.domain(&part)?, &links, kind, omega)?;
-            let mut state = relaxation.state()?;
-            // NaN, too, ends it.
-            while state.theta > tol {
-                stop.check()?;
-                if relaxation.sweeps() >= max_sweeps {
-                    let (theta, sweeps) = (state.theta, relaxation.sweeps());
-                    return Err(Failure::other(format!(
-                        "theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give max_sweeps more, or another overrelax"
-                    )));
-                }
-                let rest = 10.min(max_sweeps - relaxation.sweeps());
-                state = relaxation.relax_while(rest, &mut || stop.flow())?;
-            }
-            if !state.theta.is_finite() {
-                return Err(Failure::input("theta is not a number: links are too far from SU(3)"));
-            }
-            let sweeps = relaxation.sweeps();
-            Ok((relaxation.finish()?, state, sweeps))
-        })?;
-        Ok((Links::new(Some(device), fixed)?, [state.theta, state.functional], sweeps))
+    fn fix(&self, device: &Bound<'_, Device>, request: Typed<FixingRequest>) -> Returned<(Self, ([f64; 2], usize))> {
+        self.changed(device, move |links, device, stop| {
+            let fixed = links.fixed(device, &request.0, &mut || stop.flow())?;
+            Ok((fixed.gauge, ([fixed.theta, fixed.functional], fixed.sweeps)))
+        })
     }
-}
-
-/// How links are smeared.
-#[derive(Clone, Copy)]
-enum Smearing {
-    Stout(StoutSmearing),
-    Projected(ProjectedSmearing),
 }
 
 /// SU(3) gauge theory by heat bath and over-relaxation: the links and the plaquette after each sweep.
 #[pyfunction]
-#[pyo3(signature = (device, lattice, beta, seed, sweeps, overrelax, hot, start = None, passes = 0))]
-#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+#[pyo3(signature = (device, lattice, request, start = None))]
 pub fn quenched(
     py: Python<'_>,
     device: &Bound<'_, Device>,
     lattice: Extents,
-    beta: f64,
-    seed: u64,
-    sweeps: u32,
-    overrelax: u32,
-    hot: bool,
+    request: Typed<QuenchedRequest>,
     start: Option<&Links>,
-    passes: u32,
-) -> PyResult<(Links, Vec<f64>)> {
-    let part = part_of(Some(device), Lattice::new(lattice).map_err(Failure::from)?)?;
-    if start.is_some_and(|links| links.part != part) {
-        return Err(Failure::input(
-            "the links to start from are on another lattice, or other processes have its parts",
-        )
-        .into());
-    }
-    let start = start.map(|links| links.gauge.clone());
-    let (links, plaquettes) = device.get().run(py, move |thread, stop| -> Outcome<_> {
-        let start = match &start {
-            Some(links) => Start::Links(links, passes),
-            None if hot => Start::Hot,
-            None => Start::Cold,
-        };
-        let mut generator = Generator::new(&thread.domain(&part)?, start, beta, seed)?;
-        let mut plaquettes = Vec::new();
-        for _ in 0..sweeps {
-            stop.check()?;
-            generator.sweep_while(1, overrelax, &mut |_| stop.flow())?;
-            stop.check()?;
-            plaquettes.push(generator.plaquette()?.mean);
-        }
-        Ok((generator.gauge()?, plaquettes))
+) -> Returned<(Links, Vec<f64>)> {
+    let (part, start) = (part_of(Some(device), lattice)?, start.map(|links| links.own.clone()));
+    let (links, plaquettes) = device.get().run(py, move |thread, stop| {
+        links::quenched(&thread.device, &part, &request.0, start.as_ref(), &mut || stop.flow())
     })?;
     Ok((Links::new(Some(device), links)?, plaquettes))
 }

@@ -1,7 +1,8 @@
 //! Pictures, as SVG.
-use crate::failure::Failure;
+use crate::failure::Returned;
 use ferrite_report::plot::error_bars::{self, ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::plot::{Convergence, CurveStyle, LinePlot, PlottedCurve, convergence, lines};
+use ferrite_tasks::Failure;
 use pyo3::prelude::*;
 
 /// Residuals of a solve against the iteration.
@@ -12,10 +13,10 @@ pub fn convergence_svg(
     history: Vec<Vec<f64>>,
     updates: Vec<(usize, Vec<f64>)>,
     tol: f64,
-) -> PyResult<String> {
+) -> Returned<String> {
     let history = history.into_iter().map(|residuals| residuals.into_iter().enumerate().collect()).collect();
     let plot = Convergence { title, subtitle, history, updates: &updates, tol };
-    Ok(convergence::svg(&plot).map_err(Failure::other)?)
+    Ok(convergence::svg(&plot).map_err(Failure::failed)?)
 }
 
 /// Curves with a legend, each with its name and its points.
@@ -26,13 +27,13 @@ pub fn lines_svg(
     axes: [String; 2],
     logarithmic: bool,
     curves: Vec<(String, Vec<(f64, f64)>)>,
-) -> PyResult<String> {
+) -> Returned<String> {
     let curve = |(name, points)| PlottedCurve { name, points, style: CurveStyle::Line };
     let [horizontal, vertical] = axes;
     let axes = [horizontal, vertical, String::new()];
     let curves = curves.into_iter().map(curve).collect();
     let plot = LinePlot { title, subtitle, axes, logarithmic: [false, logarithmic], curves };
-    Ok(lines::svg(&plot).map_err(Failure::other)?)
+    Ok(lines::svg(&plot).map_err(Failure::failed)?)
 }
 
 /// Values with errors by their number; those that are no number are left out.
@@ -43,11 +44,11 @@ pub fn error_bars_svg(
     axes: [String; 2],
     values: Vec<f64>,
     errors: Vec<f64>,
-) -> PyResult<String> {
+) -> Returned<String> {
     let places = (0..values.len()).map(|k| k.to_string()).collect();
     let at = values.into_iter().zip(errors).map(|(value, error)| [value, error]).collect();
     let [horizontal, axis] = axes;
     let panels = vec![ErrorBarPanel { axis, logarithmic: false, at, range: None }];
     let plot = ErrorBarPlot { title, subtitle, places, horizontal: Some(horizontal), panels };
-    Ok(error_bars::svg(&plot).map_err(Failure::other)?)
+    Ok(error_bars::svg(&plot).map_err(Failure::failed)?)
 }

@@ -1,14 +1,15 @@
 //! Arrays in the memory of a device that other libraries see without a copy: by DLPack, and on GPUs by the CUDA array interface.
 #![allow(unsafe_code)]
 use crate::arrays::{self, Given, Made};
-use crate::device::{Device, Returned};
-use crate::failure::{Failure, Outcome};
+use crate::device::{Device, Lent};
+use crate::failure::{Raised, Returned};
 use dlpark::ffi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::metadata::Dynamic;
 use dlpark::python::{DlpackExporter, ExportRequest, export_dlpack};
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use ferrite::field::DeviceArray;
 use ferrite::num_complex::Complex64;
+use ferrite_tasks::Failure;
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Shared {
     /// Freed on the device's thread.
-    array: Arc<Returned<DeviceArray>>,
+    array: Arc<Lent<DeviceArray>>,
     shape: Vec<usize>,
     device: Py<Device>,
 }
@@ -27,21 +28,16 @@ pub struct Shared {
 impl Shared {
     /// With these axes, on the device on whose thread it was made.
     pub fn new(py: Python<'_>, device: &Py<Device>, array: DeviceArray, shape: Vec<usize>) -> Self {
-        let array = Arc::new(device.get().returned(array));
+        let array = Arc::new(device.get().lent(array));
         Shared { array, shape, device: device.clone_ref(py) }
     }
     /// For work on the device.
-    pub fn array(&self) -> Arc<Returned<DeviceArray>> {
+    pub fn array(&self) -> Arc<Lent<DeviceArray>> {
         self.array.clone()
     }
-    /// Axes before those of a field with so many, and those of the field.
-    pub fn axes(&self, own: usize) -> Outcome<(&[usize], &[usize])> {
-        match self.shape.len().checked_sub(own) {
-            Some(front) => Ok(self.shape.split_at(front)),
-            None => {
-                Err(Failure::input(format!("an array of shape {:?} is no field, which has {own} axes", self.shape)))
-            }
-        }
+    /// Lengths of its axes.
+    pub fn lengths(&self) -> &[usize] {
+        &self.shape
     }
     fn ordinal(&self) -> Option<i32> {
         self.device.get().ordinal().map(|ordinal| ordinal as i32)
@@ -52,7 +48,8 @@ impl Shared {
         for axis in (1..shape.len()).rev() {
             strides[axis - 1] = strides[axis] * shape[axis];
         }
-        let prepared = Dynamic::new(shape.as_slice(), strides.as_slice()).prepare_as::<M>().map_err(Failure::other)?;
+        let prepared = Dynamic::new(shape.as_slice(), strides.as_slice()).prepare_as::<M>();
+        let prepared = prepared.map_err(|why| Raised::from(Failure::failed(why)))?;
         let mut tensor = prepared.initialize(Box::new(self.array.clone()));
         tensor.set_device(<Self as DlpackExporter>::device(self));
         tensor.set_dtype(DLDataType::C128);
@@ -86,31 +83,31 @@ impl DlpackExporter for Shared {
 impl Shared {
     /// Zeros of a shape.
     #[staticmethod]
-    fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> PyResult<Self> {
+    fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> Returned<Self> {
         let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
-            return Err(Failure::input(format!("an array of shape {shape:?} is too large")).into());
+            return Err(Failure::refused(format!("an array of shape {shape:?} is too large")).into());
         };
         let array = device.get().run(py, move |thread, _| {
-            let array = DeviceArray::zero(&*thread.backend, count, "an array")?;
-            thread.backend.synchronize()?;
+            let array = DeviceArray::zero(&**thread.device.backend(), count, "an array")?;
+            thread.device.backend().synchronize()?;
             Ok(array)
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
     /// A copy of an array of the host.
     #[staticmethod]
-    fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> PyResult<Self> {
+    fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> Returned<Self> {
         let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
         let array = device.get().run(py, move |thread, _| {
-            let mut array = DeviceArray::zero(&*thread.backend, numbers.len(), "an array")?;
+            let mut array = DeviceArray::zero(&**thread.device.backend(), numbers.len(), "an array")?;
             array.upload(0, &numbers)?;
-            thread.backend.synchronize()?;
+            thread.device.backend().synchronize()?;
             Ok(array)
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
     /// A copy in the memory of the host.
-    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Made<'py>> {
+    fn numpy<'py>(&self, py: Python<'py>) -> Returned<Made<'py>> {
         let (array, count) = (self.array.clone(), self.shape.iter().product());
         let numbers = self.device.get().run(py, move |_, _| {
             let mut numbers = vec![Complex64::ZERO; count];
@@ -131,11 +128,11 @@ impl Shared {
     }
     /// How libraries for CUDA see it: none on a CPU.
     #[getter]
-    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> Returned<Bound<'py, PyDict>> {
         self.device.get().check_opened_here()?;
         if self.ordinal().is_none() {
             let why = "this array is in the memory of the CPU";
-            return Err(pyo3::exceptions::PyAttributeError::new_err(why));
+            return Err(pyo3::exceptions::PyAttributeError::new_err(why).into());
         }
         let interface = PyDict::new(py);
         interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
@@ -155,9 +152,9 @@ impl Shared {
         max_version: Option<(u32, u32)>,
         dl_device: Option<(u32, i32)>,
         copy: Option<bool>,
-    ) -> PyResult<Py<PyAny>> {
+    ) -> Returned<Py<PyAny>> {
         self.device.get().check_opened_here()?;
-        export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)
+        Ok(export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)?)
     }
     /// Sort and number of the device as DLPack has them.
     fn __dlpack_device__(&self) -> (u32, i32) {

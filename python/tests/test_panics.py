@@ -14,7 +14,11 @@ def test_panics_are_exceptions():
     with pytest.raises(fe.FerriteError, match=said + "noise of NaN"):
         _native.Links.random([2, 2, 2, 2], 1, float("nan"), None)
     with pytest.raises(fe.FerriteError, match=said + "β is a number"):
-        _native.quenched(fe.device()._native, [2, 2, 2, 2], -1.0, 1, 1, 1, False, None, 0)
+        _native.quenched(
+            fe.device()._native,
+            [2, 2, 2, 2],
+            {"beta": -1.0, "seed": 1, "sweeps": 1, "overrelax": 1, "hot": False, "passes": 0},
+        )
     # The device goes on.
     assert fe.Gauge.unit((2, 2, 2, 2)).stout(0.1).plaquette().mean == 1
 

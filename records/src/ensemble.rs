@@ -538,3 +538,29 @@ pub struct ForceIterations {
     /// Iterations in the force.
     pub force: usize,
 }
+
+/// A trajectory that an interface has asked for by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MadeTrajectory {
+    /// Number of the trajectory, from 1 on.
+    pub number: u32,
+    /// ΔH = H(end) − H(start); `None` where it is not finite.
+    #[serde(deserialize_with = "real::read")]
+    pub delta_h: f64,
+    /// Whether its end was accepted.
+    pub accepted: bool,
+    /// Parts of H at the start.
+    pub start: EnergyParts,
+    /// Parts of H at the end.
+    pub end: EnergyParts,
+    /// Iterations of solvers for each part of the fermion action, in heat bath and Metropolis step, and in molecular dynamics.
+    pub iterations: Vec<[usize; 2]>,
+    /// Distances in links and momenta of the way back from the start; `None` where it was not gone.
+    pub irreversibility: Option<[f64; 2]>,
+    /// Why a solver gave up, with which the trajectory is rejected.
+    pub failure: Option<String>,
+    /// Mean plaquette of the links that are kept.
+    pub plaquette: f64,
+    /// Seconds of the trajectory.
+    pub seconds: f64,
+}

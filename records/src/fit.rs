@@ -378,3 +378,15 @@ pub struct LeftOutDistance {
     /// Why.
     pub why: String,
 }
+
+/// A fit of a correlator with numbers of configurations and bins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedFit {
+    /// The fit.
+    #[serde(flatten)]
+    pub fit: HadronFitRecord,
+    /// Number of configurations.
+    pub configurations: usize,
+    /// Number of bins.
+    pub bins: usize,
+}

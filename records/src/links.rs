@@ -1,5 +1,5 @@
 //! Gauge fields that commands generate, change, convert and verify.
-use crate::observables::PlaquetteMeans;
+use crate::observables::{FieldStrengthRecord, LoopsRecord, PlaquetteMeans};
 use crate::place::{Layout, Place};
 use crate::program::ErrorMessage;
 use crate::{Record, real};
@@ -328,4 +328,45 @@ pub struct LinksRecord {
 
 impl Record for LinksRecord {
     const SCHEMA: &'static str = "ferrite.links/1";
+}
+
+/// A file of links, beside its links, for interfaces of other languages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinksDescription {
+    /// Format of the file.
+    pub format: String,
+    /// Precision of its numbers.
+    pub precision: String,
+    /// Kind of the checksum and whether it is that of the data, or `none`.
+    pub checksum: String,
+    /// Mean plaquette of the header; `None` without.
+    pub plaquette: Option<f64>,
+    /// Mean link trace of the header; `None` without.
+    pub link_trace: Option<f64>,
+    /// Further entries of the header.
+    pub metadata: Vec<(String, String)>,
+    /// Remarks on what was unusual.
+    pub notes: Vec<String>,
+}
+
+/// Loops, energy density and charge.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredLoops {
+    /// Loops.
+    #[serde(flatten)]
+    pub loops: LoopsRecord,
+    /// Energy density and charge.
+    #[serde(flatten)]
+    pub field_strength: FieldStrengthRecord,
+}
+
+/// Steps of a gradient flow, and its scales.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSteps {
+    /// Time, energy density, energy density by plaquettes, and charge at each step.
+    pub points: Vec<[f64; 4]>,
+    /// t₀; `None` where the flow does not reach it.
+    pub t0: Option<f64>,
+    /// w₀; `None` where the flow does not reach it.
+    pub w0: Option<f64>,
 }

@@ -205,3 +205,32 @@ pub struct SpectrumRange {
     #[serde(deserialize_with = "real::read")]
     pub largest: f64,
 }
+
+/// An operator in the list of all operators.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorEntry {
+    /// Name of the operator.
+    pub name: String,
+    /// Name in sentences.
+    pub title: String,
+    /// Formula.
+    pub formula: String,
+    /// Whether fields have no spins.
+    pub staggered: bool,
+    /// Parameters of the operator.
+    pub parameters: Vec<ParameterEntry>,
+}
+
+/// A parameter in the list of all operators.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParameterEntry {
+    /// Name of the parameter, with `_` between words.
+    pub name: String,
+    /// `number`, `count`, `switch`, `numbers`, `text` or `text or number`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Description.
+    pub help: String,
+    /// Value where none is given; `None` where there is no such value.
+    pub default: Option<String>,
+}

@@ -286,3 +286,60 @@ pub struct ShiftsRecord {
 impl Record for ShiftsRecord {
     const SCHEMA: &'static str = "ferrite.solve_shifts/1";
 }
+
+/// Outcome of a solve with its true residuals on the way, for interfaces of other languages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservedSolve {
+    /// Outcome.
+    #[serde(flatten)]
+    pub outcome: SolveOutcome,
+    /// Why the solver gave up; `None` where it did not.
+    pub failure: Option<String>,
+    /// Iterations at which true residuals were computed, with those of the right-hand sides of the batch.
+    pub updates: Vec<(usize, Vec<f64>)>,
+}
+
+/// Outcome of solves for several masses or shifts, for interfaces of other languages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObservedShifts {
+    /// Outcome.
+    #[serde(flatten)]
+    pub outcome: ShiftsOutcome,
+    /// Always `None`: each system has its own reason.
+    pub failure: Option<String>,
+}
+
+/// A multigrid setup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetupRecord {
+    /// Seconds of the setup.
+    pub seconds: f64,
+    /// Levels that have a coarser one.
+    pub levels: Vec<SetupLevel>,
+    /// Near-null vectors of the finest level.
+    pub vectors: usize,
+}
+
+/// A level of a multigrid setup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupLevel {
+    /// Extents of the aggregates.
+    pub block: Vec<usize>,
+    /// Near-null vectors.
+    pub vectors: usize,
+}
+
+/// A method in the list of all methods of solves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MethodEntry {
+    /// Name of the method.
+    pub name: String,
+    /// Name in sentences.
+    pub title: String,
+    /// Description; empty where the name is enough.
+    pub help: String,
+    /// Whether it solves for Wilson-like operators.
+    pub wilson: bool,
+    /// Whether it solves for staggered operators.
+    pub staggered: bool,
+}

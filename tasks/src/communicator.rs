@@ -4,6 +4,7 @@
 //! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
 use super::{Code, Failure, Outcome};
+use crate::failure::FailureKind;
 use ferrite::network::Network;
 use std::sync::Arc;
 
@@ -41,13 +42,13 @@ impl RunCommunicator {
         }
         let mine = match &result {
             Ok(_) => Vec::new(),
-            Err(failure) => [&[failure.code.number()], failure.message.as_bytes()].concat(),
+            Err(failure) => [&[failure.code.number(), failure.kind.number()], failure.message.as_bytes()].concat(),
         };
         let all = self.network.all_gather(&mine).map_err(Failure::failed)?;
         let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return result };
-        let (number, message) = (all[rank][0], String::from_utf8_lossy(&all[rank][1..]));
+        let ([code, kind], message) = ([all[rank][0], all[rank][1]], String::from_utf8_lossy(&all[rank][2..]));
         let message = if rank == 0 { message.into_owned() } else { format!("rank {rank}: {message}") };
-        Err(Failure::new(Code::from_number(number), message).shared())
+        Err(Failure::new(Code::from_number(code), message).of_kind(FailureKind::from_number(kind)).shared())
     }
     /// *Collective.* What the first process does for all, such as writing a picture.
     pub fn once(&self, work: impl FnOnce() -> Outcome) -> Outcome {
@@ -59,9 +60,12 @@ impl RunCommunicator {
     }
     /// *Collective.* The largest of all numbers.
     pub fn largest(&self, value: f64) -> Outcome<f64> {
+        Ok(self.numbers(value)?.into_iter().fold(value, f64::max))
+    }
+    /// *Collective.* The number of each process, in the order of ranks.
+    pub fn numbers(&self, value: f64) -> Outcome<Vec<f64>> {
         let all = self.network.all_gather(&value.to_le_bytes()).map_err(Failure::failed)?;
-        let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
-        Ok(numbers.fold(value, f64::max))
+        Ok(all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes)).collect())
     }
     /// *Collective.* A text of each process, in the order of ranks.
     pub fn texts(&self, mine: &str) -> Outcome<Vec<String>> {
@@ -105,9 +109,9 @@ mod tests {
         let said = each(3, |comm| {
             let mine = if comm.rank() > 0 { Err(Failure::refused("no")) } else { Ok(()) };
             let failure = comm.agree(mine).expect_err("two have failed");
-            format!("{} {} {}", failure.message, failure.code.number(), failure.is_shared())
+            format!("{} {} {:?} {}", failure.message, failure.code.number(), failure.kind, failure.is_shared())
         });
-        assert_eq!(said, ["rank 1: no 2 true"; 3]);
+        assert_eq!(said, ["rank 1: no 2 Input true"; 3]);
         let said = each(2, |comm| comm.agree(Ok(comm.rank())).map_or("failed".into(), |rank| rank.to_string()));
         assert_eq!(said, ["0", "1"]);
     }

@@ -12,6 +12,7 @@ use ferrite_records::bench::LaunchRecord;
 use ferrite_records::place::Place;
 use serde::Deserialize;
 use std::path::Path;
+use std::sync::Arc;
 #[cfg(feature = "cuda")]
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "cuda")]
@@ -127,7 +128,7 @@ impl DeviceChoice {
         let mut device = Device { what, limit: self.memory, free_before: 0, sharers: 1 };
         if comm.size() > 1 {
             refuse_mixture(comm, &device)?;
-            device.sharers = comm.alike(&comm.agree(device.place())?)?;
+            device.sharers = comm.alike(&comm.agree(device.what.place())?)?;
             self.note_few_cores(comm, threads)?;
         }
         // All have a GPU, or none has.
@@ -163,11 +164,7 @@ impl DeviceChoice {
         let threads = match (self.threads, comm.size()) {
             (Some(threads), _) => Some(threads),
             (None, 1) => None,
-            // Processes that share their cores share them fairly.
-            (None, _) => {
-                let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                Some((cores / comm.sharers()?).max(1))
-            }
+            (None, _) => Some(fair_threads(comm)?),
         };
         if let Some(threads) = threads {
             // Fails only if the pool exists already, which then has its default size.
@@ -193,7 +190,7 @@ impl DeviceChoice {
     }
     #[cfg(feature = "cuda")]
     fn gpu(&self, node_rank: usize) -> Outcome<Processor> {
-        let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
+        let there = gpus().map_or(0, |names| names.len());
         let device = match self.device {
             Some(device) if node_rank > 0 && !self.share => {
                 return Err(Failure::refused(format!(
@@ -225,6 +222,32 @@ impl DeviceChoice {
                        with --backend cpu";
         Err(Failure::refused(message))
     }
+}
+
+/// *Collective.* Returns this process's share of the cores that processes of a host have in common.
+///
+/// # Errors
+/// Failures of messages.
+pub fn fair_threads(comm: &RunCommunicator) -> Outcome<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok((cores / comm.sharers()?).max(1))
+}
+
+/// Returns the names of the GPUs of this machine.
+///
+/// # Errors
+/// No driver, or a build without CUDA.
+#[cfg(feature = "cuda")]
+pub fn gpus() -> Outcome<Vec<String>> {
+    Ok(ferrite::backend::Cuda::devices()?.into_iter().map(|gpu| gpu.name).collect())
+}
+/// Returns the names of the GPUs of this machine.
+///
+/// # Errors
+/// A build without CUDA.
+#[cfg(not(feature = "cuda"))]
+pub fn gpus() -> Outcome<Vec<String>> {
+    Err(Failure::refused("this build knows no GPUs"))
 }
 
 /// *Collective.* Refuses a mixture of GPUs and CPUs.
@@ -296,13 +319,8 @@ fn drives_gpus(list: &Path) -> bool {
     std::fs::read_dir(list).is_ok_and(|mut gpus| gpus.next().is_some())
 }
 
-#[cfg(feature = "cuda")]
 fn has_gpu() -> bool {
-    ferrite::backend::Cuda::devices().is_ok_and(|devices| !devices.is_empty())
-}
-#[cfg(not(feature = "cuda"))]
-fn has_gpu() -> bool {
-    false
+    gpus().is_ok_and(|names| !names.is_empty())
 }
 
 /// Runs one kernel, so that a driver that cannot load ours is found out before files are read.
@@ -325,6 +343,58 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
             "{} computes wrongly: the norm of a zero field is {wrong}; use another one with --device or --backend cpu",
             cuda.device()
         ))),
+    }
+}
+
+impl Processor {
+    /// Opens the CPU; `None` for threads of all cores.
+    ///
+    /// # Errors
+    /// An operating system that gives no more threads.
+    pub fn cpu(threads: Option<usize>) -> Outcome<Self> {
+        Ok(Processor::Cpu(Cpu::try_new(threads)?))
+    }
+    /// Opens the GPU with a number, which was `chosen` by it or is that of the process on its machine.
+    ///
+    /// # Errors
+    /// No GPU of this number, and failures of the driver.
+    #[cfg(feature = "cuda")]
+    pub fn gpu(ordinal: usize, chosen: bool) -> Outcome<Self> {
+        let there = gpus().map_or(0, |names| names.len());
+        if !chosen && ordinal > 0 && ordinal >= there && there > 0 {
+            let gpus = if there == 1 { "one GPU".into() } else { format!("{there} GPUs") };
+            return Err(Failure::refused(format!(
+                "this is process {} of a machine that has {gpus}: start no more processes on a machine than it has GPUs, or share \
+                 a GPU by its number, as with 'cuda:0'",
+                ordinal + 1
+            )));
+        }
+        Ok(Processor::Cuda(ferrite::backend::Cuda::new(ordinal)?))
+    }
+    /// Refuses GPUs, which this build does not have.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(feature = "cuda"))]
+    pub fn gpu(_: usize, _: bool) -> Outcome<Self> {
+        Err(Failure::refused("this build knows no GPUs: it was made without the feature cuda"))
+    }
+    /// Returns where its memory is: processes of one host with the same place share it.
+    pub fn place(&self) -> Outcome<String> {
+        match self {
+            Processor::Cpu(_) => Ok("cpu".into()),
+            // Not by its number: a batch system may show each process a GPU of its own, as number 0.
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => Ok(cuda.bus()?),
+        }
+    }
+    /// Returns it as any backend.
+    pub fn into_backend(self) -> Arc<dyn Backend> {
+        match self {
+            Processor::Cpu(cpu) => Arc::new(cpu),
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => Arc::new(cuda),
+        }
     }
 }
 
@@ -394,15 +464,6 @@ impl Device {
                 };
                 launches.iter().map(record).collect()
             }
-        }
-    }
-    /// Where its memory is: processes on one host of which this is the same share it.
-    fn place(&self) -> Outcome<String> {
-        match &self.what {
-            Processor::Cpu(_) => Ok("cpu".into()),
-            // Not by its number: a batch system may show each process a GPU of its own, as number 0.
-            #[cfg(feature = "cuda")]
-            Processor::Cuda(cuda) => Ok(cuda.bus()?),
         }
     }
     /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.

@@ -2,8 +2,9 @@
 use super::named;
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
-use ferrite::field::host::Fermion;
+use ferrite::field::host::{Fermion, FieldError};
 use ferrite::files::{FileError, LengthRemedy, Problem};
+use ferrite::lattice::LatticeError;
 use ferrite::solve::SolveFailure;
 use ferrite_inputs::input::Mistakes;
 pub use ferrite_inputs::kind::ReadBy;
@@ -55,11 +56,41 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// A sentence for people and a code for scripts.
+/// Cause of a failure, by which interfaces of languages choose an exception or a code of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// A request that makes no sense.
+    Input,
+    /// A file that cannot be read or written, or whose data is wrong.
+    File,
+    /// A device that is absent, fails, or has too little memory.
+    Device,
+    /// A solver that found no solution.
+    Solver,
+    /// Anything else.
+    Other,
+}
+
+impl FailureKind {
+    const ALL: [Self; 5] = [Self::Input, Self::File, Self::Device, Self::Solver, Self::Other];
+
+    /// Returns the kind with a number; [`FailureKind::Other`] where there is none.
+    pub fn from_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Other)
+    }
+    /// Returns the number by which processes exchange it.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A sentence for people, a code for scripts, and the cause for other programs.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub code: Code,
+    /// The cause.
+    pub kind: FailureKind,
     /// What went wrong, where, and what to do.
     pub message: String,
     shared: bool,
@@ -72,7 +103,13 @@ impl Failure {
     }
     /// With any code.
     pub fn new(code: Code, message: impl Display) -> Self {
-        Self { code, message: message.to_string(), shared: false }
+        let kind = if code == Code::Refused { FailureKind::Input } else { FailureKind::Other };
+        Self { code, kind, message: message.to_string(), shared: false }
+    }
+    /// Returns the failure with another cause.
+    #[must_use]
+    pub fn of_kind(self, kind: FailureKind) -> Self {
+        Self { kind, ..self }
     }
     /// The same, known to have met all processes, so that one can tell it and all leave.
     #[must_use]
@@ -93,13 +130,17 @@ impl Failure {
     }
     /// A file that could not be read.
     pub fn reading(error: &FileError, by: ReadBy) -> Self {
-        Self { shared: met_by_all(error), ..Self::refused(describe(error, by)) }
+        Self { shared: met_by_all(error), ..Self::refused(describe(error, by)) }.of_kind(FailureKind::File)
     }
     /// A file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
-        Self { shared: met_by_all(&error), ..Self::new(code, error) }
+        Self { shared: met_by_all(&error), ..Self::new(code, error) }.of_kind(FailureKind::File)
+    }
+    /// Work that was ended by request.
+    pub fn stopped() -> Self {
+        Self::new(Code::Interrupted, "stopped")
     }
 }
 
@@ -168,11 +209,15 @@ impl<F: Fermion> From<SolveFailure<F>> for Failure {
     fn from(failure: SolveFailure<F>) -> Self {
         match failure {
             SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
-            SolveFailure::Solver(error) => Self::refused(error).shared(),
+            SolveFailure::Solver(error) => {
+                let kind =
+                    if matches!(error, SolveError::Invalid(_)) { FailureKind::Input } else { FailureKind::Solver };
+                Self::refused(error).of_kind(kind).shared()
+            }
             SolveFailure::Schwarz(error) => Self::refused(error).shared(),
             SolveFailure::Multigrid(error) => Self::refused(error).shared(),
-            SolveFailure::Unfinished { error, .. } => Self::failed(error).shared(),
-            failure @ SolveFailure::OutOfRange(_) => Self::failed(failure).shared(),
+            SolveFailure::Unfinished { error, .. } => Self::failed(error).of_kind(FailureKind::Solver).shared(),
+            failure @ SolveFailure::OutOfRange(_) => Self::failed(failure).of_kind(FailureKind::Solver).shared(),
         }
     }
 }
@@ -181,18 +226,35 @@ impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
         match error {
             DeviceError::Backend(error) => error.into(),
-            DeviceError::Comm(_) => Self::failed(error),
-            _ => Self::refused(error).shared(),
+            DeviceError::Comm(_) => Self::failed(error).of_kind(FailureKind::Device),
+            _ => Self::refused(error).of_kind(FailureKind::Device).shared(),
         }
     }
 }
 
 impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Self {
-        match error {
-            BackendError::Driver { .. } => Self::failed(error),
-            _ => Self::refused(error),
-        }
+        let code = if matches!(error, BackendError::Driver { .. }) { Code::Failed } else { Code::Refused };
+        Self::new(code, error).of_kind(FailureKind::Device)
+    }
+}
+
+/// A file that an interface without flags reads or writes.
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self { shared: met_by_all(&error), ..Self::refused(error) }.of_kind(FailureKind::File)
+    }
+}
+
+impl From<LatticeError> for Failure {
+    fn from(error: LatticeError) -> Self {
+        Self::refused(error)
+    }
+}
+
+impl From<FieldError> for Failure {
+    fn from(error: FieldError) -> Self {
+        Self::refused(error)
     }
 }
 

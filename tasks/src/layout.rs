@@ -1,6 +1,7 @@
 //! How the lattice of a command is cut over its processes.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
+use crate::grid_device::GridRank;
 use comms::ProcessGrid;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Transport;
@@ -106,7 +107,7 @@ impl LayoutChoice {
         if comm.size() > 1 {
             debug!("process grid {grid}: each has {local} of {lattice}");
         }
-        let section = Section { global: lattice, origin: grid.origin(comm.rank(), lattice.size()), local };
+        let section = GridRank { grid, rank: comm.rank() }.section(lattice).map_err(Failure::shared)?;
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
         Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }

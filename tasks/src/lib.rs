@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
 //! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
-//! | [`spectrum`] | propagators, correlators and effective masses of hadrons |
+//! | [`dirac`], [`links`], [`host_fields`], [`grid_device`] | operators, links and fields that an interface keeps, on a device that it opened by name |
+//! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks by named texts, lists of operators and methods, largest counts |
+//! | [`spectrum`], [`fits`] | propagators, correlators and effective masses of hadrons; fits of correlators |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
@@ -15,23 +17,31 @@
 pub mod ahead;
 pub mod batch;
 pub mod batches;
+pub mod bounds;
+pub mod catalogue;
 pub mod checked;
 pub mod communicator;
 pub mod configured;
 pub mod device;
+pub mod dirac;
 pub mod ensemble;
 pub mod failure;
 pub mod fields;
+pub mod fits;
+pub mod grid_device;
+pub mod host_fields;
 pub mod host_links;
 pub mod interrupt;
 pub mod keys;
 pub mod layout;
 pub mod line_file;
+pub mod links;
 pub mod method;
 pub mod multigrid;
 pub mod named;
 pub mod observables;
 pub mod outcome;
+pub mod parameters;
 pub mod plan;
 pub mod plot;
 pub mod profile;

@@ -1,11 +1,15 @@
 //! Settings of a solver, as the interfaces of other languages give them: by name, each with a default.
+use crate::Failure;
 use crate::batches::{BatchChoice, LARGEST};
+use crate::keys::alternatives;
+use crate::parameters::name_of;
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::operators::Operator;
 use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
-use ferrite::solve::{METHODS, Method, Request, ShiftStrategy};
+use ferrite::solve::{CountKey, METHODS, Method, Request, ShiftStrategy};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -17,16 +21,22 @@ pub const MOST_ITERATIONS: usize = 1_000_000_000;
 #[error("{key} = {value}: expected {expected}")]
 pub struct WrongSetting {
     /// Name of the setting.
-    pub key: &'static str,
+    pub key: String,
     /// Value as given.
     pub value: String,
     /// Values that it can have.
     pub expected: String,
 }
 
+impl From<WrongSetting> for Failure {
+    fn from(wrong: WrongSetting) -> Self {
+        Failure::refused(wrong)
+    }
+}
+
 impl WrongSetting {
-    fn new(key: &'static str, value: impl Display, expected: impl Display) -> Self {
-        WrongSetting { key, value: value.to_string(), expected: expected.to_string() }
+    fn new(key: &str, value: impl Display, expected: impl Display) -> Self {
+        WrongSetting { key: key.into(), value: value.to_string(), expected: expected.to_string() }
     }
 }
 
@@ -52,6 +62,8 @@ pub struct SolverSettings {
     pub escalate: Option<bool>,
     /// Strategy for several shifts, by its name in [`STRATEGIES`].
     pub strategy: Option<String>,
+    /// Parameters of methods that are whole numbers, by their names with `_` between words.
+    pub counts: BTreeMap<String, usize>,
     /// Parameters of multigrid.
     #[serde(flatten)]
     pub multigrid: MultigridSettings,
@@ -74,7 +86,7 @@ pub struct MultigridSettings {
 }
 
 /// Returns a count within a range.
-fn count(key: &'static str, value: Option<usize>, range: RangeInclusive<usize>) -> Result<Option<usize>, WrongSetting> {
+fn count(key: &str, value: Option<usize>, range: RangeInclusive<usize>) -> Result<Option<usize>, WrongSetting> {
     match value.filter(|count| !range.contains(count)) {
         None => Ok(value),
         Some(count) => {
@@ -84,11 +96,7 @@ fn count(key: &'static str, value: Option<usize>, range: RangeInclusive<usize>) 
 }
 
 /// Returns what a name stands for.
-fn choice<T: Copy>(
-    key: &'static str,
-    name: Option<&String>,
-    choices: &[(&'static str, T)],
-) -> Result<Option<T>, WrongSetting> {
+fn choice<T: Copy>(key: &str, name: Option<&String>, choices: &[(&'static str, T)]) -> Result<Option<T>, WrongSetting> {
     let Some(name) = name else { return Ok(None) };
     let found = choices.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
     let names = || choices.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
@@ -123,7 +131,25 @@ impl SolverSettings {
         request.max_iterations = iterations.unwrap_or(request.max_iterations);
         request.escalate = self.escalate.unwrap_or(request.escalate);
         request.multigrid = self.multigrid.params()?;
+        for (name, value) in &self.counts {
+            request.counts.set(self.count_key(name, *value, request.method)?, *value);
+        }
         Ok(request)
+    }
+    /// Returns the parameter of a name, which has to be one of the method.
+    fn count_key(&self, name: &str, value: usize, method: &Method) -> Result<&'static CountKey, WrongSetting> {
+        let is_named = |key: &&&'static CountKey| name_of(key.key.name) == name;
+        let known = METHODS.iter().flat_map(|method| method.counts).find(is_named);
+        let all =
+            || METHODS.iter().flat_map(|method| method.counts).map(|key| name_of(key.key.name)).collect::<Vec<_>>();
+        let known =
+            known.ok_or_else(|| WrongSetting::new(name, value, format!("a name among {}", all().join(", "))))?;
+        if !method.has_key(known.key.name) {
+            let owners = METHODS.iter().filter(|method| method.has_key(known.key.name)).map(|method| method.name);
+            return Err(WrongSetting::new(name, value, format!("solver = {}", alternatives(owners))));
+        }
+        count(name, Some(value), known.range.clone())?;
+        Ok(known)
     }
     /// Returns how many right-hand sides are solved together.
     ///
@@ -168,5 +194,29 @@ impl MultigridSettings {
             return Err(WrongSetting::new("vectors", params.vectors, "a multiple of 8"));
         }
         Ok(params)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters;
+
+    fn request(solver: Option<&str>, counts: &[(&str, usize)]) -> Result<Request, WrongSetting> {
+        let counts = counts.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        let settings = SolverSettings { solver: solver.map(String::from), counts, ..SolverSettings::default() };
+        let mass = [("mass".to_string(), "0.1".to_string())].into();
+        settings.request(parameters::operator("wilson", mass).unwrap().operator)
+    }
+
+    #[test]
+    fn parameters_of_methods_are_named_with_underscores() {
+        let [key] = Method::IDR.counts else { panic!("IDR(s) has s") };
+        assert_eq!(request(Some("idr"), &[("idr_s", 8)]).unwrap().counts.get(key), 8);
+        assert_eq!(request(Some("idr"), &[]).unwrap().counts.get(key), key.default);
+        let why = |solver, counts: &[_]| request(solver, counts).unwrap_err().to_string();
+        assert_eq!(why(Some("idr"), &[("idr_s", 17)]), "idr_s = 17: expected a whole number from 1 to 16");
+        assert_eq!(why(Some("cg"), &[("idr_s", 4)]), "idr_s = 4: expected solver = idr");
+        assert_eq!(why(Some("idr"), &[("s", 4)]), "s = 4: expected a name among idr_s");
     }
 }

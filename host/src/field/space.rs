@@ -641,4 +641,28 @@ impl FullField {
         }
         Ok(())
     }
+    /// Puts the right-hand sides of a batch in their place among all `count` of them, which are gathered on a domain that may be of another
+    /// device. A batch of all of them becomes the whole without a copy.
+    ///
+    /// # Errors
+    /// Fields of another format or part of the lattice; failures of the devices.
+    ///
+    /// # Panics
+    /// As [`set_rhs`](Self::set_rhs).
+    pub fn gather_batch(
+        all: &mut Option<FullField>,
+        (count, batch): (usize, Range<usize>),
+        some: FullField,
+        home: &Domain,
+    ) -> Result {
+        if batch.len() == count {
+            *all = Some(some.on(home)?);
+            return Ok(());
+        }
+        let all = match all {
+            Some(all) => all,
+            None => all.insert(FullField::zero(home, some.even.shape().with_nrhs(count))?),
+        };
+        all.set_rhs(batch.start, some)
+    }
 }

@@ -8,6 +8,7 @@ use super::replay::{self, Replay};
 use super::settings;
 use super::state::ChainState;
 use crate::batch::Batches;
+use crate::failure::FailureKind;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -317,7 +318,7 @@ pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome
 }
 
 /// Quarks that have no action are those of the input, on all processes.
-fn without_action(error: EnsembleError) -> Failure {
+pub fn without_action(error: EnsembleError) -> Failure {
     match error {
         EnsembleError::Hmc(error) => failed(error),
         why @ EnsembleError::Functions { .. } => Failure::refused(why).shared(),
@@ -333,9 +334,9 @@ pub fn failed(error: ferrite::hmc::HmcError) -> Failure {
                 SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
                 _ => "",
             };
-            Failure::failed(format!("{error}{advice}")).shared()
+            Failure::failed(format!("{error}{advice}")).of_kind(FailureKind::Solver).shared()
         }
-        None => Failure::failed(error),
+        None => Failure::failed(error).of_kind(FailureKind::Device),
     }
 }
 

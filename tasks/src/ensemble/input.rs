@@ -1,4 +1,5 @@
 //! The input of `ferrite rhmc`, checked.
+use super::chain::{GaugeParameters, Integrators};
 use super::precision::{PrecisionKeys, precisions};
 use super::quarks::EnsembleQuarks;
 use super::table::InTable;
@@ -7,7 +8,7 @@ use crate::batch::{self, BatchChoice};
 use crate::device::DeviceChoice;
 use crate::keys;
 use crate::{Failure, Outcome};
-use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
+use ferrite::hmc::action::{ActionName, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
 use ferrite::hmc::functions::Quarks;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
@@ -340,20 +341,19 @@ fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
     if let Some(action) = action {
         refuse_what_it_has_not(s, action, xi.is_some());
     }
-    let (action, beta, u0) = (action?, keys.beta.value()?, keys.u0.or(1.0));
-    let mut made = match (action, xi) {
-        (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
-        (ActionName::SymanzikTree, Some(xi)) => {
-            let lattice = AnisotropicLattice { xi, space: u0, time: keys.u0_time.or(1.0) };
-            GaugeAction::anisotropic_symanzik(beta, lattice)
-        }
-        (named, _) => named.isotropic(beta, u0, keys.flavours.value()),
+    let (action, beta) = (action?, keys.beta.value()?);
+    let parameters = GaugeParameters {
+        beta,
+        u0: keys.u0.value(),
+        u0_time: keys.u0_time.value(),
+        xi,
+        flavours: keys.flavours.value(),
+        plaquette: keys.plaquette.value(),
+        rectangle: keys.rectangle.value(),
+        parallelogram: keys.parallelogram.value(),
     };
-    made.plaquette = keys.plaquette.or(made.plaquette);
-    made.rectangle = keys.rectangle.or(made.rectangle);
-    made.parallelogram = keys.parallelogram.or(made.parallelogram);
     s.wrong(&keys.chair, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
-    Some(made)
+    Some(parameters.action(action))
 }
 
 /// Keys that an action has no use for.
@@ -472,15 +472,7 @@ fn integrator(
         s.wrong(&keys.lambda, "only the Omelyan integrators use it, and 3g1f: leave it out");
     }
     let unitarise = keys.unitarise.value().unwrap_or_default();
-    let level = |(level, steps): (usize, usize)| {
-        let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
-        LevelPlan { gauge: false, quarks, scheme: outer, steps }
-    };
-    let mut levels: Vec<LevelPlan> = all_steps.unwrap_or(vec![1]).into_iter().enumerate().map(level).collect();
-    match gauge_steps {
-        Some(steps) if groups > 0 => levels.push(LevelPlan { gauge: true, quarks: Vec::new(), scheme: inner, steps }),
-        _ => levels.iter_mut().last().into_iter().for_each(|innermost| innermost.gauge = true),
-    }
+    let levels = Integrators { outer, inner, gauge_steps }.levels(all_steps.as_deref().unwrap_or(&[1]), of_parts);
     (length, levels, unitarise)
 }
 

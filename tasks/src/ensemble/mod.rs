@@ -1,4 +1,5 @@
 //! Ensembles: trajectories of hybrid Monte Carlo from an input, with a folder from which they are resumed.
+pub mod chain;
 mod course;
 mod folder;
 pub mod forces;
@@ -21,6 +22,7 @@ use crate::layout::Layout;
 use crate::session::Session;
 use crate::{Failure, Outcome, fields, interrupt, target};
 use course::EnsembleRun;
+pub(crate) use course::failed;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::gauge::generate;

@@ -1,4 +1,5 @@
 //! The table `precision` of an input.
+use super::chain::shifted_solver;
 use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::quarks::QuarkGroup;
 use ferrite_inputs::values::{Number, Numbers, Residual, Word};
@@ -88,6 +89,6 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
             ));
         }
     }
-    let solver = |single, tol| ShiftedSolver { single, tol, together: false, max_iterations: 1_000_000 };
-    (links, gauge_force, [solver(dynamics, dynamics_tol), solver(action, vec![action_tol])])
+    let solvers = [shifted_solver(dynamics, dynamics_tol), shifted_solver(action, vec![action_tol])];
+    (links, gauge_force, solvers)
 }

@@ -1,7 +1,8 @@
 //! The correlators of one configuration, and what is recorded of how they were made.
 use super::account::SolveAccount;
 use super::input::{SpectrumInput, ThreePointHadron};
-use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
+use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn};
+use super::sink::SinkOf;
 use super::spatial::shift_name;
 use crate::communicator::RunCommunicator;
 use crate::configured::Configured;

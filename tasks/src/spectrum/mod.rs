@@ -1,11 +1,14 @@
 //! Hadrons: propagators on many configurations, contractions of them, and effective masses.
 mod account;
+pub mod contraction;
 mod correlators;
 mod input;
 mod kept;
+pub mod one_time;
 mod quarks;
 mod result;
-mod spatial;
+pub mod sink;
+pub mod spatial;
 mod summary;
 
 use crate::batch::Needs;

@@ -2,6 +2,8 @@
 use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::{KeptFields, KeptPropagator};
+use super::one_time::{self, OneTime};
+use super::sink::{SinkOf, SinkPlace};
 use super::spatial::SpatialWork;
 use crate::batch::{BatchTask, Batches, Needs, RIGHT_HAND_SIDE};
 use crate::communicator::RunCommunicator;
@@ -23,21 +25,16 @@ use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::contraction_bytes;
-use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::sequential::{ChargeLinks, sequential_source};
-use ferrite::observables::spectrum::sequential_nucleon::{
-    Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
-};
+use ferrite::observables::spectrum::sequential::ChargeLinks;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{StaggeredOperator, StaggeredPhases, TimeBoundary};
-use ferrite::solve::{Report, apply_memory, for_batches, names};
+use ferrite::solve::{Report, apply_memory, names};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::progress::ProgressLine;
 use solvers::{SolveError, Unsolved};
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 use tracing::{debug, info, warn};
@@ -58,25 +55,6 @@ pub struct Propagator {
     pub plaquette: Option<f64>,
     /// Record of the solve.
     pub solved: SolveAccount,
-}
-
-/// What a propagator through a sink is of.
-#[derive(Clone, Copy)]
-pub enum SinkOf {
-    /// A meson, with its Γ.
-    Meson(Gamma),
-    /// The nucleon, with a current of a flavour.
-    Nucleon(SpinProjector, Flavour),
-}
-
-impl SinkOf {
-    /// The source's Γ of the meson as whose correlator the three-point function is made.
-    pub fn source(self) -> Gamma {
-        match self {
-            SinkOf::Meson(gamma) => gamma,
-            SinkOf::Nucleon(..) => Gamma::five(),
-        }
-    }
 }
 
 /// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
@@ -120,9 +98,6 @@ pub struct SourceOf<'a> {
     /// The sites of the source's time.
     section: Section,
 }
-
-/// Host fields of one time of this process's part of the lattice, zero at all others; `None` where it has no such time.
-type OneTime<F> = Option<(usize, Vec<HostField<F>>)>;
 
 /// What quarks of a kind take beside a solve: their sources.
 pub trait Quark: Fermion {
@@ -511,27 +486,20 @@ impl<'a> QuarksOn<'a> {
         let (configuration, of) = (Some(self.configuration.typed.clone()), Some(told.trim().to_string()));
         let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
         let mut watch = Watch::new(solve.scheme.tol, self.session.progress, work, &self.session.comm);
-        let mut solutions = None;
         let typed = self.configuration.typed.clone();
         let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
         let ready = self.ready(quark, solve, layout)?;
-        let solved = for_batches::<Spinor>(&batches.sizes, F::COMPONENTS, false, |batch| {
-            watch.next_batch(batch.len());
-            let source = match sources {
-                Some((time, fields)) => FullField::of_time(&domain, *time, &fields[batch.clone()])?,
-                None => FullField::zero(&domain, FieldShape::new(F::KIND, Precision::Double, batch.len()))?,
-            };
-            let (found, report, error) = ready.configuration.solve_fields(source, None, &ready.request, &mut watch)?;
-            put(&mut solutions, (F::COMPONENTS, batch), found, &home)?;
-            Ok((report, error))
+        let solved = one_time::solved(sources, &batches.sizes, [&domain, &home], |source| {
+            watch.next_batch(source.even.nrhs());
+            ready.configuration.solve_fields(source, None, &ready.request, &mut watch)
         });
         watch.finish();
-        let (report, error) = solved?;
+        let (solutions, report, error) = solved?;
         solve::note_storage_of(storage, &report);
         finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
         self.spent.solves += report.total_seconds;
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
-        Ok((solutions.expect("all batches were solved"), report, batches))
+        Ok((solutions, report, batches))
     }
     /// *Collective.* How right-hand sides are split. Links on the device that this quark does not need now make room for them.
     fn batches(
@@ -570,17 +538,12 @@ impl<'a> QuarksOn<'a> {
         let solve = self.session.comm.agree(Solve::of(&mut settings, self.what))?;
         let (begin, time) = (Instant::now(), (origin[3] + separation) % layout.lattice().size()[3]);
         let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
+        let antiperiodic = other.boundary == TimeBoundary::Antiperiodic;
+        let place = SinkPlace { momentum, origin, time, antiperiodic };
         let made = |section: Section| -> Outcome<_> {
             let local = time - layout.section.origin[3];
             let fields = other.fields.at_time::<Spinor>(local)?;
-            let sources = match sink {
-                SinkOf::Meson(gamma) => sequential_source(section, &fields, gamma, momentum, origin, time),
-                SinkOf::Nucleon(projector, flavour) => {
-                    let sink = NucleonSink { projector, flavour, momentum, time };
-                    sequential_nucleon_source(section, &fields, &sink, origin, other.boundary)
-                }
-            };
-            Ok((local, sources))
+            Ok((local, sink.sources(section, &fields, &place)))
         };
         let sources = self.session.comm.agree(layout.section.at_time(time).map(made).transpose())?;
         let sources = if input.shell_sink { self.smear_source(quark, sources, layout)? } else { sources };
@@ -677,16 +640,9 @@ impl<'a> QuarksOn<'a> {
         }
         let Some(domain) = &self.few else { return Ok(sources) };
         let begin = Instant::now();
-        let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
-        let links = (self.spatial_links(quark, work), time.unwrap_or(0));
-        let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, work.momentum())?;
-        let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS))?;
-        if time.is_some() {
-            field = FullField::of_time(domain, 0, &fields)?;
-        }
-        let made = work.on(&on, field)?.at_time(0)?;
+        let made = one_time::worked_on(domain, self.spatial_links(quark, work), sources, work)?;
         debug!("{work} of a source: {}", text::seconds(begin.elapsed().as_secs_f64()));
-        Ok(time.map(|time| (time, made)))
+        Ok(made)
     }
     /// *Collective.* The same fields, smeared at all times as those of a quark are.
     fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
@@ -730,7 +686,7 @@ impl<'a> QuarksOn<'a> {
                 Some(all) if columns.len() < F::COMPONENTS => all.rhs(columns.clone(), &domain)?,
                 _ => fields.take().expect("one batch takes all").on(&domain)?,
             };
-            put(&mut made, (F::COMPONENTS, columns), work.on(on, some)?, &home)?;
+            FullField::gather_batch(&mut made, (F::COMPONENTS, columns), work.on(on, some)?, &home)?;
             done += size;
         }
         domain.backend().synchronize()?;
@@ -770,23 +726,6 @@ fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
 fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
     let half = FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS).bytes(layout.local().half_volume());
     if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
-}
-
-/// Puts right-hand sides of a batch among all, of which there are `count`; all of them at once stay where they are.
-fn put(
-    all: &mut Option<FullField>,
-    (count, batch): (usize, Range<usize>),
-    some: FullField,
-    home: &Domain,
-) -> ferrite::domain::Result<()> {
-    if batch.len() == count {
-        *all = Some(some.on(home)?);
-        return Ok(());
-    }
-    if all.is_none() {
-        *all = Some(FullField::zero(home, some.even.shape().with_nrhs(count))?);
-    }
-    all.as_mut().expect("it was made just now").set_rhs(batch.start, some)
 }
 
 /// Refuses the conserved charge, which hops in t, where processes have parts of the times.

@@ -1,64 +1,64 @@
-//! Parameters as Python's keyword arguments, under the names of the registry with `_` in place of `-`.
-use crate::failure::{Failure, Outcome};
+//! Parameters of operators and quarks as named texts, which other languages give under the names of the registry with `_` in place of `-`.
+use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::hmc::quarks::{QuarkGroup, QuarkKeys};
 use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, OPERATORS, Operator, operator_named};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Parameters with what was found wrong with them.
-pub struct Given {
+/// Parameters with the mistakes that were found in them.
+struct NamedTexts {
     values: BTreeMap<String, String>,
     used: BTreeSet<String>,
     wrong: Vec<String>,
 }
 
-/// How Python calls a parameter.
-pub fn in_python(key: &str) -> String {
+/// Returns the name of a parameter in other languages.
+pub fn name_of(key: &str) -> String {
     key.replace('-', "_")
 }
 
-/// A sentence of the registry as Python's users understand it: `bc-time` is `bc_time`, and flags lose their dashes.
+/// Rewords a sentence of the registry for other languages: `bc-time` is `bc_time`, and flags lose their dashes.
 pub fn reworded(why: &str) -> String {
     let mut said = why.replace("--", "");
     for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| key.name.contains('-')) {
-        said = said.replace(key.name, &in_python(key.name));
+        said = said.replace(key.name, &name_of(key.name));
     }
     said
 }
 
-impl Given {
-    /// From arguments as texts.
-    pub fn new(values: BTreeMap<String, String>) -> Self {
-        Given { values, used: BTreeSet::new(), wrong: Vec::new() }
+impl NamedTexts {
+    fn new(values: BTreeMap<String, String>) -> Self {
+        NamedTexts { values, used: BTreeSet::new(), wrong: Vec::new() }
     }
     fn get(&mut self, key: &str) -> Option<String> {
-        let name = in_python(key);
+        let name = name_of(key);
         let found = self.values.get(&name).cloned();
         self.used.insert(name);
         found
     }
     fn is_wrong(&mut self, key: &str, value: &str, why: &str) {
-        self.wrong.push(format!("{} = {value}: {}", in_python(key), reworded(why)));
+        self.wrong.push(format!("{} = {value}: {}", name_of(key), reworded(why)));
     }
-    /// Everything that is wrong, in one message.
+    /// Refuses everything that is wrong, in one message.
     fn finish(mut self, definition: &Definition) -> Outcome {
-        let all: Vec<String> = definition.all_keys().map(|key| in_python(key.name)).collect();
+        let all: Vec<String> = definition.all_keys().map(|key| name_of(key.name)).collect();
         for name in self.values.keys().filter(|name| !self.used.contains(*name)) {
             self.wrong.push(format!("{name}: {} has no such parameter; there are {}", definition.name, all.join(", ")));
         }
         match self.wrong.as_slice() {
             [] => Ok(()),
-            wrong => Err(Failure::input(wrong.join("\n"))),
+            wrong => Err(Failure::refused(wrong.join("\n"))),
         }
     }
 }
 
-impl Keys for Given {
+impl Keys for NamedTexts {
     fn is_given(&self, key: &str) -> bool {
-        self.values.contains_key(&in_python(key))
+        self.values.contains_key(&name_of(key))
     }
     fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64> {
         let text = self.get(key)?;
@@ -100,19 +100,19 @@ impl Keys for Given {
         }
     }
     fn conflict(&mut self, key: &str, other: &str, why: &str) {
-        self.wrong.push(format!("{} and {}: {}", in_python(key), in_python(other), reworded(why)));
+        self.wrong.push(format!("{} and {}: {}", name_of(key), name_of(other), reworded(why)));
     }
     fn missing(&mut self, why: &str) {
         self.wrong.push(reworded(why));
     }
     fn spelled(&self, key: &str, value: &str) -> String {
-        if value.is_empty() { in_python(key) } else { format!("{} = {value}", in_python(key)) }
+        if value.is_empty() { name_of(key) } else { format!("{} = {value}", name_of(key)) }
     }
 }
 
-impl QuarkKeys for Given {
+impl QuarkKeys for NamedTexts {
     fn text(&self, key: &str) -> Option<String> {
-        self.values.get(&in_python(key)).cloned()
+        self.values.get(&name_of(key)).cloned()
     }
     fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize> {
         let text = self.get(key)?;
@@ -136,7 +136,7 @@ impl QuarkKeys for Given {
     }
     fn needed(&mut self, understood: bool, key: &str, example: &str) {
         if !understood && !self.is_given(key) {
-            self.missing(&format!("{} is missing; for example {example}", in_python(key)));
+            self.missing(&format!("{} is missing; for example {example}", name_of(key)));
         }
     }
     fn stout(&mut self) -> Option<StoutSmearing> {
@@ -149,44 +149,97 @@ impl QuarkKeys for Given {
     }
 }
 
-/// Quarks that become parts of an action, with these parameters.
+/// Returns quarks with these parameters, which become parts of an action.
+///
+/// # Errors
+/// Everything that is wrong with the parameters.
 pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<QuarkGroup> {
     let operator = values.get("operator").map(String::as_str).unwrap_or_default();
     let definition = definition(operator)?;
     if definition.kind != kind {
-        return Err(Failure::input(format!(
+        return Err(Failure::refused(format!(
             "{operator} quarks cannot be made so: two and one flavours are for Wilson-like ones"
         )));
     }
-    let mut given = Given::new(values);
+    let mut given = NamedTexts::new(values);
     let resolved = QuarkGroup::resolve(&mut given);
     given.finish(definition)?;
-    resolved.ok_or_else(|| Failure::input("a parameter is missing"))
+    resolved.ok_or_else(|| Failure::refused("a parameter is missing"))
 }
 
 fn definition(name: &str) -> Outcome<&'static Definition> {
     operator_named(name).ok_or_else(|| {
         let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
-        Failure::input(format!("'{name}' is no operator: there are {}", names.join(", ")))
+        Failure::refused(format!("'{name}' is no operator: there are {}", names.join(", ")))
     })
 }
 
-/// The operator of this name with these parameters, and what is said of it beside an answer.
-pub fn resolve(
-    name: &str,
-    values: BTreeMap<String, String>,
-) -> Outcome<(Operator, serde_json::Map<String, serde_json::Value>)> {
+/// An operator with its description: parameters by the keys of its definition.
+pub struct NamedOperator {
+    /// The operator.
+    pub operator: Operator,
+    /// The parameters.
+    pub parameters: Map<String, Value>,
+}
+
+/// Returns the operator of a name with these parameters.
+///
+/// # Errors
+/// Everything that is wrong with the parameters.
+pub fn operator(name: &str, values: BTreeMap<String, String>) -> Outcome<NamedOperator> {
     let definition = definition(name)?;
-    let mut given = Given::new(values);
+    let mut given = NamedTexts::new(values);
     let resolved = definition.resolve_all(&mut given);
-    // Solves for several masses have them beside the operator, of which it is then not one.
+    // Solves for several masses have them beside the operator, of which the mass is then no parameter.
     let staggered = definition.kind == FermionKind::Staggered;
     let mass = if staggered { given.number("mass", "a number", &|_| true) } else { None };
     given.finish(definition)?;
-    let (operator, said) = resolved.ok_or_else(|| Failure::input("a parameter is missing"))?;
+    let (operator, mut parameters) = resolved.ok_or_else(|| Failure::refused("a parameter is missing"))?;
     let operator = match mass {
         Some(mass) => operator.with_mass(mass),
         None => operator,
     };
-    Ok((operator, said))
+    let of_all: [(&str, Value); 4] = [
+        ("operator", name.into()),
+        ("mass", operator.mass().into()),
+        ("antiperiodic", (operator.boundary().sign() < 0.0).into()),
+        ("staggered", staggered.into()),
+    ];
+    parameters.extend(of_all.map(|(key, value)| (key.to_string(), value)));
+    Ok(NamedOperator { operator, parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
+    }
+
+    #[test]
+    fn operators_have_underscores_in_names_of_parameters() {
+        let found = operator("wilson", texts(&[("kappa", "0.125"), ("bc_time", "periodic")])).unwrap();
+        assert_eq!((found.operator.mass(), &found.parameters["antiperiodic"]), (0.0, &Value::Bool(false)));
+        let found = operator("asqtad", texts(&[("mass", "0.1"), ("u0", "0.9")])).unwrap();
+        assert_eq!((found.operator.mass(), &found.parameters["staggered"]), (0.1, &Value::Bool(true)));
+    }
+
+    #[test]
+    fn all_mistakes_are_in_one_message() {
+        let why = operator("wilson", texts(&[("bc_time", "open"), ("csw", "1")])).err().unwrap().message;
+        let lines: Vec<&str> = why.lines().collect();
+        assert!(
+            lines.iter().any(|line| line.starts_with("bc_time = open: expected antiperiodic or periodic")),
+            "{why}"
+        );
+        assert!(
+            lines.iter().any(|line| line.starts_with("csw: wilson has no such parameter; there are mass,")),
+            "{why}"
+        );
+        let why = operator("overlap", BTreeMap::new()).err().unwrap().message;
+        assert!(why.starts_with("'overlap' is no operator: there are wilson, clover"), "{why}");
+        let why = quarks(FermionKind::Wilson, texts(&[("operator", "asqtad")])).err().unwrap().message;
+        assert!(why.starts_with("asqtad quarks cannot be made so"), "{why}");
+    }
 }

@@ -1,0 +1,405 @@
+//! A Markov chain that an interface describes by names and numbers, and runs a trajectory at a time.
+use super::course::{failed, without_action};
+use super::quarks::{EnsembleQuarks, energies};
+use crate::{Failure, Outcome, parameters};
+use ferrite::domain::Domain;
+use ferrite::field::GaugeField;
+use ferrite::field::host::HostGauge;
+use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
+use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::links::{EvolvingLinks, StopSignal};
+use ferrite::hmc::quarks::QuarkGroup;
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::{FermionKind, Precision};
+use ferrite_records::ensemble::MadeTrajectory;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Parameters of a gauge action. Those that are absent have the values of the action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct GaugeParameters {
+    /// β.
+    pub beta: f64,
+    /// Tadpole factor, on anisotropic lattices that of links in space.
+    pub u0: Option<f64>,
+    /// Tadpole factor of links in t.
+    pub u0_time: Option<f64>,
+    /// Bare anisotropy.
+    pub xi: Option<f64>,
+    /// Number of quarks in the coefficients.
+    pub flavours: Option<f64>,
+    /// Coefficient of plaquettes.
+    pub plaquette: Option<f64>,
+    /// Coefficient of 2×1 loops.
+    pub rectangle: Option<f64>,
+    /// Coefficient of parallelograms.
+    pub parallelogram: Option<f64>,
+}
+
+impl GaugeParameters {
+    /// Returns the action of a name with these parameters.
+    pub fn action(&self, name: ActionName) -> GaugeAction {
+        let GaugeParameters { beta, xi, .. } = *self;
+        let [u0, u0_time] = [self.u0, self.u0_time].map(|factor| factor.unwrap_or(1.0));
+        let mut action = match (name, xi) {
+            (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
+            (ActionName::SymanzikTree, Some(xi)) => {
+                GaugeAction::anisotropic_symanzik(beta, AnisotropicLattice { xi, space: u0, time: u0_time })
+            }
+            (named, _) => named.isotropic(beta, u0, self.flavours),
+        };
+        action.plaquette = self.plaquette.unwrap_or(action.plaquette);
+        action.rectangle = self.rectangle.unwrap_or(action.rectangle);
+        action.parallelogram = self.parallelogram.unwrap_or(action.parallelogram);
+        action
+    }
+}
+
+/// Integrators of the levels of molecular dynamics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Integrators {
+    /// Integrator of the levels of quarks.
+    pub outer: Scheme,
+    /// Integrator of the gauge action, where it has a level of its own.
+    pub inner: Scheme,
+    /// Steps of that level.
+    pub gauge_steps: Option<usize>,
+}
+
+impl Integrators {
+    /// Returns the levels with these steps, the outermost first; `of_parts` has the level of each part of the fermion action. Without
+    /// quarks the gauge action has no level of its own.
+    pub fn levels(&self, steps: &[usize], of_parts: &[usize]) -> Vec<LevelPlan> {
+        let level = |(level, steps): (usize, &usize)| {
+            let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
+            LevelPlan { gauge: false, quarks, scheme: self.outer, steps: *steps }
+        };
+        let mut levels: Vec<LevelPlan> = steps.iter().enumerate().map(level).collect();
+        match self.gauge_steps {
+            Some(steps) if !of_parts.is_empty() => {
+                levels.push(LevelPlan { gauge: true, quarks: Vec::new(), scheme: self.inner, steps });
+            }
+            _ => levels.iter_mut().last().into_iter().for_each(|innermost| innermost.gauge = true),
+        }
+        levels
+    }
+}
+
+/// Returns the solver of a phase of a trajectory, in single or double precision, for residuals of one or of all poles.
+pub fn shifted_solver(single: bool, tol: Vec<f64>) -> ShiftedSolver {
+    ShiftedSolver { single, tol, together: false, max_iterations: 1_000_000 }
+}
+
+/// A gauge action by name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct NamedGaugeAction {
+    /// Name of the action.
+    pub name: String,
+    /// Parameters.
+    #[serde(flatten)]
+    pub parameters: GaugeParameters,
+}
+
+impl NamedGaugeAction {
+    fn action(&self) -> Outcome<GaugeAction> {
+        let NamedGaugeAction { name, parameters } = self;
+        let action = named("gauge action", &ActionName::ALL, name)?;
+        if action == ActionName::LuscherWeisz && parameters.u0.is_none() {
+            return Err(Failure::refused("luscher-weisz needs u0"));
+        }
+        if action != ActionName::Wilson && parameters.xi.is_some() {
+            return Err(Failure::refused(format!("xi goes with wilson, not with {name}")));
+        }
+        Ok(parameters.action(action))
+    }
+}
+
+/// Quarks of a chain.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NamedQuarks {
+    /// `two` or `one` flavours of Wilson-like quarks, or `staggered` ones.
+    pub kind: String,
+    /// Name of the operator.
+    pub operator: String,
+    /// Name of the quarks.
+    pub title: String,
+    /// Level of the integrator.
+    pub level: usize,
+    /// Parameters of the operator.
+    pub parameters: BTreeMap<String, String>,
+    /// ρ of stout links.
+    pub stout_rho: Option<f64>,
+    /// Number of times that links are replaced by stout ones.
+    pub stout_levels: Option<usize>,
+    /// Masses of Hasenbusch's heavier quarks.
+    pub heavier: Vec<f64>,
+    /// Twisted masses in place of heavier quarks.
+    pub twists: Vec<f64>,
+    /// Name of the solver.
+    pub method: Option<String>,
+    /// Number of solutions that initial guesses are made of.
+    pub guesses: Option<usize>,
+    /// Masses of staggered quarks.
+    pub masses: Vec<f64>,
+    /// Number of quarks of each mass.
+    pub flavours: Vec<String>,
+    /// Number of pseudofermions.
+    pub pseudofermions: Option<usize>,
+}
+
+impl NamedQuarks {
+    fn group(&self) -> Outcome<QuarkGroup> {
+        let (kind, flavours) = match self.kind.as_str() {
+            "two" => (FermionKind::Wilson, "2".into()),
+            "one" => (FermionKind::Wilson, "1".into()),
+            _ => (FermionKind::Staggered, self.flavours.join(",")),
+        };
+        let list = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+        let count = |n: Option<usize>| n.map(|n| n.to_string());
+        let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        // As an input file has them.
+        let keys = [
+            ("operator", text(self.operator.clone())),
+            ("level", count(Some(self.level))),
+            ("stout_rho", self.stout_rho.map(|rho| rho.to_string())),
+            ("stout_levels", count(self.stout_levels)),
+            ("hasenbusch_mass", text(list(&self.heavier))),
+            ("hasenbusch_mu", text(list(&self.twists))),
+            ("method", self.method.clone()),
+            ("guesses", count(self.guesses)),
+            ("mass", text(list(&self.masses))),
+            ("flavours", text(flavours)),
+            ("pseudofermions", count(self.pseudofermions)),
+        ];
+        let mut values = self.parameters.clone();
+        values.extend(keys.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+        Ok(QuarkGroup { name: self.title.clone(), ..parameters::quarks(kind, values)? })
+    }
+}
+
+/// A Markov chain.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ChainRequest {
+    /// Gauge action.
+    pub gauge: NamedGaugeAction,
+    /// Quarks.
+    pub quarks: Vec<NamedQuarks>,
+    /// Length of a trajectory.
+    pub length: f64,
+    /// Steps of each level of quarks, the outermost first.
+    pub steps: Vec<usize>,
+    /// Steps of the gauge action inside the innermost of these levels.
+    pub gauge_steps: Option<usize>,
+    /// Name of the integrator of quarks.
+    pub integrator: String,
+    /// Name of the integrator of the gauge action.
+    pub gauge_integrator: String,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Number of trajectories at the start that are accepted as they are.
+    pub thermalise: u32,
+    /// `single` for solvers and forces of molecular dynamics, or `double`.
+    pub precision: String,
+    /// Residual of solvers in molecular dynamics.
+    pub dynamics_tol: Option<f64>,
+    /// Residual of solvers in heat bath and Metropolis step.
+    pub action_tol: Option<f64>,
+    /// Friction of momenta that are kept in part.
+    pub friction: Option<f64>,
+}
+
+/// A chain that can be begun on any links.
+#[derive(Clone, Debug)]
+pub struct ChainPlan {
+    plan: Plan,
+    groups: Vec<QuarkGroup>,
+    solvers: [ShiftedSolver; 2],
+}
+
+impl ChainRequest {
+    /// Returns the plan of the chain.
+    ///
+    /// # Errors
+    /// Names that do not exist, parameters that make no sense, and quarks on a level that does not exist.
+    pub fn plan(&self) -> Outcome<ChainPlan> {
+        let groups = self.quarks.iter().map(NamedQuarks::group).collect::<Outcome<Vec<_>>>()?;
+        let schemes = Scheme::named(MINIMUM_NORM);
+        let [outer, inner] = [&self.integrator, &self.gauge_integrator].map(|name| named("integrator", &schemes, name));
+        let integrators = Integrators { outer: outer?, inner: inner?, gauge_steps: self.gauge_steps };
+        let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
+        if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
+            let count = self.steps.len();
+            let why = format!("quarks are on level {level}, counted from 0, but steps has {count}");
+            return Err(Failure::refused(why));
+        }
+        let single = self.precision == "single";
+        let of_dynamics = self.dynamics_tol.unwrap_or(if single { 1e-6 } else { 1e-8 });
+        let of_action = self.action_tol.unwrap_or(1e-12);
+        let plan = Plan {
+            gauge: self.gauge.action()?,
+            single_gauge_force: single,
+            length: self.length,
+            levels: integrators.levels(&self.steps, &of_parts),
+            unitarise: Unitarise::default(),
+            seed: self.seed,
+            friction: self.friction,
+            metropolis_from: self.thermalise + 1,
+        };
+        let solvers = [shifted_solver(single, vec![of_dynamics]), shifted_solver(false, vec![of_action])];
+        Ok(ChainPlan { plan, groups, solvers })
+    }
+}
+
+impl ChainPlan {
+    fn quarks(&self) -> EnsembleQuarks<'_> {
+        EnsembleQuarks { groups: &self.groups, solvers: &self.solvers, seed: self.plan.seed }
+    }
+}
+
+/// A chain on a device, with the intervals of its rational functions.
+pub struct RunningChain {
+    chain: Chain,
+    planned: ChainPlan,
+    intervals: Vec<[f64; 2]>,
+    /// Whether links have moved since the spectrum was looked at.
+    has_moved: bool,
+    /// The last trajectory: it may have been done already when somebody stopped it.
+    last: Option<MadeTrajectory>,
+}
+
+impl RunningChain {
+    /// *Collective.* Begins a chain on links.
+    ///
+    /// # Errors
+    /// Rational functions that do not exist, solvers that give up, and failures of the device.
+    pub fn new(domain: &Domain, gauge: &HostGauge, planned: ChainPlan) -> Outcome<Self> {
+        let thin = GaugeField::upload(domain, gauge)?;
+        let links = EvolvingLinks::new(&thin, Precision::Double)?;
+        let (parts, intervals) = planned.quarks().parts_for(&links).map_err(without_action)?;
+        drop(links);
+        let chain = Chain::new(planned.plan.clone(), &thin, Precision::Double, parts).map_err(failed)?;
+        Ok(RunningChain { chain, planned, intervals, has_moved: false, last: None })
+    }
+    /// *Collective.* Makes the trajectory with a number, unless it is the last one that was made, and returns its record. With `reverse` it is also
+    /// run backwards. Where it is stopped the chain is left as it was.
+    ///
+    /// # Errors
+    /// Solvers that give up, a request to stop, and failures of the device.
+    pub fn trajectory(&mut self, number: u32, reverse: bool, stop: StopSignal) -> Outcome<&MadeTrajectory> {
+        let is_made = self.last.as_ref().is_some_and(|last| last.number == number);
+        if !is_made {
+            self.last = Some(self.make(number, reverse, stop)?);
+        }
+        self.last.as_ref().ok_or_else(Failure::stopped)
+    }
+    fn make(&mut self, number: u32, reverse: bool, stop: StopSignal) -> Outcome<MadeTrajectory> {
+        self.chain.stop_when(stop);
+        let begin = Instant::now();
+        if self.has_moved {
+            self.look_at_spectrum()?;
+            self.has_moved = false;
+        }
+        let outcome = self.chain.trajectory(number, None, reverse).map_err(failed)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        self.has_moved |= outcome.accepted;
+        let plaquette = self.chain.links().thin(Precision::Double)?.plaquette()?.0;
+        Ok(MadeTrajectory {
+            number,
+            delta_h: outcome.delta,
+            accepted: outcome.accepted,
+            start: energies(&outcome.start),
+            end: energies(&outcome.end),
+            iterations: outcome.iterations,
+            irreversibility: outcome.irreversibility,
+            failure: outcome.failure,
+            plaquette: plaquette.mean,
+            seconds,
+        })
+    }
+    /// Makes other rational functions where the spectrum has left their interval.
+    fn look_at_spectrum(&mut self) -> Outcome {
+        let quarks = self.planned.quarks();
+        for seen in quarks.look_at_spectrum(self.chain.links(), &self.intervals).map_err(failed)? {
+            quarks.follow(&mut self.chain, &mut self.intervals, &seen).map_err(without_action)?;
+        }
+        Ok(())
+    }
+    /// *Collective.* Returns the links as they are now.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn links(&self) -> Outcome<HostGauge> {
+        Ok(self.chain.links().thin(Precision::Double)?.download()?)
+    }
+}
+
+/// Returns the value of a name.
+fn named<T: Copy>(what: &str, all: &[(&'static str, T)], name: &str) -> Outcome<T> {
+    let found = all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| Failure::refused(format!("{what} '{name}': there are {}", names())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> ChainRequest {
+        let parameters = GaugeParameters { beta: 5.5, ..GaugeParameters::default() };
+        ChainRequest {
+            gauge: NamedGaugeAction { name: "wilson".into(), parameters },
+            quarks: Vec::new(),
+            length: 1.0,
+            steps: vec![4, 2],
+            gauge_steps: None,
+            integrator: "omelyan".into(),
+            gauge_integrator: "leapfrog".into(),
+            seed: 1,
+            thermalise: 2,
+            precision: "double".into(),
+            dynamics_tol: None,
+            action_tol: None,
+            friction: None,
+        }
+    }
+
+    fn light(level: usize) -> NamedQuarks {
+        let parameters = [("mass".to_string(), "0.3".to_string())].into();
+        NamedQuarks { kind: "two".into(), operator: "wilson".into(), level, parameters, ..NamedQuarks::default() }
+    }
+
+    /// Quarks are on their levels, and the gauge action is inside all of them.
+    #[test]
+    fn the_gauge_action_is_on_the_innermost_level() {
+        let levels = |request: &ChainRequest| {
+            let plan = request.plan().unwrap().plan;
+            plan.levels.into_iter().map(|level| (level.steps, level.gauge, level.quarks)).collect::<Vec<_>>()
+        };
+        assert_eq!(levels(&request()), [(4, false, vec![]), (2, true, vec![])]);
+        let with_quarks = ChainRequest { quarks: vec![light(1), light(0)], gauge_steps: Some(3), ..request() };
+        assert_eq!(levels(&with_quarks), [(4, false, vec![1]), (2, false, vec![0]), (3, true, vec![])]);
+        assert_eq!(with_quarks.plan().unwrap().plan.metropolis_from, 3);
+        // Without quarks there is nothing that a level of its own would be inside of.
+        assert_eq!(levels(&ChainRequest { gauge_steps: Some(3), ..request() }), levels(&request()));
+        let why = ChainRequest { quarks: vec![light(2)], ..request() }.plan().unwrap_err().message;
+        assert_eq!(why, "quarks are on level 2, counted from 0, but steps has 2");
+    }
+
+    #[test]
+    fn names_that_are_unknown_are_told_with_the_known_ones() {
+        let why = |request: ChainRequest| request.plan().unwrap_err().message;
+        let action = |name: &str, xi| {
+            let parameters = GaugeParameters { beta: 5.5, xi, ..GaugeParameters::default() };
+            ChainRequest { gauge: NamedGaugeAction { name: name.into(), parameters }, ..request() }
+        };
+        assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette': there are wilson, "));
+        assert_eq!(why(action("luscher-weisz", None)), "luscher-weisz needs u0");
+        assert_eq!(why(action("iwasaki", Some(2.0))), "xi goes with wilson, not with iwasaki");
+        let why = why(ChainRequest { integrator: "euler".into(), ..request() });
+        assert!(why.starts_with("integrator 'euler': there are leapfrog, "), "{why}");
+    }
+}

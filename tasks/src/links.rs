@@ -1,0 +1,317 @@
+//! Links of a configuration in host memory: files, measurements, smearing, flow, gauge fixing and heat bath, for interfaces that keep links
+//! beside a device.
+use crate::dirac::check;
+use crate::ensemble::failed;
+use crate::grid_device::GridDevice;
+use crate::{Failure, Outcome, observables};
+use ferrite::field::GaugeField;
+use ferrite::field::host::HostGauge;
+use ferrite::files::formats::endings_of_gauge_files;
+use ferrite::files::{
+    Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions, inspect, read_gauge, write_gauge,
+};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::fixing::relax::{Gauge, Relaxation, omega_for};
+use ferrite::gauge::measure;
+use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::hmc::stout::StoutSmearing;
+use ferrite::lattice::Section;
+use ferrite::observables::field_strength::field_strengths;
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::observables::loops::LoopMeans;
+use ferrite_records::links::{FlowSteps, LinksDescription, MeasuredLoops};
+use serde::Deserialize;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Links on a part of the lattice. They never change, and may be shared.
+#[derive(Clone)]
+pub struct LatticeLinks {
+    /// The links.
+    pub gauge: Arc<HostGauge>,
+    /// The part of the lattice that they are on.
+    pub part: Section,
+}
+
+/// A request to stop, which work looks for between its steps.
+pub type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
+
+/// A smearing of links, by name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SmearingRequest {
+    /// `stout`, `ape` or `hyp`.
+    pub kind: String,
+    /// ρ of stout links, α of APE smearing, or α₁, α₂, α₃ of HYP smearing.
+    pub weights: Vec<f64>,
+    /// Number of times that links are replaced by smeared ones.
+    pub levels: usize,
+    /// Whether only links in space are smeared, by staples in space.
+    pub spatial: bool,
+}
+
+/// A gradient flow.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct FlowRequest {
+    /// Name of the action.
+    pub action: String,
+    /// Time at the end.
+    pub time: f64,
+    /// Time of a step; the last one may be shorter.
+    pub step: f64,
+}
+
+/// Gauge fixing by over-relaxation.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct FixingRequest {
+    /// `coulomb` or `landau`.
+    pub gauge: String,
+    /// Requested θ.
+    pub tol: f64,
+    /// Over-relaxation; without, by the extents of the lattice.
+    pub overrelax: Option<f64>,
+    /// The most sweeps.
+    pub max_sweeps: usize,
+}
+
+/// SU(3) gauge theory by heat bath and over-relaxation.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct QuenchedRequest {
+    /// β.
+    pub beta: f64,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Number of sweeps.
+    pub sweeps: u32,
+    /// Over-relaxations in a sweep.
+    pub overrelax: u32,
+    /// Whether the chain begins with random links, where none are given.
+    pub hot: bool,
+    /// Passes over all links that have made the links that are given.
+    pub passes: u32,
+}
+
+/// Links in a gauge.
+pub struct FixedGauge {
+    /// The links.
+    pub gauge: HostGauge,
+    /// θ.
+    pub theta: f64,
+    /// The functional.
+    pub functional: f64,
+    /// Number of sweeps.
+    pub sweeps: usize,
+}
+
+impl SmearingRequest {
+    /// *Collective.* Smears a copy of links.
+    fn smeared(&self, links: &GaugeField, go_on: GoOn<'_>) -> Outcome<Option<GaugeField>> {
+        let SmearingRequest { levels, spatial, .. } = *self;
+        let sums = match (self.kind.as_str(), self.weights.as_slice()) {
+            ("stout", &[rho]) => return Ok(StoutSmearing { rho, levels, spatial }.smeared_while(links, go_on)?),
+            ("ape", &[alpha]) => SumsOfStaples::Ape(alpha),
+            ("hyp", &[first, second, third]) => SumsOfStaples::Hyp([first, second, third]),
+            (kind, weights) => {
+                return Err(Failure::refused(format!("no smearing: {kind} with {} weights", weights.len())));
+            }
+        };
+        Ok(ProjectedSmearing { sums, levels, spatial }.smeared_while(links, go_on)?)
+    }
+}
+
+/// Reads a file; with a device of several processes, each its part.
+///
+/// # Errors
+/// A file that cannot be read, or whose data is wrong.
+pub fn read(device: Option<&GridDevice>, path: &Path, options: &ReadOptions) -> Outcome<GaugeFile> {
+    let Some(device) = device else { return Ok(read_gauge(path, options)?) };
+    device.with_file(path, |file| {
+        let part = device.place().section(inspect(file, options)?.lattice)?;
+        Ok(read_gauge(file.part(&part), options)?)
+    })
+}
+
+/// Returns the record of a file beside its links.
+pub fn describe(file: &GaugeFile) -> LinksDescription {
+    let header = &file.header;
+    let checksum = match &file.checksum {
+        Checksum::Verified(kind) => format!("{} verified", kind.name()),
+        Checksum::Absent => "none".into(),
+        Checksum::Mismatch { kind, .. } => format!("{} differs", kind.name()),
+    };
+    LinksDescription {
+        format: header.format.to_string(),
+        precision: header.precision.to_string(),
+        checksum,
+        plaquette: header.plaquette.map(|printed| printed.value),
+        link_trace: header.link_trace.map(|printed| printed.value),
+        metadata: header.metadata.clone(),
+        notes: header.notes.clone(),
+    }
+}
+
+impl LatticeLinks {
+    /// Writes a file, whose name determines the format; with a device of several processes, each its part.
+    ///
+    /// # Errors
+    /// A name of no format, and a file that cannot be written.
+    pub fn write(
+        &self,
+        device: Option<&GridDevice>,
+        path: &Path,
+        (title, metadata): (String, Vec<(String, String)>),
+        single: bool,
+    ) -> Outcome {
+        let Some(format) = FileFormat::of_gauge_file(path) else {
+            let why = format!("the format is unclear from the name; end it in {}", endings_of_gauge_files());
+            return Err(Failure::refused(format!("{}: {why}", path.display())));
+        };
+        let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
+        let options = WriteOptions { format, precision, title, metadata, ..Default::default() };
+        match device {
+            None => Ok(write_gauge(path, &self.gauge, &options)?),
+            Some(device) => {
+                device.with_file(path, |file| Ok(write_gauge(file.part(&self.part), &self.gauge, &options)?))
+            }
+        }
+    }
+    /// *Collective.* Returns mean plaquettes of all planes, of those in space and of those with t, and the mean link trace; with a device
+    /// of several processes, of all their parts.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn plaquettes(&self, device: Option<&GridDevice>) -> Outcome<[f64; 4]> {
+        let (found, trace) = match device {
+            None => (measure::plaquette(&self.gauge), measure::link_trace(&self.gauge)),
+            Some(device) => self.on(device)?.plaquette()?,
+        };
+        Ok([found.mean, found.spatial, found.temporal, trace])
+    }
+    /// *Collective.* Returns how far the worst link is off SU(3); with a device of several processes, of all their parts.
+    ///
+    /// # Errors
+    /// Failures of messages.
+    pub fn unitarity(&self, device: Option<&GridDevice>) -> Outcome<f64> {
+        let mine = measure::unitarity(&self.gauge).violation;
+        let Some(device) = device else { return Ok(mine) };
+        // A maximum passes over what is no number.
+        Ok(device.comm().numbers(mine)?.into_iter().fold(mine, solvers::worse_residual))
+    }
+    /// *Collective.* Returns loops, energy density and charge.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn loops(&self, device: &GridDevice) -> Outcome<MeasuredLoops> {
+        let links = self.on(device)?;
+        Ok(MeasuredLoops {
+            loops: observables::loops(&LoopMeans::of(&links)?),
+            field_strength: observables::field_strength(&field_strengths(&links)?),
+        })
+    }
+    /// *Collective.* Returns smeared links.
+    ///
+    /// # Errors
+    /// An unknown smearing, a request to stop, and failures of the device.
+    pub fn smeared(&self, device: &GridDevice, request: &SmearingRequest, go_on: GoOn<'_>) -> Outcome<HostGauge> {
+        let smeared = request.smeared(&self.on(device)?, go_on)?;
+        check(go_on)?;
+        Ok(smeared.ok_or_else(Failure::stopped)?.download()?)
+    }
+    /// *Collective.* Returns links that have flowed, and energies and charge at each step.
+    ///
+    /// # Errors
+    /// An unknown action, a request to stop, and failures of the device.
+    pub fn flowed(
+        &self,
+        device: &GridDevice,
+        request: &FlowRequest,
+        go_on: GoOn<'_>,
+    ) -> Outcome<(HostGauge, FlowSteps)> {
+        let FlowRequest { action, time, step } = request;
+        let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
+            let names = FlowAction::ALL.map(FlowAction::name).join(", ");
+            return Err(Failure::refused(format!("'{action}' is no flow: there are {names}")));
+        };
+        let mut flow = Flow::new(&self.on(device)?, action)?;
+        let mut points = vec![flow.look()?];
+        // As many whole steps as there are, and a shorter last one.
+        while time - flow.time() > 1e-9 * step {
+            check(go_on)?;
+            flow.step(step.min(time - flow.time())).map_err(failed)?;
+            points.push(flow.look()?);
+        }
+        let point =
+            |point: &FlowPoint| [point.time, point.clover.energy(), point.plaquette_energy, point.clover.charge];
+        let (t0, w0) = (scale_t0(&points, 0.3), scale_w0(&points, 0.3));
+        Ok((flow.links().download()?, FlowSteps { points: points.iter().map(point).collect(), t0, w0 }))
+    }
+    /// *Collective.* Returns links in a gauge.
+    ///
+    /// # Errors
+    /// An unknown gauge, sweeps that do not suffice, links too far from SU(3), a request to stop, and failures of the device.
+    pub fn fixed(&self, device: &GridDevice, request: &FixingRequest, go_on: GoOn<'_>) -> Outcome<FixedGauge> {
+        let kind = match request.gauge.as_str() {
+            "coulomb" => Gauge::Coulomb,
+            "landau" => Gauge::Landau,
+            other => {
+                return Err(Failure::refused(format!("'{other}' is no gauge: there are 'coulomb' and 'landau'")));
+            }
+        };
+        let omega = request.overrelax.unwrap_or_else(|| omega_for(self.part.global, kind));
+        let mut relaxation = Relaxation::new(&device.domain(&self.part)?, &self.gauge, kind, omega)?;
+        let mut state = relaxation.state()?;
+        // A θ that is no number ends it, too.
+        while state.theta > request.tol {
+            check(go_on)?;
+            if relaxation.sweeps() >= request.max_sweeps {
+                let (theta, sweeps, tol) = (state.theta, relaxation.sweeps(), request.tol);
+                let why = format!(
+                    "theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give max_sweeps more, or another overrelax"
+                );
+                return Err(Failure::failed(why));
+            }
+            let rest = 10.min(request.max_sweeps - relaxation.sweeps());
+            state = relaxation.relax_while(rest, go_on)?;
+        }
+        if !state.theta.is_finite() {
+            return Err(Failure::refused("theta is not a number: links are too far from SU(3)"));
+        }
+        let sweeps = relaxation.sweeps();
+        Ok(FixedGauge { gauge: relaxation.finish()?, theta: state.theta, functional: state.functional, sweeps })
+    }
+    fn on(&self, device: &GridDevice) -> Outcome<GaugeField> {
+        Ok(GaugeField::upload(&device.domain(&self.part)?, &self.gauge)?)
+    }
+}
+
+/// *Collective.* Makes links by heat bath and over-relaxation, from given ones or without. Returns the last links and the mean plaquette
+/// after each sweep.
+///
+/// # Errors
+/// Links of another part of the lattice, a request to stop, and failures of the device.
+pub fn quenched(
+    device: &GridDevice,
+    part: &Section,
+    request: &QuenchedRequest,
+    start: Option<&LatticeLinks>,
+    go_on: GoOn<'_>,
+) -> Outcome<(HostGauge, Vec<f64>)> {
+    if start.is_some_and(|links| links.part != *part) {
+        let why = "the links to start from are on another lattice, or other processes have its parts";
+        return Err(Failure::refused(why));
+    }
+    let start = match start {
+        Some(links) => Start::Links(&links.gauge, request.passes),
+        None if request.hot => Start::Hot,
+        None => Start::Cold,
+    };
+    let mut generator = Generator::new(&device.domain(part)?, start, request.beta, request.seed)?;
+    let mut plaquettes = Vec::new();
+    for _ in 0..request.sweeps {
+        check(go_on)?;
+        generator.sweep_while(1, request.overrelax, &mut |_| go_on())?;
+        check(go_on)?;
+        plaquettes.push(generator.plaquette()?.mean);
+    }
+    Ok((generator.gauge()?, plaquettes))
+}
