@@ -321,7 +321,7 @@ impl Cuda {
         let mut result = Err(self.no_code(name, &image.codes));
         for code in image.usable(self.shared.capability) {
             let bytes = code.unpack().ok_or_else(missing)?;
-            // A driver that is older than the assembler refuses machine code, and takes PTX.
+            // A driver that is older than the assembler refuses machine code, and accepts PTX.
             result = match code.form {
                 CodeForm::Cubin => driver(Module::from_cubin(bytes, &[]), "loading kernels", self.name()),
                 CodeForm::Ptx => {
@@ -611,7 +611,7 @@ impl Backend for Cuda {
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.check(|| self.device())?;
-        // Zero is what the memory holds at first.
+        // The memory initially holds zero.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
         let ticket = scratch.ticket;
         let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));

@@ -48,7 +48,7 @@ pub struct Memory {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// No driver on this machine.
+    /// No CUDA driver on this machine.
     #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
     NoDriver(String),
     /// A driver without this device.
@@ -124,7 +124,7 @@ pub enum BackendError {
         /// Folder of the kernels.
         folder: std::path::PathBuf,
     },
-    /// A kernel that is not compiled for such fields and links.
+    /// A kernel that is not compiled for this format of fields and links.
     #[error("the kernel {kernel} is not compiled for '{format}'; {}", in_this_build(formats, features))]
     NoFormat {
         /// Name of the kernel.
@@ -155,7 +155,7 @@ pub enum BackendError {
     /// Devices of different processes that cannot reach each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,
-    /// Too little memory.
+    /// A request for more memory than is free.
     #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
     OutOfMemory {
         /// Use of the memory.

@@ -123,7 +123,7 @@ pub struct ExchangeTime {
     pub reach: usize,
     /// Bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Seconds, packing included.
+    /// Seconds of an exchange, packing included.
     pub seconds: f64,
 }
 

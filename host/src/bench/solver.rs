@@ -148,7 +148,7 @@ impl Cell {
 /// Reason why a study ended before it was complete.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyFailure {
-    /// The observer stopped it.
+    /// The observer stopped the study.
     #[error("interrupted")]
     Interrupted,
     /// A solver could not start.

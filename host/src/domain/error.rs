@@ -73,7 +73,7 @@ pub enum DeviceError {
         /// This process's part.
         local: Lattice,
     },
-    /// A format of which no kernels of an operator are compiled.
+    /// A format for which no kernels of an operator are compiled.
     #[error(
         "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers{}",
         if features.is_empty() { String::new() } else { format!("; {}", in_this_build(formats, features)) }
@@ -90,7 +90,7 @@ pub enum DeviceError {
         /// Cargo features that enable this format; empty if no build provides it.
         features: Vec<&'static str>,
     },
-    /// A clover term of another mass or anisotropy than the operator it is given to.
+    /// A clover term of another mass or anisotropy than those of its operator.
     #[error(
         "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
     )]
@@ -105,7 +105,7 @@ pub enum DeviceError {
         "there are fat and long links only: Wilson-like and naive staggered operators need the links of a configuration"
     )]
     NoThinLinks,
-    /// A tadpole factor that is to follow from the plaquette.
+    /// A tadpole factor that has to be computed from an unknown plaquette.
     #[error("the tadpole factor is to follow from the mean plaquette, which is not known here: give a number")]
     NoTadpole,
     /// Fat links of HISQ's first level without a projection to U(3).

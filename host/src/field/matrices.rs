@@ -23,7 +23,7 @@ impl FieldSpace {
         self.expect(x, n)?;
         self.expect(y, n)?;
         for s in 0..self.shape.ls {
-            // A launch has room for the sums of 16 × 16 products, as many rhs as go together elsewhere.
+            // A launch has space for the sums of 16 × 16 products, as many rhs as are launched together elsewhere.
             for first_x in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
                 for first_y in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
                     let [rows, columns] = [first_x, first_y].map(|first| first..n.min(first + MAX_RHS_WITH_NUMBERS));

@@ -7,7 +7,7 @@ use num_complex::Complex64;
 pub struct HopPhases(pub [Complex64; 4]);
 
 impl HopPhases {
-    /// All 1.
+    /// No phases: all factors are 1.
     pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
 
     /// Returns the phases of hops over this many links.

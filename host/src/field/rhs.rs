@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) struct BlockGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
-    /// The shape of the fields, which may have more right-hand sides.
+    /// Shape of the fields, which may have more right-hand sides.
     shape: FieldShape,
     /// Error of a field that does not have these blocks.
     misfit: Cell<Option<DeviceError>>,

@@ -314,7 +314,7 @@ pub enum Problem {
         /// Checksum of the data.
         computed: String,
     },
-    /// A multigrid setup was finished before all its vectors were written.
+    /// A multigrid setup that was finished before all its vectors were written.
     #[error(
         "cannot be written: {written} of {expected} vectors are there; write all of them before the file is finished"
     )]
@@ -324,7 +324,7 @@ pub enum Problem {
         /// Number of vectors in the header.
         expected: usize,
     },
-    /// The processes do not have one box of the lattice each.
+    /// Processes that do not have one box of the lattice each.
     #[error("the parts of the processes are not right: {why}")]
     Parts {
         /// Reason why the parts do not fit.

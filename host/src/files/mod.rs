@@ -338,8 +338,8 @@ impl Header {
 /// Options of reading a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadOptions {
-    /// Whether to refuse a file whose checksum, plaquette or link trace is not that of its links, or that is longer than its header implies.
-    /// Default: yes.
+    /// Whether to refuse a file whose checksum, plaquette or link trace is not that of its links, or that is longer than its header
+    /// implies. Default: yes.
     pub verify: bool,
     /// Whether to accept links that are not in SU(3), such as fat links. Default: no.
     pub allow_non_unitary: bool,

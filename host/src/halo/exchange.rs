@@ -8,7 +8,7 @@ use crate::domain::{Domain, Result, Transport};
 use comms::Direction;
 use tracing::warn;
 
-/// Ghost zones of one size, and the connections with the neighbours who fill them.
+/// Ghost zones of one size, and the connections with the neighbours that fill them.
 ///
 /// Zones exist twice and take turns. A neighbour that writes directly into them may do so as soon as it has this process's message of the
 /// previous exchange, which was packed after the kernels that read the zones of the exchange before that.
@@ -44,7 +44,7 @@ pub(super) struct ExchangeContext<'a> {
     pub trace: Trace<'a>,
     /// Streams of the ends of directions.
     pub streams: &'a Streams,
-    /// The stream that packed; `None` for the main order of work.
+    /// Stream that packed; `None` for the main order of work.
     pub packing: Option<&'a Stream>,
 }
 
@@ -147,7 +147,7 @@ impl Exchange {
             interior()?;
             (0..4).filter(|mu| self.neighbours[*mu].is_some()).try_for_each(|mu| exterior(mu, None))?;
         }
-        // Later work may write to what was packed, and needs what was computed here.
+        // Later work may write to the packed memory, and needs the results of this exchange.
         match (packing, beside) {
             (_, Some(_)) => {
                 backend.mark(&self.done, beside)?;

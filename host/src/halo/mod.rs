@@ -96,9 +96,9 @@ pub(crate) struct ExteriorPart<'a> {
     pub region: Region,
     /// Number of sites.
     pub sites: u32,
-    /// Ghost zones that their hops read.
+    /// Ghost zones that the hops read.
     pub ghosts: Ghosts,
-    /// Stream to compute them on; `None` for the main order of work.
+    /// Stream on which to compute; `None` for the main order of work.
     pub stream: Option<&'a Stream>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, e
     let Some(halo) = domain.halo()? else {
         return interior(Region::WHOLE, domain.half_sites());
     };
-    // A hop must not pass the neighbour.
+    // A hop must not reach farther than the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
     let bytes = zone_bytes(input.kind(), input.precision()) * hop.blocks;
     let zones = LevelZones { geometry, steps: hop.steps, spinors: 1, bytes };

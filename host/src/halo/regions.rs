@@ -4,7 +4,7 @@ use gpu_kernels::lattice::{Geometry, Region};
 /// A part of the local lattice and its sites of one parity.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionPart {
-    /// The box of sites.
+    /// Box of the sites.
     pub region: Region,
     /// Number of sites of one parity.
     pub sites: u32,

@@ -7,9 +7,9 @@ use std::time::Instant;
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The work: `pack`, `interior`, `exterior x`, `copy`, `message`, `wait`.
+    /// Name of the work: `pack`, `interior`, `exterior x`, `copy`, `message`, `wait`.
     pub name: String,
-    /// The place: `main` for the main stream, `x-` to `t+` for the stream and the messages of an end.
+    /// Stream or messages: `main` for the main stream, `x-` to `t+` for the stream and the messages of an end.
     pub track: String,
     /// Seconds since all processes started the timeline together.
     pub start: f64,
@@ -24,7 +24,7 @@ const ENDS: [[&str; 2]; 4] = [["x-", "x+"], ["y-", "y+"], ["z-", "z+"], ["t-", "
 #[derive(Clone, Copy)]
 pub(super) enum Track {
     Main,
-    /// μ, forward
+    /// End of direction μ, forward if 1.
     End(usize, usize),
 }
 

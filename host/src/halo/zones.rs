@@ -2,7 +2,7 @@
 use crate::backend::{Backend, DeviceBuffer, Event, Ordered};
 use crate::domain::Result;
 
-/// The promise that the modules of halo exchange keep.
+/// Promise that the modules of halo exchange keep.
 // SAFETY: memory of messages is touched by a copy or by a message only behind the event, or the end, of what came before;
 // zones take turns (see `Exchange`); and addresses of peers are within zones that they have shared, which stay open as long
 // as the exchange.
@@ -14,7 +14,7 @@ pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 pub(super) struct ZoneEnd {
     /// Direction: 0 to 3 for x to t.
     pub mu: usize,
-    /// 1 for the forward end, else 0.
+    /// End: 1 for the forward one, 0 for the backward one.
     pub forward: usize,
 }
 

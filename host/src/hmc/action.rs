@@ -53,15 +53,15 @@ pub struct AnisotropicLattice {
 /// Gauge actions that have a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionName {
-    /// Plaquettes alone (Wilson 1974).
+    /// Wilson's action of plaquettes alone (Wilson 1974).
     Wilson,
-    /// Symanzik's at tree level.
+    /// Symanzik's action at tree level.
     SymanzikTree,
-    /// Symanzik's at one loop (Lüscher and Weisz 1985).
+    /// Symanzik's action at one loop (Lüscher and Weisz 1985).
     LuscherWeisz,
-    /// Iwasaki's.
+    /// Iwasaki's action.
     Iwasaki,
-    /// DBW2 (QCD-TARO 2000).
+    /// DBW2 action (QCD-TARO 2000).
     Dbw2,
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct MadeOfLinks {
     stout: Slot<(StoutSmearing, Precision), Rc<StoutLinks>>,
     /// Packed links and terms, of the links themselves or of stout ones.
     caches: Slot<Option<StoutSmearing>, Rc<LinkCache>>,
-    /// Fat and long links.
+    /// Fat and long links of each smearing.
     pub improved: Slot<QuarkSmearing, Rc<ImprovedLinks>>,
     /// The first level of HISQ, in double precision.
     first_level: Slot<(), Rc<FirstLevel>>,

@@ -104,7 +104,7 @@ pub enum PlanError {
         /// Number of the level, from 0, the outermost.
         level: usize,
     },
-    /// A length that is zero or no number.
+    /// A trajectory length that is zero or not a number.
     #[error("the length of a trajectory is a number other than 0, not {0}")]
     Length(f64),
     /// Friction that has no effect.

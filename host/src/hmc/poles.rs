@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 pub struct ShiftedSolver {
     /// Whether to solve in single precision, with links of 12 reals.
     pub single: bool,
-    /// Relative residuals: one for all shifts, or one for each.
+    /// Requested relative residuals: one for all shifts, or one for each.
     pub tol: Vec<f64>,
     /// Whether all systems continue until that of the smallest shift has its residual, as in MILC; otherwise each has its own.
     pub together: bool,

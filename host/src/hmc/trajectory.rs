@@ -110,9 +110,9 @@ pub struct Noise<'a> {
 pub struct TrajectoryOutcome {
     /// Number of the trajectory.
     pub number: u32,
-    /// H at the start.
+    /// Parts of H at the start.
     pub start: Energies,
-    /// H at the end.
+    /// Parts of H at the end.
     pub end: Energies,
     /// Change ΔH.
     pub delta: f64,

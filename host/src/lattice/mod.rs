@@ -20,7 +20,7 @@ pub enum LatticeError {
     Odd {
         /// Axis: x, y, z or t.
         axis: char,
-        /// The offending extent.
+        /// Extent that is odd or zero.
         extent: usize,
         /// All four extents.
         size: [usize; 4],

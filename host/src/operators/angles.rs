@@ -7,9 +7,9 @@ use num_complex::Complex64;
 /// Boundary condition of fermions at the end of the lattice in t. They are periodic in space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeBoundary {
-    /// ψ(t + T) = ψ(t)
+    /// Periodic: ψ(t + T) = ψ(t).
     Periodic,
-    /// ψ(t + T) = −ψ(t), as in thermodynamics.
+    /// Antiperiodic: ψ(t + T) = −ψ(t), as in thermodynamics.
     #[default]
     Antiperiodic,
 }

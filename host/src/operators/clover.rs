@@ -183,7 +183,7 @@ struct RecordedTerm {
 
 /// Coefficients of a clover term as typed.
 enum ClovCoefficients {
-    /// c_sw and u_0.
+    /// Coefficient c_sw and tadpole factor u_0.
     Improvement(f64, f64),
     /// Chroma's clovCoeffR and clovCoeffT.
     Chroma(f64, f64),

@@ -40,7 +40,7 @@ pub struct DiagonalForm {
 
 /// Blocks Z of a term A: ln |det A| is `weight` times the sum of ln |det (`factor` Z)| over all sites, plus a constant.
 pub(crate) struct DeterminantBlocks {
-    /// Z
+    /// Blocks Z.
     pub blocks: Clover,
     /// Factor that brings the determinants of Z near 1.
     pub factor: f64,

@@ -7,12 +7,12 @@ use std::cell::Cell;
 /// Product with the Dirac operator M to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OperatorForm {
-    /// M
+    /// Product with M.
     #[default]
     Plain,
-    /// M†
+    /// Product with M†.
     Dagger,
-    /// M†M of the normal equations.
+    /// Product with M†M of the normal equations.
     Normal,
 }
 

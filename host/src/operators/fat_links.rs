@@ -232,9 +232,9 @@ pub enum LinkGroup {
 /// Links of the first level of HISQ, between its two levels of smearing, which quarks with all ε have in common. They are in double
 /// precision.
 pub struct FirstLevel {
-    /// V, made of U by the paths of Fat7.
+    /// Fat links V, made from U by the paths of Fat7.
     pub fat: GaugeField,
-    /// W = V (V†V)^(−1/2)
+    /// Links W = V (V†V)^(−1/2) in U(3).
     pub unitary: GaugeField,
 }
 

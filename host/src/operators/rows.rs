@@ -21,7 +21,7 @@ pub(super) struct WilsonHop<'a> {
     pub parity: usize,
     /// Whether to apply D† instead of D.
     pub dagger: bool,
-    /// ψ, on the other parity.
+    /// Input ψ, on the other parity.
     pub input: &'a DeviceField,
     /// The result.
     pub out: &'a DeviceField,
@@ -38,7 +38,7 @@ pub(super) struct WilsonHop<'a> {
 /// Sums that are computed with a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowSums {
-    /// (w, y) and ‖y‖²
+    /// Sums (w, y) and ‖y‖².
     Dot,
     /// Sums of BiCGstab's second half step.
     Dots,

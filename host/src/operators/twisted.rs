@@ -81,7 +81,7 @@ pub static TWISTED: Definition = Definition {
 static ROWS: DiagonalKernels =
     DiagonalKernels { inverse: &TWISTED_ROW, term: None, dot: None, dots: &TWISTED_ROW_DOTS };
 
-/// a + iμγ5, in every precision.
+/// Diagonal term a + iμγ5, in every precision.
 struct Twist {
     a: f64,
     mu: f64,

@@ -132,9 +132,9 @@ static KEYS: [&Key; 10] = {
 static ROWS: DiagonalKernels =
     DiagonalKernels { inverse: &TWISTED_CLOVER_ROW, term: None, dot: None, dots: &TWISTED_CLOVER_ROW_DOTS };
 
-/// A + iμγ5 in a precision.
+/// Diagonal term A + iμγ5 in a precision.
 struct TwistedTerm {
-    /// A
+    /// Clover term A.
     clover: DeviceClover,
     /// Blocks E and F, stored like a clover term and its inverse.
     inverse: DeviceClover,

@@ -21,9 +21,9 @@ pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
 /// light. The hops in space are multiplied by ν/ξ_0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Anisotropy {
-    /// ξ_0
+    /// Bare anisotropy ξ_0.
     pub xi: f64,
-    /// ν
+    /// Bare velocity of light ν.
     pub nu: f64,
 }
 

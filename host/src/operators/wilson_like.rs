@@ -16,10 +16,10 @@ use std::cell::RefCell;
 /// Schur complement of the even sites to solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schur {
-    /// M̂ = 1 − h² A_ee⁻¹ D_eo A_oo⁻¹ D_oe
+    /// Symmetric complement M̂ = 1 − h² A_ee⁻¹ D_eo A_oo⁻¹ D_oe.
     #[default]
     Symmetric,
-    /// M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe
+    /// Asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe.
     Asymmetric,
 }
 

@@ -87,7 +87,7 @@ pub struct Adviser {
 /// Recommendation of another method, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// The method.
+    /// Recommended method.
     pub method: &'static Method,
     /// Reason why the previous method should end.
     pub reason: String,
@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
     }
 
-    /// Checks that CG takes over when half of the iterations are done and there is hardly any progress. A converging solve is left alone, and so is
-    /// one that has only just begun.
+    /// Checks that CG takes over when half of the iterations are done and there is hardly any progress. A converging solve is left alone,
+    /// and so is one that has only just begun.
     #[test]
     fn a_hopeless_solve_ends_at_half_of_its_iterations() {
         let within = |most| Adviser::without_multigrid(1e-10).within(most);

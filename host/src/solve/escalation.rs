@@ -15,7 +15,7 @@ use std::time::Instant;
 
 type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
-/// A system with its answer, in double, on the sites of one parity.
+/// A system with its solution, in double, on the sites of one parity.
 pub(super) trait ParitySystem {
     /// Returns the space of right-hand side and solution.
     fn space(&self) -> &FieldSpace;

@@ -1,4 +1,4 @@
-//! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
+//! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the solution.
 mod batch;
 mod choice;
 mod configuration;

@@ -31,7 +31,7 @@ pub struct Escalation {
 pub struct Report {
     /// Report of the solver, on the Schur complement.
     pub info: Info,
-    /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
+    /// True residual ‖η − M ψ‖ / ‖η‖ per right-hand side.
     pub true_residual: Vec<f64>,
     /// Whether every true residual is at or below the tolerance. False if the tolerance is closer to zero than double precision resolves,
     /// or if a source is not a number.
@@ -94,16 +94,16 @@ pub struct MultigridLevel {
 /// Reason why there is no solution.
 #[derive(Debug, thiserror::Error)]
 pub enum SolveFailure<T: Fermion = Spinor> {
-    /// The solver could not start.
+    /// A solver that could not start.
     #[error(transparent)]
     Solver(SolveError<DeviceError>),
-    /// The preconditioner of GCR-DD cannot be made.
+    /// A preconditioner of GCR-DD that cannot be made.
     #[error(transparent)]
     Schwarz(#[from] SchwarzError),
-    /// Multigrid cannot be set up.
+    /// A multigrid setup that cannot be made.
     #[error(transparent)]
     Multigrid(#[from] MultigridError),
-    /// The solver gave up, or the observer stopped it.
+    /// A solver that gave up, or that the observer stopped.
     #[error("{error}")]
     Unfinished {
         /// Reason why the solver ended.

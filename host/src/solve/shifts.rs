@@ -43,7 +43,7 @@ pub struct ShiftOutcome {
     pub refinement_iterations: usize,
     /// Number of true residuals that this solver computed, the last check included.
     pub reliable_updates: usize,
-    /// ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
+    /// True residual ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
     pub true_residual: Vec<f64>,
     /// Precision escalations.
     pub escalations: Vec<Escalation>,

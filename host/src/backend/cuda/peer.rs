@@ -96,13 +96,13 @@ impl Cuda {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
-        // Not the copy between addresses of one device, which refuses another one's.
+        // Not the copy between addresses of one device, which refuses those of another.
         // SAFETY: the source was checked, the target is promised by `Ordered`.
         let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.get::<CudaStream>().handle()) };
         raw(code, "copying to another GPU", self.name())
     }
     pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
-        // The write waits for all earlier ones of the stream to be seen.
+        // The write waits until all earlier ones of the stream are visible.
         let queue = self.queue(stream);
         self.each_word(words, WRITE, value, 0, queue, "signalling another process")
     }

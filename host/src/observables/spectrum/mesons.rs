@@ -1,4 +1,4 @@
-//! Mesons of a quark and an antiquark, of one mass or two, without the part in which they annihilate.
+//! Mesons of a quark and an antiquark, of one mass or two, without the disconnected part, in which they annihilate.
 //!
 //! With O = ψ̄₂ Γ ψ₁, and S₁ and S₂ the propagators from x₀, γ_5-hermiticity S₂(x₀, x) = γ_5 S₂†(x, x₀) γ_5 gives
 //!

@@ -1,13 +1,14 @@
 //! Three-point functions of mesons by propagators through the sink (Martinelli and Sachrajda 1989).
 //!
-//! A meson O = ψ̄₂ Γ ψ₁ is made at x₀ and found at t_s with momentum p; between them a current of its quark acts, J = ψ̄₁ Γ_J ψ₁:
+//! A meson O = ψ̄₂ Γ ψ₁ is created at x₀ and annihilated at t_s with momentum p; between them a current of its quark acts, J = ψ̄₁ Γ_J ψ₁:
 //!
 //! C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩
 //! = −Σ_y e^{−i q (y−x₀)} tr [Γ_J S₁(y) Γ̄' γ_5 Σ†(y) γ_5],  M₁ Σ = η,  η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x),
 //!
-//! without the part in which the current's quark annihilates. By γ_5-hermiticity γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p (x−x₀)} S₁(x, y).
-//! It is therefore the correlator of a meson of S₁ and an antiquark Σ: [`Mesons`](super::mesons::Mesons) computes all Γ_J and momenta q
-//! from it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is [`conserved_charge`].
+//! without the disconnected part, in which the current's quark annihilates. By γ_5-hermiticity γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p
+//! (x−x₀)} S₁(x, y). It is therefore the correlator of a meson of S₁ and an antiquark Σ: [`Mesons`](super::mesons::Mesons) computes all
+//! Γ_J and momenta q from it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is
+//! [`conserved_charge`].
 //!
 //! Sinks are smeared like sources: S₂ smeared, times Γ, and η smeared once more, as smearing is Hermitian.
 use super::contraction::MomentumSums;

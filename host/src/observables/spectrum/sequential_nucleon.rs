@@ -1,15 +1,15 @@
 //! Three-point functions of the nucleon by propagators through the sink.
 //!
-//! χ of [`nucleon`](super::nucleon) is made at x₀ and found at t_s with momentum p; between them a current of one flavour acts,
+//! χ of [`nucleon`](super::nucleon) is created at x₀ and annihilated at t_s with momentum p; between them a current of one flavour acts,
 //! J = q̄ Γ_J q with q = u or d:
 //!
 //! C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} tr Γ_p ⟨χ(x, t_s) J(y, τ) χ̄(x₀)⟩
 //! = Σ_y e^{−i q (y−x₀)} tr [Γ_J S(y) Σ†(y) γ_5],  M Σ = η,  η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*,
 //!
-//! without the part in which the current's quark annihilates. L_ij is the derivative of tr Γ_p C by those propagators S_ij that are of
-//! the current's flavour: each of them in turn becomes Σ_y S(x, y) Γ_J S(y, x₀) (Martinelli and Sachrajda 1989). Of u there are two. As
-//! γ_5 γ_5 = 1, this is the correlator of a [meson](super::mesons::Mesons) of S and an antiquark Σ with Γ_J at the sink and Γ' = γ_5 at
-//! the source, and so is the [conserved charge](super::sequential::conserved_charge).
+//! without the disconnected part, in which the current's quark annihilates. L_ij is the derivative of tr Γ_p C by those propagators S_ij
+//! that are of the current's flavour: each of them in turn becomes Σ_y S(x, y) Γ_J S(y, x₀) (Martinelli and Sachrajda 1989). Of u there
+//! are two. As γ_5 γ_5 = 1, this is the correlator of a [meson](super::mesons::Mesons) of S and an antiquark Σ with Γ_J at the sink and
+//! Γ' = γ_5 at the source, and so is the [conserved charge](super::sequential::conserved_charge).
 //!
 //! With (A × B)_cc' = ε_abc ε_a'b'c' A_aa' B_bb' of matrices in colour, Q = G S G̃, and all spins written out,
 //!

@@ -1,6 +1,6 @@
 //! Local mesons and the local nucleon of staggered quarks: sources and sinks at one site (Golterman 1986).
 //!
-//! With G₁ and G₂ the propagators from x₀ of quark and antiquark, M's ε-Hermiticity makes all of them sums of
+//! With G₁ and G₂ the propagators from x₀ of quark and antiquark, the ε-hermiticity of M makes all of them sums of
 //! e^{−i p (x−x₀)} φ(x − x₀) tr G₁(x) G₂†(x) over space, with |G|² of one mass:
 //!
 //! | name | φ | spin and taste, and of the state that alternates in time |
