@@ -234,7 +234,7 @@ mod with_library {
         Ok((head, tail))
     }
 
-    /// What the library finds in a file, for all processes.
+    /// Contents of a file as the library finds them, which all processes get.
     #[derive(Serialize, Deserialize)]
     enum Contents {
         /// Why the library does not read the file.

@@ -135,7 +135,7 @@ impl SetupHeader {
         }
         Ok(text)
     }
-    /// From the JSON of the first record, whose format is known.
+    /// Reads the first record, whose format is known.
     fn of(record: &TextRecord) -> Result<Self, Problem> {
         let number = "a number from 1 to 1024";
         let vectors: usize = record.key("vectors", number)?;

@@ -256,7 +256,7 @@ impl QuarkAction for RootedQuarks {
 struct RootedSettings<'a> {
     operator: &'static str,
     mass: Vec<f64>,
-    /// As text: they are fractions.
+    /// Fractions, as text.
     flavours: Vec<String>,
     pseudofermions: usize,
     level: usize,

@@ -108,7 +108,7 @@ pub(super) struct WilsonSettings<'a> {
     #[serde(flatten)]
     pub parameters: &'a Map<String, Value>,
     pub operator: &'static str,
-    /// As text, as fractions of staggered quarks are.
+    /// Their number as text, which fractions of staggered quarks are.
     pub flavours: [String; 1],
     pub bc_time: &'static str,
     pub schur: &'static str,
