@@ -129,7 +129,7 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
     let needs = apply_memory(&plan.operator, local, &grid, plan.sources.len(), plan.precision, storage);
     let needs = plan.with_smearing(layout.cut(), needs);
     device.require_all(comm, &needs, &format!("the operator on {}", plan.lattice))?;
-    let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, comm)?;
+    let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, &context.session)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let (images, used) = {
         let domain = layout.domain(device.backend())?;

@@ -5,8 +5,7 @@ use super::keys::OperatorFlags;
 use super::keys::SOLVE;
 use super::layout::{Cut, Layout};
 use super::plan::FermionPlan;
-use super::progress::Watch;
-use super::{Context, Failure, Outcome, interrupt, named, text};
+use super::{Context, Failure, Outcome, named, text};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::field::{FieldShape, FullField};
@@ -17,6 +16,8 @@ use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
 use ferrite_records::progress::ProgressLine;
+use ferrite_tasks::progress::Watch;
+use ferrite_tasks::session::Session;
 use solvers::{LargestEigenvalue, SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
     let tasks = files.iter().map(|path| Task::new(args, path, context)).collect::<Outcome<Vec<_>>>();
     let tasks = comm.agree(tasks)?;
     let device = choice.open(comm)?;
-    interrupt::listen();
+    context.session.listen();
     let tol = args.tol.unwrap_or(1e-6);
     let solver = SolverParams {
         // What solutions are off by goes into the value as it is, the Ritz vector's residual by its square.
@@ -115,8 +116,8 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         let plan = &task.plan;
         let layout = plan.cut(&choice.layout, comm)?;
         device.require_all(comm, &task.needs(layout.cut()), &format!("the operator on {}", plan.lattice))?;
-        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, comm)?;
-        let mut watch = Watch::new(params.solver.tol, context.progress(), ProgressLine::of("eigenvalues"), comm);
+        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, &context.session)?;
+        let mut watch = Watch::new(params.solver.tol, ProgressLine::of("eigenvalues"), &context.session);
         let ends = {
             let domain = layout.domain(device.backend())?;
             let configuration = links.links.on(&domain)?;
@@ -133,7 +134,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
             ends
         };
         watch.finish();
-        let ends = ends.map_err(|failure| explained(failure, &task.path))?;
+        let ends = ends.map_err(|failure| explained(failure, &task.path, &context.session))?;
         lines.push(line(&ends, task, &links.operator, &layout));
         let headline = plan.headline(&links.operator);
         context.output.part(&format!(
@@ -149,10 +150,10 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
 }
 
 /// What the solver for the smallest eigenvalue did not manage.
-fn explained<T: Fermion>(failure: SolveFailure<T>, path: &Path) -> Failure {
+fn explained<T: Fermion>(failure: SolveFailure<T>, path: &Path, session: &Session) -> Failure {
     match failure {
         SolveFailure::Solver(SolveError::Cancelled { .. }) => {
-            Failure::new(interrupt::code(), format!("{}: interrupted", path.display())).shared()
+            session.stopped(format!("{}: interrupted", path.display()))
         }
         SolveFailure::Solver(SolveError::Backend(error)) => error.into(),
         SolveFailure::Solver(why @ (SolveError::Invalid(_) | SolveError::OutOfRange { .. })) => {

@@ -2,7 +2,7 @@
 use super::fields::help_of_output;
 use super::link_job::LinkJob;
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Part;
@@ -133,7 +133,7 @@ fn fix(args: &FixGaugeArguments, job: &LinkJob, kind: Gauge, omega: f64, context
     let mut relaxation = Relaxation::new(&domain, &job.file.gauge, kind, omega)?;
     let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
     let mut now = before;
-    interrupt::listen();
+    context.session.listen();
     loop {
         // Links that are not unitary can be such that no turn of a site can be put back into SU(3).
         if !now.theta.is_finite() {
@@ -157,15 +157,15 @@ fn fix(args: &FixGaugeArguments, job: &LinkJob, kind: Gauge, omega: f64, context
             );
             return Err(Failure::failed(why).shared());
         }
-        if interrupt::asked_any(&context.comm, 0) {
+        if context.session.is_stopped(0) {
             let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
-            return Err(Failure::new(interrupt::code(), why).shared());
+            return Err(context.session.stopped(why));
         }
         let rest = args.max_sweeps as usize - relaxation.sweeps();
         let mut sweeps = relaxation.sweeps();
         now = relaxation.relax_while(LOOK.min(rest), &mut || {
             sweeps += 1;
-            if interrupt::asked_any(&context.comm, sweeps) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if context.session.is_stopped(sweeps) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         if relaxation.sweeps().is_multiple_of(100 * LOOK) {
             info!("{} sweeps: theta = {:.3e}", relaxation.sweeps(), now.theta);

@@ -14,6 +14,7 @@ mod formats;
 mod generate;
 mod info;
 mod init;
+mod interrupt;
 mod keys;
 mod link_job;
 mod links;
@@ -22,6 +23,7 @@ mod measure;
 mod output;
 mod plaquette;
 mod processes;
+mod progress;
 mod quenched;
 mod rational;
 mod report;
@@ -39,8 +41,8 @@ use ferrite_inputs::{Input, synonyms, text};
 use ferrite_tasks::session::Session;
 use ferrite_tasks::{Code, Failure, Outcome};
 use ferrite_tasks::{
-    ahead, batch, checked, communicator, configured, device, failure, fields, host_links, interrupt, layout, line_file,
-    method, multigrid, named, plan, plot, profile, progress, provenance, stout, target, terminal,
+    ahead, batch, checked, communicator, configured, device, failure, fields, host_links, layout, line_file, method,
+    multigrid, named, plan, plot, profile, provenance, stout, target, terminal,
 };
 use output::{Output, Reader};
 use text::count;
@@ -48,9 +50,10 @@ use text::count;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use communicator::RunCommunicator;
 use device::DeviceChoice;
-use progress::ProgressKind;
+use progress::{ProgressFlag, ShownProgress};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -132,17 +135,6 @@ struct GlobalFlags {
     /// No notes, warnings or progress; only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub quiet: bool,
-}
-
-/// Form of progress on standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ProgressFlag {
-    /// A bar on a terminal, nothing elsewhere
-    Bar,
-    /// A JSON object on a line, at most one each second
-    Json,
-    /// Nothing
-    Off,
 }
 
 /// What to do.
@@ -257,6 +249,8 @@ struct Context {
     pub output: Output,
     /// The processes of this run.
     pub comm: RunCommunicator,
+    /// The processes, with their progress and signals, for tasks.
+    pub session: Session,
     /// Global flags as typed.
     global: GlobalFlags,
 }
@@ -282,20 +276,6 @@ impl Context {
         input.flag("no-overlap", self.global.no_overlap.then_some("true"));
         input.flag("share-gpus", self.global.share_gpus.then_some("true"));
     }
-    /// Returns what tasks run with.
-    fn session(&self) -> Session {
-        Session { comm: self.comm.clone(), progress: self.progress() }
-    }
-    /// How this process shows progress.
-    fn progress(&self) -> ProgressKind {
-        match self.global.progress {
-            _ if !self.output.speaks() => ProgressKind::Off,
-            ProgressFlag::Bar if self.global.quiet => ProgressKind::Off,
-            ProgressFlag::Bar => ProgressKind::Bar,
-            ProgressFlag::Json => ProgressKind::Json,
-            ProgressFlag::Off => ProgressKind::Off,
-        }
-    }
 }
 
 /// Refuses names that reports, which are JSON, cannot tell: before there is work that would be lost with them.
@@ -320,7 +300,10 @@ impl Invocation {
             Ok(Cli { command, global }) => {
                 log::start(global.verbose, global.quiet || !comm.speaks());
                 let output = Output::new(comm.rank(), Reader::of(&global), global.quiet);
-                Ok(Invocation { command, context: Context { output, comm, global } })
+                let is_off = !comm.speaks() || (global.quiet && global.progress == ProgressFlag::Bar);
+                let progress = ShownProgress::new(if is_off { ProgressFlag::Off } else { global.progress });
+                let session = Session::new(comm.clone(), Arc::new(progress));
+                Ok(Invocation { command, context: Context { output, comm, session, global } })
             }
             Err(error) => {
                 if !comm.speaks() {

@@ -54,10 +54,6 @@ impl Output {
     pub fn new(rank: usize, reader: Reader, quiet: bool) -> Self {
         Self { reader, quiet, speaks: rank == 0, done: Cell::new(false) }
     }
-    /// Whether this process is the one that prints.
-    pub fn speaks(&self) -> bool {
-        self.speaks
-    }
     /// Prints the result of a command: `text`, or the record with its schema and the program's version.
     pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
         if self.reader != Reader::Program {

@@ -1,10 +1,8 @@
 //! `ferrite generate quenched`.
-use super::communicator::RunCommunicator;
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
-use super::progress::Progress;
-use super::{Context, Failure, Outcome, interrupt, target, text};
+use super::{Context, Failure, Outcome, target, text};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -17,6 +15,8 @@ use ferrite::statistics::average;
 use ferrite::system::atomic;
 use ferrite_records::links::{GenerateRecord, GeneratedPlaquette, QuenchedSweeps};
 use ferrite_records::progress::ProgressLine;
+use ferrite_tasks::progress::Progress;
+use ferrite_tasks::session::Session;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -225,13 +225,13 @@ pub fn run(
     let chain = run.make(device.backend(), context)?;
     if chain.interrupted && chain.last == first {
         let why = format!("interrupted before sweep {} was done; nothing was written", u64::from(first) + 1);
-        return Err(Failure::new(interrupt::code(), why).shared());
+        return Err(context.session.stopped(why));
     }
     if chain.interrupted {
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
         let advice = format!("interrupted after sweep {n}; resume with --start {file} --first-sweep {n}");
-        return Err(Failure::new(interrupt::code(), advice).shared());
+        return Err(context.session.stopped(advice));
     }
     run.report(&chain, device.name(), &device.describe(), context)
 }
@@ -246,10 +246,10 @@ impl QuenchedRun<'_> {
         };
         let domain = self.layout.domain(backend)?;
         let mut generator = Generator::new(&domain, start, self.beta, self.seed)?;
-        interrupt::listen();
+        context.session.listen();
         let all = u64::from(thermalise) + u64::from(sweeps);
         let progress = Progress::new(
-            context.progress(),
+            &context.session,
             ProgressLine { sweeps: Some(first + thermalise + sweeps), ..ProgressLine::of("quenched") },
             all,
         );
@@ -257,7 +257,7 @@ impl QuenchedRun<'_> {
         let (mut plaquettes, mut files, mut interrupted) = (Vec::new(), Vec::new(), false);
         let mut last = first;
         for done in 1..=thermalise + sweeps {
-            if !self.sweep(&mut generator, &context.comm)? {
+            if !self.sweep(&mut generator, &context.session)? {
                 interrupted = true;
                 break;
             }
@@ -274,7 +274,7 @@ impl QuenchedRun<'_> {
                     files.push(self.write(&generator, Some(last), context)?);
                 }
             }
-            if interrupt::asked_any(&context.comm, done as usize) && done < thermalise + sweeps {
+            if context.session.is_stopped(done as usize) && done < thermalise + sweeps {
                 interrupted = true;
                 break;
             }
@@ -293,15 +293,15 @@ impl QuenchedRun<'_> {
         Ok(QuenchedChain { plaquettes, last, files, seconds, interrupted })
     }
     /// *Collective.* Makes a sweep, unless a signal comes that cannot wait for its end; whether it is made.
-    fn sweep(&self, generator: &mut Generator, comm: &RunCommunicator) -> Outcome<bool> {
+    fn sweep(&self, generator: &mut Generator, session: &Session) -> Outcome<bool> {
         let (begin, all) = (Instant::now(), 1 + self.overrelax);
         let mut unheard = Ok(());
         let is_made = generator.sweep_while(1, self.overrelax, &mut |done| {
-            if !interrupt::asked_any(comm, 0) {
+            if !session.is_stopped(0) {
                 return ControlFlow::Continue(());
             }
             let left = begin.elapsed().as_secs_f64() * f64::from(all - done) / f64::from(done);
-            match comm.largest(left) {
+            match session.comm.largest(left) {
                 Ok(left) if left <= SOON => ControlFlow::Continue(()),
                 Ok(_) => ControlFlow::Break(()),
                 Err(failure) => {

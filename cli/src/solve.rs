@@ -8,8 +8,7 @@ use super::host_links::LinksRead;
 use super::keys::{SOLVE, SolveFlags};
 use super::named::NamedFiles;
 use super::plan::Systems;
-use super::progress::Watch;
-use super::{Context, Failure, Outcome, ahead, fields, interrupt, profile, target};
+use super::{Context, Failure, Outcome, ahead, fields, profile, target};
 use clap::Args;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
@@ -17,6 +16,7 @@ use ferrite::operators::OPERATORS;
 use ferrite::solve::shifts_in_batches;
 use ferrite_inputs::Input;
 use ferrite_records::progress::ProgressLine;
+use ferrite_tasks::progress::Watch;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
@@ -126,15 +126,15 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
     let modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
-    let links = links.smeared(plan, &device, &layout, comm)?;
+    let links = links.smeared(plan, &device, &layout, &context.session)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields::<F>(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {
         fields::write_fermions(path, &sources, "source", &layout)?;
     }
 
-    interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.progress(), ProgressLine::of("solve"), comm);
+    context.session.listen();
+    let mut watch = Watch::new(solve.scheme.tol, ProgressLine::of("solve"), &context.session);
     let running = profile::Running::start(solve.profile, &device)?;
     let place = (&device, &layout);
     if plan.systems == Systems::One {

@@ -9,9 +9,8 @@ use super::layout::Layout;
 use super::line_file::{LineFile, measure_all};
 use super::named;
 use super::plan::{self, Systems, configuration_header, reading};
-use super::progress::Watch;
 use super::solve::{self, Solve};
-use super::{Code, Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
 use ferrite::field::{FieldShape, FullField};
@@ -25,6 +24,7 @@ use ferrite_records::measure::{
 use ferrite_records::object;
 use ferrite_records::operator::OperatorWithSources;
 use ferrite_records::progress::ProgressLine;
+use ferrite_tasks::progress::Watch;
 use num_complex::Complex64;
 use serde_json::{Map, Value};
 use solvers::worse_residual;
@@ -273,11 +273,15 @@ pub fn run(args: &TraceArguments, context: &Context) -> Outcome {
     let device = choice.open(comm)?;
     let record = args.output.clone().map(|path| LineFile::open(path, input, &configurations, comm)).transpose()?;
     let tasks = tasks.into_iter().map(|(task, _)| task);
-    let (lines, ended) =
-        measure_all(record.as_ref(), configurations.into_iter().zip(tasks), comm, |configuration, task| {
+    let (lines, ended) = measure_all(
+        record.as_ref(),
+        configurations.into_iter().zip(tasks),
+        &context.session,
+        |configuration, task| {
             let measurement = Measurement { task: &task, noise: &noise, choice: &choice, device: &device, context };
             measurement.make(configuration, record.as_ref())
-        })?;
+        },
+    )?;
     let (backend, device) = (device.name().into(), device.describe());
     let record = TracesRecord { configurations: lines, backend, device };
     context.output.record(&record, String::new).and(ended)
@@ -313,7 +317,7 @@ impl Measurement<'_> {
         let name = format!("the solve on {}", plan.lattice);
         let task = BatchTask { device: self.device, comm, name: &name, noun: RIGHT_HAND_SIDE };
         let batches = task.split(self.task.solve.scheme.batch, solves, needs)?;
-        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, self.device, &layout, comm)?;
+        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, self.device, &layout, &self.context.session)?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let mut found = match plan.operator.kind() {
             FermionKind::Wilson => self.solve::<Spinor>(configuration, &links, &layout, &batches)?,
@@ -352,7 +356,7 @@ impl Measurement<'_> {
         let host = if by_host { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
         require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
         let source = self.noise.source(configuration);
-        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), ProgressLine::of("trace"), comm);
+        let mut watch = Watch::new(solve.scheme.tol, ProgressLine::of("trace"), &self.context.session);
         let mut sums = vec![vec![vec![Complex64::ZERO; F::GAMMAS]; masses.len()]; self.noise.vectors as usize];
         let (mut residual, mut iterations) = (0.0, 0);
         let domain = layout.domain(self.device.backend())?;
@@ -404,10 +408,9 @@ impl Measurement<'_> {
         let solve = &self.task.solve;
         let request = solve.request(links.operator.clone(), links.storage);
         let failed = |reached: f64, why: String, cancelled: bool| {
-            let code = if cancelled { interrupt::code() } else { Code::Failed };
             let reached = format!("|b - Mx| / |b| = {reached:.3e}, asked was {:e}", solve.scheme.tol);
             let why = format!("{}: the solve did not converge{why}; {reached}", configuration.typed.display());
-            Err(Failure::new(code, why).shared())
+            Err(if cancelled { self.context.session.stopped(why) } else { Failure::failed(why).shared() })
         };
         if let Systems::Masses(masses) = &solve.plan.systems {
             let fields: Vec<HostField<F>> = noise.download()?;

@@ -5,6 +5,7 @@ use super::failure::ReadBy;
 use super::fields::Reading;
 use super::layout::Layout;
 use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
+use super::session::Session;
 use super::{Failure, Outcome, fields, stout};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
@@ -68,17 +69,11 @@ impl LinksRead {
         }
     }
     /// *Collective.* Smears them on the device, if the plan says so: from here on all is as if the file had smeared links.
-    pub fn smeared(
-        mut self,
-        plan: &FermionPlan,
-        device: &Device,
-        layout: &Layout,
-        comm: &RunCommunicator,
-    ) -> Outcome<Self> {
+    pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout, session: &Session) -> Outcome<Self> {
         if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
             (plan.stout, &plan.links, &mut self.links)
         {
-            file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout, comm)?;
+            file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout, session)?;
             let plaquette = file.plaquette.mean;
             debug!("{}: {}, plaquette {plaquette:.10}", path.display(), stout::sentence(smearing));
             self.operator = with_tadpole(&plan.operator, path, plaquette, plan.read.by)?;

@@ -11,7 +11,7 @@
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
 //! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
-//! | [`failure`], [`interrupt`], [`progress`], [`provenance`], [`terminal`] | failures, signals, progress and logs of a run |
+//! | [`failure`], [`progress`], [`provenance`], [`terminal`] | failures, progress and logs of a run |
 #![deny(unsafe_code)]
 
 pub mod ahead;
@@ -31,7 +31,6 @@ pub mod fits;
 pub mod grid_device;
 pub mod host_fields;
 pub mod host_links;
-pub mod interrupt;
 pub mod keys;
 pub mod layout;
 pub mod line_file;

@@ -1,7 +1,8 @@
 //! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command goes on.
 use super::communicator::RunCommunicator;
 use super::configured::{Configured, Match};
-use super::{Failure, Outcome, interrupt, target};
+use super::session::Session;
+use super::{Failure, Outcome, target};
 use ferrite_records::measure::{ConfigurationLine, LineOrigin};
 use ferrite_records::read::{read, schema};
 use serde_json::{Map, Value};
@@ -127,9 +128,10 @@ impl<L: ConfigurationLine> LineFile<L> {
 pub fn measure_all<T, L: ConfigurationLine>(
     record: Option<&LineFile<L>>,
     configurations: impl IntoIterator<Item = (Configured, T)>,
-    comm: &RunCommunicator,
+    session: &Session,
     mut one: impl FnMut(&mut Configured, T) -> Outcome<L>,
 ) -> Outcome<(Vec<L>, Outcome)> {
+    let comm = &session.comm;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, T, Option<L>)> = Vec::new();
     for (mut configuration, known) in configurations {
@@ -139,7 +141,7 @@ pub fn measure_all<T, L: ConfigurationLine>(
         }
         rest.push((configuration, known, there));
     }
-    interrupt::listen();
+    session.listen();
     let mut lines = Vec::new();
     for (mut configuration, known, there) in rest {
         if let Some(line) = there {

@@ -1,36 +1,99 @@
-//! What is seen of long work: a bar on a terminal, or lines of JSON in a log; of a solve also events for the plot, and signals that ask
-//! for an end.
-use super::communicator::RunCommunicator;
-use super::{interrupt, terminal};
-use ferrite_records::object;
+//! Progress of tasks: an observer that sees it and can ask for an end, and what reports to it.
+use super::Code;
+use super::session::Session;
 use ferrite_records::progress::ProgressLine;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::Value;
 use solvers::{Iteration, IterationKind, Observer, Step};
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How progress is shown on standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgressKind {
-    /// A bar on a terminal, nothing elsewhere
-    Bar,
-    /// A JSON object on a line, at most one each second
-    Json,
-    /// Nothing
-    Off,
+/// Observes tasks on a process, and can ask them to stop. Every method has a default: `()` observes nothing.
+pub trait TaskObserver: Send + Sync {
+    /// Whether [`progress`](Self::progress) is to be called for the next step; `false` where nothing is shown, or not yet again.
+    fn wants(&self) -> bool {
+        false
+    }
+    /// Called after steps that the observer [wants](Self::wants), and after those that are worth a report at any time.
+    fn progress(&self, _event: &ProgressEvent<'_>) {}
+    /// Called after the last step of a piece of work.
+    fn finish(&self) {}
+    /// Called when a task polls [`stop`](Self::stop) from now on.
+    fn listen(&self) {}
+    /// Returns the exit code with which this process asks the task to stop; `None` to go on. One process suffices: all of them stop.
+    fn stop(&self) -> Option<Code> {
+        None
+    }
 }
 
-/// Steps of the bar for each power of ten of the residual.
+impl TaskObserver for () {}
+
+/// Progress of a piece of work.
+#[derive(Clone, Copy, Debug)]
+pub struct ProgressEvent<'a> {
+    /// The work and its progress, as a record.
+    pub line: &'a ProgressLine,
+    /// The progress for people.
+    pub text: &'a str,
+}
+
+/// Reports the steps of a piece of work to the observer of a session.
+#[derive(Clone)]
+pub struct Progress {
+    session: Session,
+    /// Name of the work.
+    work: ProgressLine,
+    steps: u64,
+    begin: Instant,
+}
+
+impl Progress {
+    /// Begins work of so many steps. `work` has its name, and keys of each line.
+    pub fn new(session: &Session, work: ProgressLine, steps: u64) -> Self {
+        Progress { session: session.clone(), work, steps: steps.max(1), begin: Instant::now() }
+    }
+    /// Reports that `done` of the steps are done, if the observer wants to see it. `describe` adds keys to the line, and returns a text
+    /// for people.
+    pub fn at(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
+        if self.session.observer().wants() {
+            self.reached(done, describe);
+        }
+    }
+    /// Reports what is worth a report at any time, as [`Progress::at`].
+    pub fn reached(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
+        let mut line = self.work.clone();
+        let text = describe(&mut line);
+        self.report(line, Some(done as f64 / self.steps as f64), self.begin, &text);
+    }
+    /// Reports the share `done` of a part of the work that began at `begin`, such as the setup of a solver before its solve, with the
+    /// time that the part is expected to take.
+    fn part(&self, name: &str, done: Option<f64>, begin: Instant) {
+        if !self.session.observer().wants() {
+            return;
+        }
+        let expected = expected(done, begin.elapsed().as_secs_f64());
+        let (work, expected_seconds) = (Some(name.into()), Some(expected));
+        let line = ProgressLine { progress: "setup".into(), work, expected_seconds, ..self.work.clone() };
+        let takes =
+            expected.map_or(String::new(), |expected| format!(", about {} in all", super::text::seconds(expected)));
+        self.report(line, done, begin, &format!("{name}{takes}"));
+    }
+    fn report(&self, mut line: ProgressLine, fraction: Option<f64>, begin: Instant, text: &str) {
+        line.fraction = fraction.map(|fraction| fraction.min(1.0));
+        line.seconds = begin.elapsed().as_secs_f64();
+        self.session.observer().progress(&ProgressEvent { line: &line, text });
+    }
+    /// Ends the work.
+    pub fn finish(&self) {
+        self.session.observer().finish();
+    }
+}
+
+/// Steps of a solve for each power of ten of the residual.
 const STEPS: f64 = 100.0;
 
 /// Watches a solve.
 pub struct Watch {
     progress: Progress,
     tol: f64,
-    comm: RunCommunicator,
     /// Events so far.
     events: usize,
     /// The part beside the iterations that is under way, or was last.
@@ -40,102 +103,6 @@ pub struct Watch {
     pub updates: Vec<(usize, Vec<f64>)>,
     /// Of each batch so far: how many right-hand sides it has, and how many updates there were before it.
     batches: Vec<(usize, usize)>,
-}
-
-/// Time between two lines of JSON.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// How far work is.
-#[derive(Clone)]
-pub struct Progress {
-    bar: ProgressBar,
-    lines: Option<Arc<Lines>>,
-    steps: u64,
-}
-
-/// Lines of JSON on standard error.
-struct Lines {
-    /// What the work is: keys of each line.
-    work: ProgressLine,
-    begin: Instant,
-    /// When a line was written last.
-    last: Mutex<Option<Instant>>,
-}
-
-impl Progress {
-    /// Returns the progress of work of so many steps. `work` names it: keys of each line of JSON.
-    pub fn new(kind: ProgressKind, work: ProgressLine, steps: u64) -> Self {
-        let steps = steps.max(1);
-        let is_seen = kind == ProgressKind::Bar && std::io::stderr().is_terminal();
-        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(steps), target);
-        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        if is_seen {
-            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        }
-        let lines = || Lines { work, begin: Instant::now(), last: Mutex::new(None) };
-        Progress { bar, lines: (kind == ProgressKind::Json).then(|| Arc::new(lines())), steps }
-    }
-    /// Whether anybody sees it.
-    pub fn is_shown(&self) -> bool {
-        self.lines.is_some() || !self.bar.is_hidden()
-    }
-    /// `done` of the steps are done. `tell` returns the bar's text and adds further keys to the line, which is left out where there was
-    /// another one a moment ago.
-    pub fn at(&self, done: u64, tell: impl FnOnce(&mut ProgressLine) -> String) {
-        if let Some(lines) = &self.lines {
-            let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|last| last.elapsed() >= PAUSE) {
-                *last = Some(Instant::now());
-                let mut line = lines.work.clone();
-                tell(&mut line);
-                lines.write(line, Some(done as f64 / self.steps as f64), lines.begin.elapsed().as_secs_f64());
-            }
-        } else if !self.bar.is_hidden() {
-            self.bar.set_position(done);
-            self.bar.set_message(tell(&mut ProgressLine::default()));
-        }
-    }
-    /// As [`Progress::at`], for what is worth a line at any time.
-    pub fn reached(&self, done: u64, tell: impl FnOnce(&mut ProgressLine) -> String) {
-        if let Some(lines) = &self.lines {
-            *lines.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        self.at(done, tell);
-    }
-    /// The share `done` of a part of the work that began at `begin` is done, such as the setup of a solver before its solve. The line and
-    /// the bar say how long the part is expected to take.
-    fn part(&self, name: &str, done: Option<f64>, begin: Instant) {
-        let seconds = begin.elapsed().as_secs_f64();
-        let expected = expected(done, seconds);
-        if let Some(lines) = &self.lines {
-            let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.is_none_or(|last| last.elapsed() >= PAUSE) {
-                *last = Some(Instant::now());
-                let (work, expected_seconds) = (Some(name.into()), Some(expected));
-                let line = ProgressLine { progress: "setup".into(), work, expected_seconds, ..lines.work.clone() };
-                lines.write(line, done, seconds);
-            }
-        } else if !self.bar.is_hidden() {
-            self.bar.set_position((done.unwrap_or(0.0) * self.steps as f64) as u64);
-            let takes =
-                expected.map_or(String::new(), |expected| format!(", about {} in all", super::text::seconds(expected)));
-            self.bar.set_message(format!("{name}{takes}"));
-        }
-    }
-    /// Takes the bar away.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-impl Lines {
-    fn write(&self, mut line: ProgressLine, fraction: Option<f64>, seconds: f64) {
-        (line.fraction, line.seconds) = (fraction.map(|fraction| fraction.min(1.0)), seconds);
-        terminal::say(&format!("{}\n", Value::Object(object(&line))));
-    }
 }
 
 /// Seconds that work of which the share `done` took `seconds` takes in all, as soon as that can be foretold.
@@ -157,31 +124,12 @@ struct Part {
     is_noted: bool,
 }
 
-/// The bar that is seen, or was last.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Writes to standard error while no bar is in the way.
-pub fn beside<R>(write: impl FnOnce() -> R) -> R {
-    let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match shown {
-        Some(bar) if !bar.is_finished() => bar.suspend(write),
-        _ => write(),
-    }
-}
-
 impl Watch {
-    /// Of a solve to `tol`; `work` names it, as in [`Progress::new`].
-    pub fn new(tol: f64, kind: ProgressKind, work: ProgressLine, comm: &RunCommunicator) -> Self {
-        let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
-        Watch {
-            progress: Progress::new(kind, work, length),
-            tol,
-            comm: comm.clone(),
-            events: 0,
-            part: None,
-            updates: Vec::new(),
-            batches: Vec::new(),
-        }
+    /// Watches a solve to `tol`; `work` names it, as in [`Progress::new`].
+    pub fn new(tol: f64, work: ProgressLine, session: &Session) -> Self {
+        let steps = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
+        let progress = Progress::new(session, work, steps);
+        Watch { progress, tol, events: 0, part: None, updates: Vec::new(), batches: Vec::new() }
     }
     /// The next `size` right-hand sides come.
     pub fn next_batch(&mut self, size: usize) {
@@ -215,17 +163,16 @@ impl Observer for Watch {
             let others = vec![f64::NAN; self.before()];
             self.updates.push((event.iteration, [&others, event.residuals].concat()));
         }
-        if self.progress.is_shown() {
-            let (worst, iteration, first) = (event.worst(), event.iteration, self.before());
-            self.progress.at((-worst.log10().min(0.0) * STEPS) as u64, |line| {
-                let tol = super::text::tolerance(self.tol);
-                (line.iteration, line.residual, line.tol) = (Some(iteration), Some(worst), Some(self.tol));
-                line.rhs = Some([first, first + event.residuals.len()]);
-                format!("iteration {iteration}, residual {worst:.1e} of {tol}")
-            });
-        }
+        let (iteration, first) = (event.iteration, self.before());
+        let worst = event.worst();
+        self.progress.at((-worst.log10().min(0.0) * STEPS) as u64, |line| {
+            let tol = super::text::tolerance(self.tol);
+            (line.iteration, line.residual, line.tol) = (Some(iteration), Some(worst), Some(self.tol));
+            line.rhs = Some([first, first + event.residuals.len()]);
+            format!("iteration {iteration}, residual {worst:.1e} of {tol}")
+        });
         self.events += 1;
-        if interrupt::asked_any(&self.comm, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.progress.session.is_stopped(self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
     fn step(&mut self, step: &Step<'_>) -> ControlFlow<()> {
         let done = step.done.unwrap_or(0.0);
@@ -248,13 +195,59 @@ impl Observer for Watch {
             self.progress.part(&part.name, step.done, part.begin);
         }
         // Steps take long: there is no time to wait for the next exchange.
-        if interrupt::asked_any(&self.comm, 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.progress.session.flow()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::communicator::RunCommunicator;
+    use comms::Solo;
+    use std::sync::{Arc, Mutex};
+
+    /// Keeps the events that it wants.
+    #[derive(Default)]
+    struct Kept {
+        wants: bool,
+        events: Mutex<Vec<(ProgressLine, String)>>,
+    }
+    impl TaskObserver for Kept {
+        fn wants(&self) -> bool {
+            self.wants
+        }
+        fn progress(&self, event: &ProgressEvent<'_>) {
+            self.events.lock().unwrap().push((event.line.clone(), event.text.into()));
+        }
+    }
+
+    #[test]
+    fn observers_see_the_steps_that_they_want() {
+        for wants in [false, true] {
+            let kept = Arc::new(Kept { wants, ..Kept::default() });
+            let session = Session::new(RunCommunicator::of(Solo::new()), kept.clone());
+            let progress = Progress::new(&session, ProgressLine::of("quenched"), 4);
+            let describe = |line: &mut ProgressLine| {
+                line.sweep = Some(7);
+                String::from("sweep 7")
+            };
+            progress.at(1, describe);
+            progress.part("setup of a sweep", Some(0.5), Instant::now());
+            progress.reached(8, describe);
+            let events = kept.events.lock().unwrap();
+            let seen: Vec<_> = events.iter().map(|(line, text)| (line.fraction, line.sweep, text.as_str())).collect();
+            let [first, last] = [(Some(0.25), Some(7), "sweep 7"), (Some(1.0), Some(7), "sweep 7")];
+            assert_eq!(events.last().map(|(line, _)| line.progress.as_str()), Some("quenched"));
+            if wants {
+                assert_eq!((seen.len(), seen[0], seen[2]), (3, first, last));
+                let (part, text) = &events[1];
+                assert_eq!((part.progress.as_str(), part.work.as_deref()), ("setup", Some("setup of a sweep")));
+                assert!(part.expected_seconds.flatten().is_some() && text.starts_with("setup of a sweep, about "));
+            } else {
+                assert_eq!(seen, [last]);
+            }
+        }
+    }
 
     #[test]
     fn times_are_foretold_from_the_share_that_is_done() {
@@ -265,7 +258,7 @@ mod tests {
     #[test]
     fn updates_belong_to_batches() {
         let mut watch =
-            Watch::new(1e-9, ProgressKind::Off, ProgressLine::default(), &RunCommunicator::of(comms::Solo::new()));
+            Watch::new(1e-9, ProgressLine::default(), &Session::new(RunCommunicator::of(Solo::new()), Arc::new(())));
         watch.updates.push((1, vec![0.5]));
         assert_eq!(watch.iterations_of_updates(3), [1]);
         watch.updates.clear();

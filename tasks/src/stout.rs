@@ -1,8 +1,8 @@
 //! Stout links of operators: the keys `stout-rho`, `stout-levels` and `stout-spatial`.
-use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::layout::Layout;
-use super::{Outcome, interrupt, text};
+use super::session::Session;
+use super::{Outcome, text};
 use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::GaugeField;
@@ -88,18 +88,18 @@ pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, 
     others.into_iter().chain(more).collect()
 }
 
-/// *Collective.* Smears links in host memory on the device; the plaquettes afterwards. A signal ends it after a level.
+/// *Collective.* Smears links in host memory on the device; the plaquettes afterwards. A stop ends it after a level.
 pub fn smear(
     smearing: StoutSmearing,
     gauge: &mut HostGauge,
     device: &Device,
     layout: &Layout,
-    comm: &RunCommunicator,
+    session: &Session,
 ) -> Outcome<Plaquettes> {
     let domain = layout.domain(device.backend())?;
     let mut links = GaugeField::upload(&domain, gauge)?;
-    if !smearing.smear_while(&mut links, &mut || interrupt::flow(comm))? {
-        return Err(interrupt::during("smearing of links"));
+    if !smearing.smear_while(&mut links, &mut || session.flow())? {
+        return Err(session.stopped_during("smearing of links"));
     }
     *gauge = links.download()?;
     let (plaquettes, _) = links.plaquette()?;

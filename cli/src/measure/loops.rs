@@ -1,7 +1,6 @@
 //! Wilson loops of `ferrite measure`.
-use super::super::communicator::RunCommunicator;
 use super::super::text::rounded;
-use super::super::{Failure, Outcome, interrupt};
+use super::super::{Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Part;
@@ -13,6 +12,7 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::WILSON_LOOPS;
 use ferrite::observables::wilson_loops::{self, WilsonLoops};
 use ferrite_records::measure::{LoopInput, LoopSmearing};
+use ferrite_tasks::session::Session;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -147,17 +147,17 @@ impl LoopTask {
         links: &GaugeField,
         gauge: &HostGauge,
         path: &Path,
-        comm: &RunCommunicator,
+        session: &Session,
     ) -> Outcome<Vec<WilsonLoops>> {
-        let interrupted = || interrupt::during(&format!("Wilson loops of {}", path.display()));
+        let interrupted = || session.stopped_during(&format!("Wilson loops of {}", path.display()));
         let of = |gauge: &HostGauge| {
             let (distance, time) = (self.distance, self.time);
-            wilson_loops::wilson_loops_while(gauge, distance, time, self.off_axis, &mut || interrupt::flow(comm))
+            wilson_loops::wilson_loops_while(gauge, distance, time, self.off_axis, &mut || session.flow())
         };
         let found = match &self.smearing {
             None => of(gauge),
             Some(smearing) => {
-                let smeared = smearing.smeared_while(links, &mut || interrupt::flow(comm))?;
+                let smeared = smearing.smeared_while(links, &mut || session.flow())?;
                 of(&smeared.ok_or_else(interrupted)?.download()?)
             }
         };

@@ -1,15 +1,13 @@
 //! `ferrite measure`.
 mod loops;
 
-use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
 use super::line_file::{LineFile, measure_all};
 use super::named;
-use super::progress::Progress;
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
@@ -26,6 +24,8 @@ use ferrite_records::measure::{FlowInput, LineOrigin, MeasureRecord, Measurement
 use ferrite_records::object;
 use ferrite_records::progress::ProgressLine;
 use ferrite_tasks::observables;
+use ferrite_tasks::progress::Progress;
+use ferrite_tasks::session::Session;
 use loops::{LoopFlags, LoopTask};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -172,7 +172,7 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     let (course, loops) = (course.as_ref(), loops.as_ref());
     let one = Task { choice: &choice, device: &device, reading: &reading, course, loops, context };
     let all = configurations.into_iter().zip(lattices);
-    let (lines, ended) = measure_all(record.as_ref(), all, comm, |configuration, lattice| {
+    let (lines, ended) = measure_all(record.as_ref(), all, &context.session, |configuration, lattice| {
         one.measure(configuration, lattice, record.as_ref())
     })?;
     let (backend, device) = (device.name().into(), device.describe());
@@ -219,14 +219,16 @@ impl Task<'_> {
         self.device.require_all(comm, &needs, "the measurement")?;
         let work = ProgressLine { configuration: Some(path.clone()), ..ProgressLine::of("measure") };
         let steps = self.course.map_or(0, FlowCourse::steps);
-        let progress = Progress::new(self.context.progress(), work, steps);
+        let progress = Progress::new(&self.context.session, work, steps);
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
-            measure(&domain, &path, &file.gauge, (self.course, self.loops), &progress, comm).and_then(|found| {
-                domain.release()?;
-                Ok(found)
-            })
+            measure(&domain, &path, &file.gauge, (self.course, self.loops), &progress, &self.context.session).and_then(
+                |found| {
+                    domain.release()?;
+                    Ok(found)
+                },
+            )
         };
         progress.finish();
         let found = found?;
@@ -257,7 +259,7 @@ fn measure(
     gauge: &HostGauge,
     (course, loops_task): (Option<&FlowCourse>, Option<&LoopTask>),
     progress: &Progress,
-    comm: &RunCommunicator,
+    session: &Session,
 ) -> Outcome<ConfigurationValues> {
     let thin = GaugeField::upload(domain, gauge)?;
     let loops = LoopMeans::of(&thin)?;
@@ -267,7 +269,7 @@ fn measure(
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
     }
-    let wilson_loops = loops_task.map(|task| task.measure(&thin, gauge, path, comm)).transpose()?;
+    let wilson_loops = loops_task.map(|task| task.measure(&thin, gauge, path, session)).transpose()?;
     if let Some(course) = course {
         let mut flow = Flow::new(&thin, course.action)?;
         let (steps, clock) = (course.steps(), Instant::now());
@@ -284,9 +286,9 @@ fn measure(
                     info!("{}: {steps} steps of the flow take about {}", path.display(), text::seconds(whole));
                 }
             }
-            if interrupt::asked_any(comm, number as usize) {
+            if session.is_stopped(number as usize) {
                 let why = format!("ended at t = {:.4} of the flow", flow.time());
-                return Err(Failure::new(interrupt::code(), why).shared());
+                return Err(session.stopped(why));
             }
             // At every step, so that t0 and w0 do not depend on how many are shown.
             let point = flow.look()?;

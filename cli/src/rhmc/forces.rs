@@ -46,7 +46,7 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
     let layout = input.device.layout.cut(comm, input.lattice, input.hops())?;
     let device = input.device.open(comm)?;
     let trajectory = args.trajectory.unwrap_or(1);
-    let record = forces::measure(&input, &args.input, trajectory, &layout, &device, &context.session())?;
+    let record = forces::measure(&input, &args.input, trajectory, &layout, &device, &context.session)?;
     context.output.record(&record, || {
         let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, start(&input));
         let _ = writeln!(

@@ -1,7 +1,7 @@
 //! `ferrite rhmc`.
 pub mod forces;
 
-use super::{Context, Failure, Outcome, interrupt, text};
+use super::{Context, Outcome, text};
 use clap::Args;
 use ferrite_records::ensemble::RhmcRecord;
 use ferrite_tasks::ensemble::input::EnsembleInput;
@@ -71,10 +71,10 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     };
     let max_hours = args.max_hours;
     let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, from, max_hours };
-    let end = make(&job, replay, &context.session())?;
+    let end = make(&job, replay, &context.session)?;
     if end.interrupted {
         let why = format!("ended after trajectory {} of {}; continue with --resume", end.last, input.trajectories);
-        return Err(Failure::new(interrupt::code(), why).shared());
+        return Err(context.session.stopped(why));
     }
     report(&end, &job, context)
 }

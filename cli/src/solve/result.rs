@@ -7,13 +7,13 @@ use crate::layout::Layout;
 use crate::method::SolveScheme;
 use crate::plan::{PRECISIONS, STRATEGIES, Systems, name_of};
 use crate::profile::Profile;
-use crate::progress::Watch;
-use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
+use crate::{Context, Failure, Outcome, fields, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::{Operator, WilsonLike};
 use ferrite::solve::{Report, ShiftStrategy, ShiftsReport};
 use ferrite_records::solve::{ShiftSolvers, ShiftsRecord, SolveCircumstances, SolveRecord};
 use ferrite_tasks::outcome::{self, SystemKind};
+use ferrite_tasks::progress::Watch;
 use ferrite_tasks::solve::{Ended, Solve, advice, announce, good_enough, worst};
 use solvers::Unsolved;
 use std::path::PathBuf;
@@ -101,9 +101,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         kept(solve, written, ["the best iterate, which is not a solution", "the best iterate is", "the best iterate"]);
     let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {}; {kept}", text::tolerance(solve.scheme.tol));
     match &ended.error {
-        Some(error @ Unsolved::Cancelled { .. }) => {
-            Err(Failure::new(interrupt::code(), format!("{error}: {reached}")).shared())
-        }
+        Some(error @ Unsolved::Cancelled { .. }) => Err(context.session.stopped(format!("{error}: {reached}"))),
         Some(error) => {
             let advice = advice(report, error);
             Err(Failure::failed(format!("the solve did not converge: {error}{advice}; {reached}")).shared())
@@ -203,7 +201,7 @@ pub fn several<F: Fermion>(
     let iterates = ["the best iterates, which are not solutions", "the best iterates are", "the best iterates"];
     let kept = kept(solve, written, iterates);
     if report.cancelled {
-        return Err(Failure::new(interrupt::code(), format!("interrupted; {kept}")).shared());
+        return Err(context.session.stopped(format!("interrupted; {kept}")));
     }
     let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
     let of = report.shifts.len();

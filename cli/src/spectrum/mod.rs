@@ -42,6 +42,6 @@ pub fn run(args: SpectrumArguments, context: &Context) -> Outcome {
     let SpectrumArguments { input, configurations, out, batch, set } = args;
     let source = SpectrumSource { input, configurations, batch, set };
     let input = context.comm.agree(SpectrumInput::read(&source, |input| context.add_to(input)))?;
-    let (summary, record) = spectrum::measure(input, &source.input, &out, &context.session())?;
+    let (summary, record) = spectrum::measure(input, &source.input, &out, &context.session)?;
     context.output.record(&record, || summary.text(&out, context.global.verbose > 0))
 }

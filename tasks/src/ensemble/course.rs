@@ -12,7 +12,7 @@ use crate::failure::FailureKind;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{Failure, Outcome, interrupt, text};
+use crate::{Failure, Outcome, text};
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
@@ -35,7 +35,7 @@ pub struct EnsembleRun<'a> {
     pub input: &'a EnsembleInput,
     /// Which process has which part.
     pub layout: &'a Layout,
-    /// Processes and output.
+    /// Processes and observer.
     pub session: &'a Session,
     /// As the first line of this start tells them.
     pub settings: RunSettings,
@@ -61,8 +61,8 @@ impl EnsembleRun<'_> {
         let (input, comm) = (self.input, &self.session.comm);
         let domain = self.layout.domain(backend)?;
         let thin = GaugeField::upload(&domain, &fields.gauge)?;
-        let (fresh, comm_of_stop) = (state.is_none(), comm.clone());
-        let stop = StopSignal::new(move || interrupt::asked_any(&comm_of_stop, 0));
+        let (fresh, session) = (state.is_none(), self.session.clone());
+        let stop = StopSignal::new(move || session.is_stopped(0));
         let mut state = match state {
             Some(state) => state,
             None => {
@@ -108,7 +108,7 @@ impl EnsembleRun<'_> {
         }
         let first = state.trajectory;
         let work = ProgressLine { trajectories: Some(input.trajectories), ..ProgressLine::of("rhmc") };
-        let progress = Progress::new(self.session.progress, work, PARTS * u64::from(input.trajectories));
+        let progress = Progress::new(self.session, work, PARTS * u64::from(input.trajectories));
         let (mut records, mut interrupted) = (Vec::<MeasuredTrajectory>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
@@ -124,16 +124,14 @@ impl EnsembleRun<'_> {
             let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, comm));
             let given = given.transpose()?;
             let noise = given.as_ref().map(replay::GivenNumbers::noise);
-            if progress.is_shown() {
-                let progress = progress.clone();
-                chain.on_move(move |done, all| {
-                    progress.at(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64, |line| {
-                        line.trajectory = Some(number);
-                        (line.done, line.part) = (Some(false), Some(done as f64 / all as f64));
-                        format!("trajectory {number}, {} % done", 100 * done / all)
-                    });
+            let shown = progress.clone();
+            chain.on_move(move |done, all| {
+                shown.at(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64, |line| {
+                    line.trajectory = Some(number);
+                    (line.done, line.part) = (Some(false), Some(done as f64 / all as f64));
+                    format!("trajectory {number}, {} % done", 100 * done / all)
                 });
-            }
+            });
             chain.measure_identities(nth(input.measure.identities));
             let outcome = match chain.trajectory(number, noise, nth(input.measure.reversibility)) {
                 Err(why) if why.is_stop() => {
@@ -282,7 +280,7 @@ impl EnsembleRun<'_> {
     fn is_asked_to_end(&self) -> Outcome<bool> {
         let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
         let late = self.session.comm.largest(f64::from(u8::from(late)))? > 0.0;
-        Ok(late || interrupt::asked_any(&self.session.comm, 0))
+        Ok(late || self.session.is_stopped(0))
     }
 }
 /// Steps of the bar for each trajectory.

@@ -20,7 +20,7 @@ use crate::device::Device;
 use crate::fields::Reading;
 use crate::layout::Layout;
 use crate::session::Session;
-use crate::{Failure, Outcome, fields, interrupt, target};
+use crate::{Failure, Outcome, fields, target};
 use course::EnsembleRun;
 pub(crate) use course::failed;
 use ferrite::field::host::HostGauge;
@@ -128,7 +128,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
         let gauge = first_links(input, layout, session)?;
         (RunFolder::create(out, precision, comm)?, None, ChainFields { gauge, momenta: None })
     };
-    interrupt::listen();
+    session.listen();
     let run = EnsembleRun { input, layout, session, settings, begin, max_hours, replay, batches };
     run.make(device.backend(), folder, state, &fields)
 }

@@ -18,7 +18,7 @@ use crate::configured::Configured;
 use crate::layout::Cut;
 use crate::session::Session;
 use crate::solve::Solve;
-use crate::{Failure, Outcome, interrupt, named, target, text};
+use crate::{Failure, Outcome, named, target, text};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite_inputs::Input;
 use ferrite_records::spectrum::SpectrumRecord;
@@ -99,7 +99,7 @@ pub fn measure(
         input.configurations.iter().map(PathBuf::as_path).chain([path]).map(PathBuf::from).collect();
     let written: Vec<PathBuf> = kept.into_iter().chain(result::files(out)).collect();
     target::claim(comm, &target::all(&read), &target::all(&written))?;
-    interrupt::listen();
+    session.listen();
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {
         let begin = Instant::now();
@@ -113,9 +113,9 @@ pub fn measure(
         file.add(configuration, &found, comm)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());
         info!("{} of {} configurations; this one took {time}", number + 1, count);
-        if number + 1 < count && interrupt::asked_any(comm, 0) {
+        if number + 1 < count && session.is_stopped(0) {
             let why = format!("stopped after {}; the same command resumes", configuration.typed.display());
-            return Err(Failure::new(interrupt::code(), why).shared());
+            return Err(session.stopped(why));
         }
     }
     let summary = Summary::of(&file, &input);

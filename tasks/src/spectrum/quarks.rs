@@ -15,7 +15,7 @@ use crate::plan::{configuration_header, reading};
 use crate::progress::Watch;
 use crate::session::Session;
 use crate::solve::{self, ReadySolve, Solve};
-use crate::{Code, Failure, Outcome, ahead, fields, interrupt, text};
+use crate::{Failure, Outcome, ahead, fields, text};
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
@@ -326,9 +326,9 @@ impl<'a> QuarksOn<'a> {
         }
         // Sources and sinks are on links as read, and the operator on stout links, where it has them.
         if let (Some(shell), None) = (input.shell, &self.smeared) {
-            self.smeared = Some(ape(&file.gauge, shell, self.device, layout, comm)?);
+            self.smeared = Some(ape(&file.gauge, shell, self.device, layout, self.session)?);
         }
-        let links = links.smeared(plan, self.device, layout, comm)?;
+        let links = links.smeared(plan, self.device, layout, self.session)?;
         let _ = known.set(links);
         self.spent.links += begin.elapsed().as_secs_f64();
         Ok(())
@@ -485,7 +485,7 @@ impl<'a> QuarksOn<'a> {
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
         let (configuration, of) = (Some(self.configuration.typed.clone()), Some(told.trim().to_string()));
         let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
-        let mut watch = Watch::new(solve.scheme.tol, self.session.progress, work, &self.session.comm);
+        let mut watch = Watch::new(solve.scheme.tol, work, self.session);
         let typed = self.configuration.typed.clone();
         let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
         let ready = self.ready(quark, solve, layout)?;
@@ -496,7 +496,7 @@ impl<'a> QuarksOn<'a> {
         watch.finish();
         let (solutions, report, error) = solved?;
         solve::note_storage_of(storage, &report);
-        finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
+        finished(&typed, error.as_ref(), &report, solve.scheme.tol, self.session)?;
         self.spent.solves += report.total_seconds;
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
         Ok((solutions, report, batches))
@@ -740,13 +740,7 @@ fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
 }
 
 /// *Collective.* Links for shells, smeared in space on a device.
-fn ape(
-    gauge: &HostGauge,
-    shell: Shell,
-    device: &Device,
-    layout: &Layout,
-    comm: &RunCommunicator,
-) -> Outcome<HostGauge> {
+fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, session: &Session) -> Outcome<HostGauge> {
     if shell.ape_steps == 0 {
         return Ok(gauge.clone());
     }
@@ -754,14 +748,14 @@ fn ape(
     let sums = SumsOfStaples::Ape(4.0 / (4.0 + shell.ape_weight));
     let smearing = ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true };
     let domain = layout.domain(device.backend())?;
-    let smeared = smearing.smeared_while(&GaugeField::upload(&domain, gauge)?, &mut || interrupt::flow(comm))?;
-    let smeared = smeared.ok_or_else(|| interrupt::during("smearing of links"))?.download()?;
+    let smeared = smearing.smeared_while(&GaugeField::upload(&domain, gauge)?, &mut || session.flow())?;
+    let smeared = smeared.ok_or_else(|| session.stopped_during("smearing of links"))?.download()?;
     domain.release()?;
     Ok(smeared)
 }
 
 /// Says what a solver did; an error unless it converged.
-fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64) -> Outcome {
+fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64, session: &Session) -> Outcome {
     solve::announce(report);
     let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
     if report.converged && error.is_none() {
@@ -772,7 +766,7 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
     let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
-    Err(Failure::new(if cancelled { interrupt::code() } else { Code::Failed }, why).shared())
+    Err(if cancelled { session.stopped(why) } else { Failure::failed(why).shared() })
 }
 
 /// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.

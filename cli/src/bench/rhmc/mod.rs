@@ -3,7 +3,7 @@ mod study;
 
 use crate::plot::{write_lines, write_svg};
 use crate::text::lattice;
-use crate::{Context, Failure, Outcome, interrupt};
+use crate::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::lattice::Lattice;
 use ferrite_records::bench::BenchRhmcRecord;
@@ -88,7 +88,7 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {
             let why = format!("stopped in {}; the same command resumes", run.folder.display());
-            return Err(Failure::new(interrupt::code(), why));
+            return Err(context.session.stopped(why));
         }
     }
     let results = study.results()?;

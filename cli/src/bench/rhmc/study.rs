@@ -199,7 +199,7 @@ impl<'a> EnsembleStudy<'a> {
         info!("{}", run.folder.display());
         let from = if run.folder.join("state.toml").exists() { Begin::Last } else { Begin::New };
         let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, from, max_hours: None };
-        Ok(ensemble::make(&job, None, &context.session())?.interrupted)
+        Ok(ensemble::make(&job, None, &context.session)?.interrupted)
     }
     fn input(&self, run: &OneRun) -> Outcome<EnsembleInput> {
         let args = self.args;

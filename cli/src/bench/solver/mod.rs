@@ -3,15 +3,13 @@ mod formats;
 mod paper;
 mod table;
 
-use crate::communicator::RunCommunicator;
 use crate::fields::{Reading, lattice_of, read_gauge};
 use crate::formats::FormatFlags;
 use crate::keys::SOLVE;
 use crate::plan::{definition, refuse_foreign_keys, staggered_names};
 use crate::plot::write_lines;
-use crate::progress::Watch;
 use crate::text::lattice;
-use crate::{Context, Failure, Outcome, interrupt, target};
+use crate::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::FermionKind;
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy, StudyFailure};
@@ -25,6 +23,8 @@ use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::bench::{BenchLinks, BenchSolverRecord};
 use ferrite_records::progress::ProgressLine;
+use ferrite_tasks::progress::Watch;
+use ferrite_tasks::session::Session;
 use serde_json::Map;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -171,13 +171,13 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     };
     device.require_all(comm, &needs, &format!("the study on {lattice}"))?;
     let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, comm)).transpose()?;
-    interrupt::listen();
+    context.session.listen();
     let (results, on_links) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
         let (gauge, plaquette) = match file {
             Some(file) => (file.gauge, file.plaquette.mean),
-            None => quenched(&domain, &args, comm)?,
+            None => quenched(&domain, &args, &context.session)?,
         };
         match &subject {
             StudySubject::Paper(tables) => {
@@ -258,13 +258,13 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
 }
 
 /// A quenched configuration and its mean plaquette.
-fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator) -> Outcome<(HostGauge, f64)> {
+fn quenched(domain: &Domain, args: &SolverBenchArguments, session: &Session) -> Outcome<(HostGauge, f64)> {
     info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;
-        if interrupt::asked_any(comm, sweep as usize) {
-            return Err(Failure::new(interrupt::code(), "interrupted while the configuration was generated").shared());
+        if session.is_stopped(sweep as usize) {
+            return Err(session.stopped("interrupted while the configuration was generated"));
         }
     }
     let plaquette = generator.plaquette()?.mean;
@@ -290,23 +290,19 @@ fn columns(
         for &mass in &study.masses {
             let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
             info!("{table_name}{}, m = {mass}", name(scheme));
-            let mut watch = Watch::new(
-                study.tol,
-                context.progress(),
-                ProgressLine { mass: Some(mass), ..ProgressLine::of("bench") },
-                &context.comm,
-            );
+            let work = ProgressLine { mass: Some(mass), ..ProgressLine::of("bench") };
+            let mut watch = Watch::new(study.tol, work, &context.session);
             let result = cell(mass, *scheme, &mut watch);
             watch.finish();
-            results.cells.push((table, result.map_err(failure)?));
+            results.cells.push((table, result.map_err(|why| failure(why, &context.session))?));
         }
     }
     Ok(())
 }
 
-fn failure(failure: StudyFailure) -> Failure {
+fn failure(failure: StudyFailure, session: &Session) -> Failure {
     match failure {
-        StudyFailure::Interrupted => Failure::new(interrupt::code(), "interrupted").shared(),
+        StudyFailure::Interrupted => session.stopped("interrupted"),
         StudyFailure::Solver(SolveError::Backend(error)) | StudyFailure::Device(error) => error.into(),
         StudyFailure::Solver(error) => Failure::refused(error).shared(),
     }

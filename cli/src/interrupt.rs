@@ -1,15 +1,13 @@
 //! Signals that ask the program to stop: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. Work that
 //! polls for them stops at the first one after its current step and keeps its results; a second signal, or the first one
 //! during other work, ends the program at once. Temporary files are removed in both cases.
-use super::communicator::RunCommunicator;
-use super::{Code, Failure};
+use super::Code;
 use ferrite::system::atomic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// The first signal that any of the processes received; 0: none.
+/// The first signal that this process received; 0: none.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 /// Whether the running work polls for signals.
 static LISTENING: AtomicBool = AtomicBool::new(false);
@@ -65,7 +63,7 @@ pub fn end() {
     ENDING.store(true, Ordering::Relaxed);
 }
 
-/// From now on the first signal is recorded for [`asked_any`].
+/// Lets the first signal be recorded for [`asked`] from now on.
 pub fn listen() {
     LISTENING.store(true, Ordering::Relaxed);
     tracing::debug!("from here on a signal stops the work after its current step");
@@ -79,46 +77,18 @@ fn code_of(signal: i32) -> Code {
     }
 }
 
-/// The exit code of work that was stopped: that of the signal, or of Ctrl-C if a time limit stopped it.
-pub fn code() -> Code {
-    code_of(ASKED.load(Ordering::Relaxed))
+/// Returns the exit code of the first signal that this process received.
+pub fn asked() -> Option<Code> {
+    match ASKED.load(Ordering::Relaxed) {
+        0 => None,
+        signal => Some(code_of(signal)),
+    }
 }
 
 /// The signals that a process ignores, as a bit mask, from its status in `/proc`; 0 if that is not available.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-}
-
-/// Processes exchange their signals only once in so many events.
-const INTERVAL: usize = 16;
-
-/// *Collective.* Whether any of the processes received a signal. All get the same answer and then know the signal. `event`
-/// counts the calls.
-pub fn asked_any(comm: &RunCommunicator, event: usize) -> bool {
-    let asked = ASKED.load(Ordering::Relaxed);
-    if comm.size() == 1 {
-        return asked != 0;
-    }
-    if !event.is_multiple_of(INTERVAL) {
-        return false;
-    }
-    // If this fails, so does the next exchange, which reports it.
-    let signal = comm.largest(f64::from(asked)).map_or(0, |signal| signal as i32);
-    if signal != 0 {
-        ASKED.store(signal, Ordering::Relaxed);
-    }
-    signal != 0
-}
-
-/// *Collective.* The answer to work whose steps are long and which asks after each of them whether to go on.
-pub fn flow(comm: &RunCommunicator) -> ControlFlow<()> {
-    if asked_any(comm, 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-}
-
-/// The failure of work that a signal ended and that leaves nothing behind.
-pub fn during(work: &str) -> Failure {
-    Failure::new(code(), format!("interrupted during the {work}")).shared()
 }
 
 #[cfg(test)]
