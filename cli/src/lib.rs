@@ -41,8 +41,8 @@ use ferrite_inputs::{Input, synonyms, text};
 use ferrite_tasks::session::Session;
 use ferrite_tasks::{Code, Failure, Outcome};
 use ferrite_tasks::{
-    ahead, batch, checked, communicator, configured, device, failure, fields, host_links, layout, line_file, method,
-    multigrid, named, plan, plot, profile, provenance, stout, target, terminal,
+    ahead, batch, checked, communicator, device, failure, fields, host_links, layout, method, multigrid, named, plan,
+    plot, profile, provenance, stout, target, terminal,
 };
 use output::{Output, Reader};
 use text::count;
@@ -226,8 +226,8 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Solve(args) => solve::run(args, context),
         Command::Apply(args) => apply::run(args, context),
         Command::Bench(args) => bench::run(args, context),
-        Command::Measure(args) => measure::run(&args, context),
-        Command::Trace(args) => trace::run(&args, context),
+        Command::Measure(args) => measure::run(args, context),
+        Command::Trace(args) => trace::run(*args, context),
         Command::Eigenvalues(args) => eigenvalues::run(&args, context),
         Command::Spectrum(args) => spectrum::run(args, context),
         Command::Forces(args) => rhmc::forces::run(&args, context),

@@ -7,6 +7,7 @@
 //! | [`dirac`], [`links`], [`host_fields`], [`grid_device`] | operators, links and fields that an interface keeps, on a device that it opened by name |
 //! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks by named texts, lists of operators and methods, largest counts |
 //! | [`spectrum`], [`fits`] | propagators, correlators and effective masses of hadrons; fits of correlators |
+//! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, bounds of spectra, traces by noise |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
@@ -24,6 +25,7 @@ pub mod communicator;
 pub mod configured;
 pub mod device;
 pub mod dirac;
+pub mod eigenvalues;
 pub mod ensemble;
 pub mod failure;
 pub mod fields;
@@ -35,6 +37,7 @@ pub mod keys;
 pub mod layout;
 pub mod line_file;
 pub mod links;
+pub mod measure;
 pub mod method;
 pub mod multigrid;
 pub mod named;
@@ -55,6 +58,7 @@ pub mod spectrum;
 pub mod stout;
 pub mod target;
 pub mod terminal;
+pub mod trace;
 
 pub use failure::{Code, Failure};
 use ferrite_inputs::text;

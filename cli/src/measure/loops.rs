@@ -2,19 +2,11 @@
 use super::super::text::rounded;
 use super::super::{Failure, Outcome};
 use clap::{Args, ValueEnum};
-use ferrite::Precision;
-use ferrite::domain::Part;
-use ferrite::field::GaugeField;
-use ferrite::field::host::HostGauge;
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
-use ferrite::halo::Needs;
-use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::WILSON_LOOPS;
-use ferrite::observables::wilson_loops::{self, WilsonLoops};
-use ferrite_records::measure::{LoopInput, LoopSmearing};
-use ferrite_tasks::session::Session;
+use ferrite_records::observables::WilsonLoopsRecord;
+use ferrite_tasks::measure::LoopRequest;
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// Flags of the loops.
 #[derive(Args)]
@@ -58,32 +50,24 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Which loops of which links.
-pub struct LoopTask {
-    distance: usize,
-    time: usize,
-    off_axis: bool,
-    smearing: Option<ProjectedSmearing>,
-}
-
-impl LoopTask {
-    /// From the flags; none without `--loops`, which the others then have nothing to do with.
-    pub fn of(flags: &LoopFlags) -> Outcome<Option<Self>> {
+impl LoopFlags {
+    /// Returns the loops that the flags ask for; none without `--loops`, which the others then have nothing to do with.
+    pub fn request(&self) -> Outcome<Option<LoopRequest>> {
         let refused = |why: &str| Err(Failure::refused(why));
-        let Some([distance, time]) = flags.loops else {
+        let Some([distance, time]) = self.loops else {
             let given = [
-                ("--off-axis", flags.off_axis),
-                ("--loop-smear", flags.loop_smear.is_some()),
-                ("--loop-alpha", !flags.loop_alpha.is_empty()),
-                ("--loop-levels", flags.loop_levels.is_some()),
+                ("--off-axis", self.off_axis),
+                ("--loop-smear", self.loop_smear.is_some()),
+                ("--loop-alpha", !self.loop_alpha.is_empty()),
+                ("--loop-levels", self.loop_levels.is_some()),
             ];
             return match given.iter().find(|(_, given)| *given) {
                 Some((flag, _)) => refused(&format!("{flag} needs --loops: give --loops R,T, too")),
                 None => Ok(None),
             };
         };
-        let sums = match (flags.loop_smear, flags.loop_alpha.as_slice()) {
-            (None, []) if flags.loop_levels.is_none() => None,
+        let sums = match (self.loop_smear, self.loop_alpha.as_slice()) {
+            (None, []) if self.loop_levels.is_none() => None,
             (None, _) => {
                 return refused("--loop-alpha and --loop-levels need --loop-smear: give --loop-smear ape or hyp, too");
             }
@@ -100,81 +84,14 @@ impl LoopTask {
                 return refused("--loop-alpha: HYP smearing has three shares of staples, --loop-alpha A1,A2,A3");
             }
         };
-        let levels = usize::from(flags.loop_levels.unwrap_or(1));
+        let levels = usize::from(self.loop_levels.unwrap_or(1));
         let smearing = sums.map(|sums| ProjectedSmearing { sums, levels, spatial: true });
-        Ok(Some(LoopTask { distance, time, off_axis: flags.off_axis, smearing }))
-    }
-    /// What decides what is measured.
-    pub fn record(&self) -> LoopInput {
-        let smearing = self.smearing.map(|smearing| {
-            let (kind, alpha) = match smearing.sums {
-                SumsOfStaples::Ape(alpha) => ("ape", vec![alpha]),
-                SumsOfStaples::Hyp(alpha) => ("hyp", alpha.to_vec()),
-            };
-            LoopSmearing { kind: kind.into(), alpha, levels: smearing.levels }
-        });
-        LoopInput { distance: self.distance, time: self.time, off_axis: self.off_axis, smearing }
-    }
-    /// Whether the loops fit into a lattice: beyond half of it they are shorter the other way.
-    pub fn check(&self, path: &Path, lattice: Lattice) -> Outcome {
-        let [x, y, z, t] = lattice.size();
-        let (space, half) = (x.min(y).min(z) / 2, t / 2);
-        if self.distance <= space && self.time <= half {
-            return Ok(());
-        }
-        Err(Failure::refused(format!(
-            "{}: --loops {},{} are larger than half of {lattice}: ask for {},{} at most",
-            path.display(),
-            self.distance,
-            self.time,
-            space,
-            half
-        )))
-    }
-    /// Memory on the device, with names.
-    pub fn needs(&self, part: Part) -> Needs {
-        let links = part.links_bytes(Precision::Double);
-        self.smearing.iter().map(|smearing| ("smeared links", smearing.fields() * links)).collect()
-    }
-    /// Memory on the host.
-    pub fn host_bytes_per_site(&self, lattice: Lattice) -> usize {
-        wilson_loops::bytes(lattice, self.off_axis) / lattice.volume() + 2 * 576
-    }
-    /// *Collective.* The loops of links, which are there on the device and on the host. A signal ends it after a level of smearing or a
-    /// separation.
-    pub fn measure(
-        &self,
-        links: &GaugeField,
-        gauge: &HostGauge,
-        path: &Path,
-        session: &Session,
-    ) -> Outcome<Vec<WilsonLoops>> {
-        let interrupted = || session.stopped_during(&format!("Wilson loops of {}", path.display()));
-        let of = |gauge: &HostGauge| {
-            let (distance, time) = (self.distance, self.time);
-            wilson_loops::wilson_loops_while(gauge, distance, time, self.off_axis, &mut || session.flow())
-        };
-        let found = match &self.smearing {
-            None => of(gauge),
-            Some(smearing) => {
-                let smeared = smearing.smeared_while(links, &mut || session.flow())?;
-                of(&smeared.ok_or_else(interrupted)?.download()?)
-            }
-        };
-        let found = found.ok_or_else(interrupted)?;
-        if found.iter().flat_map(|one| &one.values).all(|w| w.is_finite()) {
-            return Ok(found);
-        }
-        Err(Failure::failed(format!(
-            "{}: its Wilson loops are NaN: check the links with `ferrite verify`",
-            path.display()
-        ))
-        .shared())
+        Ok(Some(LoopRequest { distance, time, off_axis: self.off_axis, smearing }))
     }
 }
 
 /// W(R, T), a line for each R.
-pub fn text(all: &[WilsonLoops]) -> String {
+pub fn text(all: &[WilsonLoopsRecord]) -> String {
     let times = all.first().map_or(0, |one| one.values.len());
     let mut text = WILSON_LOOPS.line("W(R, T)");
     let _ = write!(text, "{:>10}", "R");
@@ -183,7 +100,7 @@ pub fn text(all: &[WilsonLoops]) -> String {
     }
     text += "\n";
     for one in all {
-        let _ = write!(text, "{:>10}", one.separation.map(|x| x.to_string()).join(","));
+        let _ = write!(text, "{:>10}", one.r.map(|x| x.to_string()).join(","));
         for w in &one.values {
             let _ = write!(text, " {:>12}", rounded(*w, 9));
         }

@@ -1,6 +1,6 @@
 //! Loops that are measured on every configuration: plaquette, rectangle, Polyakov loop.
 use super::polyakov::polyakov_loop;
-use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL, POLYAKOV_LOOP, RECTANGLE};
+use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL};
 use crate::domain::Result;
 use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
@@ -35,13 +35,6 @@ impl LoopMeans {
     pub fn is_finite(&self) -> bool {
         let Plaquettes { mean, spatial, temporal } = self.plaquette;
         [mean, spatial, temporal, self.rectangle].iter().all(|x| x.is_finite()) && self.polyakov.is_finite()
-    }
-    /// Returns a line of text for each mean.
-    pub fn text(&self) -> String {
-        let polyakov = [self.polyakov.re, self.polyakov.im].map(|x| POLYAKOV_LOOP.number(x)).join(" ");
-        plaquette_text(&self.plaquette)
-            + &RECTANGLE.line_of(self.rectangle)
-            + &POLYAKOV_LOOP.line(&format!("{polyakov} i"))
     }
 }
 

@@ -1,0 +1,210 @@
+//! The smallest and the largest eigenvalue of M̂†M̂, M̂ being the even-odd preconditioned operator on the even sites.
+use crate::device::{Device, DeviceChoice};
+use crate::host_links::LinksRead;
+use crate::keys::SOLVE;
+use crate::layout::{Cut, Layout};
+use crate::plan::FermionPlan;
+use crate::progress::Watch;
+use crate::session::Session;
+use crate::{Failure, Outcome, named};
+use ferrite::field::host::{ColourVector, Spinor};
+use ferrite::field::{FieldShape, FullField};
+use ferrite::halo::Needs;
+use ferrite::operators::{Operator, StaggeredOperator};
+use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
+use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_inputs::Input;
+use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
+use ferrite_records::progress::ProgressLine;
+use solvers::{SmallestEigenvalue, SolveError, SolverParams};
+use std::path::{Path, PathBuf};
+
+/// Accuracy of eigenvalues, and limits of the work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EigenvalueSettings {
+    /// Largest distance of a Ritz vector from an eigenvector, over the eigenvalue.
+    pub tol: f64,
+    /// Most steps of Lanczos for each of the two eigenvalues.
+    pub steps: usize,
+    /// Most iterations of CG in a step for the smallest one.
+    pub max_iterations: usize,
+    /// Seed of the noise that Lanczos begins with.
+    pub seed: u64,
+}
+
+impl Default for EigenvalueSettings {
+    fn default() -> Self {
+        EigenvalueSettings { tol: 1e-6, steps: 500, max_iterations: 100_000, seed: 1 }
+    }
+}
+
+impl EigenvalueSettings {
+    fn params(&self) -> EigenvalueParams {
+        let EigenvalueSettings { tol, steps, max_iterations, .. } = *self;
+        // The error of solutions goes into the value as it is, the Ritz vector's residual by its square.
+        let solver = SolverParams { tol: (1e-3 * tol).max(1e-13), max_iterations, ..Default::default() };
+        EigenvalueParams { steps, tol, solver }
+    }
+}
+
+/// Eigenvalues of an operator on configurations.
+pub struct EigenvalueRequest {
+    /// Each configuration, with the operator on it.
+    plans: Vec<(PathBuf, FermionPlan)>,
+    device: DeviceChoice,
+    settings: EigenvalueSettings,
+}
+
+/// Eigenvalues on a configuration.
+pub struct FoundEigenvalues<'a> {
+    /// The record.
+    pub line: &'a EigenvaluesLine,
+    /// The bounds as Lanczos found them.
+    pub bounds: &'a SpectrumEnds,
+    /// Operator and lattice, for people.
+    pub headline: String,
+}
+
+impl EigenvalueRequest {
+    /// *Collective.* Reads the headers of configurations, and keys of the operator that `add` puts into an input.
+    ///
+    /// # Errors
+    /// All mistakes of the input on the first configuration that has any.
+    pub fn read(
+        files: &[PathBuf],
+        device: DeviceChoice,
+        settings: EigenvalueSettings,
+        session: &Session,
+        add: impl Fn(&mut Input),
+    ) -> Outcome<Self> {
+        let files = named::all_matches(files, &session.comm)?;
+        let plan = |path: PathBuf| {
+            let mut input = Input::new(&SOLVE);
+            add(&mut input);
+            DeviceChoice::of(&mut input);
+            input.put("gauge", &[path.display().to_string()], "CONFIGURATION");
+            input.put("source", &[format!("random:{}", settings.seed)], "--seed");
+            let plan = FermionPlan::for_apply(&mut input);
+            input.finish("the command line")?;
+            let plan = plan.ok_or_else(|| Failure::refused("the command line is incomplete"))?;
+            Ok((path, plan))
+        };
+        let plans = session.comm.agree(files.into_iter().map(plan).collect::<Outcome<Vec<_>>>())?;
+        Ok(EigenvalueRequest { plans, device, settings })
+    }
+    /// *Collective.* Finds the eigenvalues, and calls `each` with those of a configuration as soon as they are found.
+    ///
+    /// # Errors
+    /// Too little memory, links that cannot be read, a solver that gives up, a stop, and failures of the device.
+    pub fn find(&self, session: &Session, each: impl Fn(&FoundEigenvalues) -> Outcome) -> Outcome<EigenvaluesRecord> {
+        let (comm, tol) = (&session.comm, self.settings.tol);
+        let device = self.device.open(comm)?;
+        session.listen();
+        let mut configurations = Vec::new();
+        for (path, plan) in &self.plans {
+            let layout = plan.cut(&self.device.layout, comm)?;
+            device.require_all(comm, &needs(plan, layout.cut()), &format!("the operator on {}", plan.lattice))?;
+            let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, session)?;
+            let bounds = self.bounds(path, plan, &links, &layout, &device, session)?;
+            let line = line(&bounds, path, plan, &links.operator, &layout);
+            let headline = plan.headline(&links.operator);
+            each(&FoundEigenvalues { line: &line, bounds: &bounds, headline })?;
+            configurations.push(line);
+        }
+        Ok(EigenvaluesRecord { configurations, tol, backend: device.name().into(), device: device.describe() })
+    }
+    /// *Collective.* Finds the eigenvalues on links that were read.
+    fn bounds(
+        &self,
+        path: &Path,
+        plan: &FermionPlan,
+        links: &LinksRead,
+        layout: &Layout,
+        device: &Device,
+        session: &Session,
+    ) -> Outcome<SpectrumEnds> {
+        let params = self.settings.params();
+        let mut watch = Watch::new(params.solver.tol, ProgressLine::of("eigenvalues"), session);
+        let domain = layout.domain(device.backend())?;
+        let configuration = links.links.on(&domain)?;
+        let mut start = FullField::zero(&domain, FieldShape::new(plan.operator.kind(), Precision::Double, 1))?;
+        match plan.operator.kind() {
+            FermionKind::Wilson => start.upload(&plan.fields::<Spinor>(&plan.sources, layout)?)?,
+            FermionKind::Staggered => start.upload(&plan.fields::<ColourVector>(&plan.sources, layout)?)?,
+        }
+        let bounds = configuration.spectrum_ends(&links.operator, &start, &params, &mut watch);
+        drop((start, configuration));
+        if bounds.is_ok() {
+            domain.release()?;
+        }
+        watch.finish();
+        bounds.map_err(|failure| explained(failure, path, plan, session))
+    }
+}
+
+/// Returns the device memory that an operator needs, with names for what takes it.
+fn needs(plan: &FermionPlan, cut: Cut) -> Needs {
+    let request = Request {
+        method: Method::CG,
+        precision: Precision::Double,
+        reconstruction: LinkStorage::FULL,
+        ..Request::new(&plan.operator)
+    };
+    // Three vectors of Lanczos beside those of CG, whose own are counted for a solve with its check.
+    let needs = request.memory(cut.local, &cut.grid, 3, None);
+    plan.with_smearing(cut, needs)
+}
+
+/// Returns the failure of the solver for the smallest eigenvalue.
+fn explained(failure: SolveFailure, path: &Path, plan: &FermionPlan, session: &Session) -> Failure {
+    match failure {
+        SolveFailure::Solver(SolveError::Cancelled { .. }) => {
+            session.stopped(format!("{}: interrupted", path.display()))
+        }
+        SolveFailure::Solver(SolveError::Backend(error)) => error.into(),
+        SolveFailure::Solver(why @ (SolveError::Invalid(_) | SolveError::OutOfRange { .. })) => {
+            SolveFailure::<Spinor>::Solver(why).into()
+        }
+        SolveFailure::Solver(why) => {
+            let [max_iterations, mass] = ["max-iterations", "mass"].map(|key| plan.read.by.spelled(key, ""));
+            let path = path.display();
+            let why = format!("{path}: the smallest eigenvalue: {why}; give {max_iterations} more, or a larger {mass}");
+            Failure::failed(why).shared()
+        }
+        other => other.into(),
+    }
+}
+
+/// Returns the eigenvalue of D†D = −D² where M†M has this one, D being without the factor ½ of M = m + ½ D; none of Wilson-like
+/// operators.
+fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
+    operator.parameters::<StaggeredOperator>().map(|staggered| 4.0 * (eigenvalue - staggered.params.mass.powi(2)))
+}
+
+/// Returns the record of a configuration.
+fn line(
+    bounds: &SpectrumEnds,
+    path: &Path,
+    plan: &FermionPlan,
+    operator: &Operator,
+    layout: &Layout,
+) -> EigenvaluesLine {
+    let (SmallestEigenvalue { ritz, bounds: [low, high], steps, iterations }, largest) =
+        (bounds.smallest, bounds.largest);
+    let d_dagger_d = of_hops(operator, ritz).zip(of_hops(operator, largest.ritz));
+    EigenvaluesLine {
+        file: path.into(),
+        system: plan.record(operator),
+        mass: operator.mass(),
+        layout: layout.record(),
+        largest: LargestRecord {
+            value: largest.ritz,
+            low: largest.ritz - largest.residual,
+            high: largest.bound(),
+            steps: largest.steps,
+        },
+        smallest: SmallestRecord { value: ritz, low, high, steps, iterations },
+        condition: largest.ritz / ritz,
+        d_dagger_d: d_dagger_d.map(|(smallest, largest)| SpectrumRange { smallest, largest }),
+    }
+}
