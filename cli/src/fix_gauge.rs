@@ -1,18 +1,13 @@
 //! `ferrite fix-gauge`.
 use super::fields::help_of_output;
-use super::link_job::LinkJob;
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome, text};
+use super::{Context, Outcome, text};
 use clap::{Args, ValueEnum};
-use ferrite::Precision;
-use ferrite::domain::Part;
-use ferrite::field::host::HostGauge;
-use ferrite::gauge::fixing::relax::{Gauge, Relaxation, RelaxationState, omega_for};
-use ferrite_records::links::{BeforeAndAfter, FixGaugeRecord};
-use std::ops::ControlFlow;
+use ferrite::gauge::fixing::relax::Gauge;
+use ferrite_records::links::BeforeAndAfter;
+use ferrite_tasks::fix_gauge::{FixGaugeRequest, name};
+use ferrite_tasks::link_job::LinkFilesRequest;
 use std::path::PathBuf;
-use std::time::Instant;
-use tracing::info;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,108 +66,34 @@ fn omega(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Sweeps between two looks at θ.
-const LOOK: usize = 10;
-
-/// What came out.
-struct FixedLinks {
-    links: HostGauge,
-    sweeps: usize,
-    states: [RelaxationState; 2],
-    plaquettes: [f64; 2],
-    seconds: f64,
-}
-
 /// Reads, fixes, and writes what converged.
 pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
-    let needs = |part: Part| vec![("links", part.links_bytes(Precision::Double))];
-    let job = LinkJob::begin([&args.input, &args.output], &args.read, "fixing the gauge", needs, context)?;
-    let lattice = job.lattice;
-    let (kind, name) = match args.gauge {
-        GaugeName::Coulomb => (Gauge::Coulomb, "Coulomb"),
-        GaugeName::Landau => (Gauge::Landau, "Landau"),
+    let FixGaugeArguments { input, output, gauge, tol, overrelax, max_sweeps, read } = args;
+    let device = context.device_choice()?;
+    let gauge = match gauge {
+        GaugeName::Coulomb => Gauge::Coulomb,
+        GaugeName::Landau => Gauge::Landau,
     };
-    let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
-    let fixed = fix(&args, &job, kind, omega, context)?;
-    let [before, after] = fixed.states;
-    job.write(&fixed.links, &format!("{name} gauge, theta = {:.3e}", after.theta))?;
-    let [plaquette_before, plaquette_after] = fixed.plaquettes;
-    let record = FixGaugeRecord {
-        links: job.record(),
-        gauge: name.to_lowercase(),
-        sweeps: fixed.sweeps,
-        overrelax: omega,
-        tol: args.tol,
-        seconds: fixed.seconds,
-        theta: BeforeAndAfter { before: before.theta, after: after.theta },
-        functional: BeforeAndAfter { before: before.functional, after: after.functional },
-        plaquette: BeforeAndAfter { before: plaquette_before, after: plaquette_after },
-    };
+    let files = LinkFilesRequest { input, output, reading: read.reading(), device };
+    let request = FixGaugeRequest { files, gauge, tol, overrelax, max_sweeps: max_sweeps as usize };
+    let record = request.fix(&context.session)?;
     context.output.record(&record, || {
+        let both = |name: &str, BeforeAndAfter { before, after }: BeforeAndAfter<f64>| {
+            format!("{name:<12}{after:.12}, before {before:.12}\n")
+        };
         format!(
-            "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {} on {}\n\
-             theta       {:.3e}, before {:.3e}\nfunctional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",
-            args.output.display(),
-            fixed.sweeps,
-            text::seconds(fixed.seconds),
-            job.device.describe(),
-            after.theta,
-            before.theta,
-            after.functional,
-            before.functional,
-            plaquette_after,
-            plaquette_before
+            "{}: {} gauge on {}, {} sweeps with omega = {:.3}, {} on {}\ntheta       {:.3e}, before {:.3e}\n{}{}",
+            record.links.output.display(),
+            name(gauge),
+            text::by(record.links.lattice),
+            record.sweeps,
+            record.overrelax,
+            text::seconds(record.seconds),
+            record.links.place.device,
+            record.theta.after,
+            record.theta.before,
+            both("functional", record.functional),
+            both("plaquette", record.plaquette)
         )
     })
-}
-
-/// Sweeps until θ is at the tolerance.
-fn fix(args: &FixGaugeArguments, job: &LinkJob, kind: Gauge, omega: f64, context: &Context) -> Outcome<FixedLinks> {
-    let begin = Instant::now();
-    let domain = job.layout.domain(job.device.backend())?;
-    let mut relaxation = Relaxation::new(&domain, &job.file.gauge, kind, omega)?;
-    let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
-    let mut now = before;
-    context.session.listen();
-    loop {
-        // Links that are not unitary can be such that no turn of a site can be put back into SU(3).
-        if !now.theta.is_finite() {
-            let (input, sweeps) = (args.input.display(), relaxation.sweeps());
-            let why = format!(
-                "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): --reunitarise \
-                 puts them back, or tells which one cannot be"
-            );
-            return Err(Failure::failed(why).shared());
-        }
-        if now.theta <= args.tol {
-            break;
-        }
-        if relaxation.sweeps() >= args.max_sweeps as usize {
-            let why = format!(
-                "{}: theta is {:.3e} after {} sweeps, asked was {:e}: give --max-sweeps more, or another --overrelax",
-                args.input.display(),
-                now.theta,
-                relaxation.sweeps(),
-                args.tol
-            );
-            return Err(Failure::failed(why).shared());
-        }
-        if context.session.is_stopped(0) {
-            let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
-            return Err(context.session.stopped(why));
-        }
-        let rest = args.max_sweeps as usize - relaxation.sweeps();
-        let mut sweeps = relaxation.sweeps();
-        now = relaxation.relax_while(LOOK.min(rest), &mut || {
-            sweeps += 1;
-            if context.session.is_stopped(sweeps) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
-        if relaxation.sweeps().is_multiple_of(100 * LOOK) {
-            info!("{} sweeps: theta = {:.3e}", relaxation.sweeps(), now.theta);
-        }
-    }
-    let (sweeps, after) = (relaxation.sweeps(), relaxation.plaquette()?.mean);
-    let links = relaxation.finish()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    Ok(FixedLinks { links, sweeps, states: [before, now], plaquettes: [plaquette, after], seconds })
 }

@@ -8,7 +8,8 @@ use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite_records::links::{GenerateRecord, GeneratedPlaquette};
-use std::path::{Path, PathBuf};
+use ferrite_tasks::quenched::QuenchedTarget;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,8 +89,8 @@ pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
     let (format, precision) = comm.agree(args.check())?;
-    let start: Option<&Path> = args.quenched.start_file();
-    target::claim(comm, start.as_slice(), &[&args.output])?;
+    let start = args.quenched.start();
+    target::claim(comm, start.file().as_slice(), &[&args.output])?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
     let layout = choice.layout.cut(comm, lattice, 1)?;
     let (section, local) = (layout.section, layout.local());
@@ -101,8 +102,12 @@ pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
             (generate::weak_field(section, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
         }
         LinkKind::Quenched => {
-            let target = quenched::QuenchedTarget { path: args.output, format, precision };
-            return quenched::run(&args.quenched, &layout, &choice, seed, &target, context);
+            let run = args.quenched.run(seed, QuenchedTarget { path: args.output, format, precision });
+            let record = run.make(&layout, &choice, &context.session)?;
+            let sweeps = record.quenched.as_ref();
+            return context
+                .output
+                .record(&record, || sweeps.map_or_else(String::new, |sweeps| quenched::table(&record, sweeps)));
         }
     };
     let options = WriteOptions { format, precision, title, ..Default::default() };

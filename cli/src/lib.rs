@@ -16,7 +16,6 @@ mod info;
 mod init;
 mod interrupt;
 mod keys;
-mod link_job;
 mod links;
 mod log;
 mod measure;
@@ -224,7 +223,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::FixGauge(args) => fix_gauge::run(args, context),
         Command::Smear(args) => smear::run(args, context),
         Command::Solve(args) => solve::run(args, context),
-        Command::Apply(args) => apply::run(args, context),
+        Command::Apply(args) => apply::run(&args, context),
         Command::Bench(args) => bench::run(args, context),
         Command::Measure(args) => measure::run(args, context),
         Command::Trace(args) => trace::run(*args, context),

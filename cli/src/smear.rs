@@ -1,19 +1,16 @@
 //! `ferrite smear`.
 use super::fields::help_of_output;
-use super::link_job::LinkJob;
 use super::stout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
-use ferrite::Precision;
-use ferrite::domain::{Part, Result};
-use ferrite::field::GaugeField;
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
-use ferrite::halo::Needs;
+use ferrite::gauge::measure::Plaquettes;
 use ferrite::hmc::stout::{MOST_LEVELS, StoutSmearing};
 use ferrite::observables::loops::plaquette_text;
-use ferrite_records::links::{BeforeAndAfter, SmearRecord, SmearedLoops};
-use ferrite_tasks::observables;
+use ferrite_records::observables::PlaquetteMeans;
+use ferrite_tasks::link_job::LinkFilesRequest;
+use ferrite_tasks::smear::{LinkSmearing, SmearRequest};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -74,102 +71,36 @@ fn share(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// How links are smeared.
-enum Smearing {
-    Stout(StoutSmearing),
-    Projected(ProjectedSmearing),
-}
-
-impl Smearing {
-    fn new(args: &SmearArguments) -> Outcome<Self> {
-        let (levels, spatial) = (usize::from(args.levels), args.spatial);
-        let projected = |sums| Ok(Smearing::Projected(ProjectedSmearing { sums, levels, spatial }));
-        let refused = |why: &str| Err(Failure::refused(why));
-        match (args.kind, args.rho, args.alpha.as_slice()) {
-            (KindName::Stout, Some(rho), []) => Ok(Smearing::Stout(StoutSmearing { rho, levels, spatial })),
-            (KindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
-            (KindName::Stout, _, _) => refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho"),
-            (_, Some(_), _) => refused("--rho belongs to --kind stout: ape and hyp have --alpha"),
-            (KindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
-            (KindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
-            (KindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
-            (KindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
-            (KindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-            (KindName::Hyp, None, _) => refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3"),
-        }
-    }
-    /// What smearing takes on a device, with names.
-    fn needs(&self, part: Part) -> Needs {
-        let fields = |count: usize| count * part.links_bytes(Precision::Double);
-        match self {
-            Smearing::Stout(_) => vec![
-                ("links and smeared links", fields(2)),
-                ("staples", StoutSmearing::workspace_bytes(part, Precision::Double)),
-            ],
-            Smearing::Projected(smearing) => vec![("links and smeared links", fields(smearing.fields()))],
-        }
-    }
-    fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
-        match self {
-            Smearing::Stout(smearing) => smearing.smeared(links),
-            Smearing::Projected(smearing) => smearing.smeared(links),
-        }
-    }
-    /// `stout links in space, rho = 0.1`
-    fn title(&self) -> String {
-        let place = |spatial| if spatial { " in space" } else { "" };
-        match self {
-            Smearing::Stout(StoutSmearing { rho, spatial, .. }) => {
-                format!("stout links{}, rho = {}", place(*spatial), text::number(*rho))
-            }
-            Smearing::Projected(ProjectedSmearing { sums, spatial, .. }) => {
-                let (name, shares) = match sums {
-                    SumsOfStaples::Ape(alpha) => ("APE", text::number(*alpha)),
-                    SumsOfStaples::Hyp(alpha) => ("HYP", alpha.map(text::number).join(", ")),
-                };
-                format!("{name}-smeared links{}, alpha = {shares}", place(*spatial))
-            }
-        }
-    }
-    /// Name, ρ of stout links, and shares of staples of the others.
-    fn parameters(&self) -> (&'static str, Option<f64>, Option<Vec<f64>>) {
-        match self {
-            Smearing::Stout(StoutSmearing { rho, .. }) => ("stout", Some(*rho), None),
-            Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), .. }) => {
-                ("ape", None, Some(vec![*alpha]))
-            }
-            Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Hyp(alpha), .. }) => {
-                ("hyp", None, Some(alpha.to_vec()))
-            }
-        }
+/// Returns the smearing that flags ask for.
+fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
+    let (levels, spatial) = (usize::from(args.levels), args.spatial);
+    let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
+    let refused = |why: &str| Err(Failure::refused(why));
+    match (args.kind, args.rho, args.alpha.as_slice()) {
+        (KindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
+        (KindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
+        (KindName::Stout, _, _) => refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho"),
+        (_, Some(_), _) => refused("--rho belongs to --kind stout: ape and hyp have --alpha"),
+        (KindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
+        (KindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
+        (KindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
+        (KindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
+        (KindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
+        (KindName::Hyp, None, _) => refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3"),
     }
 }
 
 /// Reads, smears and writes.
 pub fn run(args: SmearArguments, context: &Context) -> Outcome {
-    let smearing = context.comm.agree(Smearing::new(&args))?;
-    let needs = |part| smearing.needs(part);
-    let job = LinkJob::begin([&args.input, &args.output], &args.read, "smearing", needs, context)?;
-    let (links, plaquettes) = {
-        let links = GaugeField::upload(&job.layout.domain(job.device.backend())?, &job.file.gauge)?;
-        let smeared = smearing.smeared(&links)?;
-        (smeared.download()?, [links.plaquette()?.0, smeared.plaquette()?.0])
-    };
-    let (title, levels) = (smearing.title(), text::count(args.levels.into(), "level"));
-    job.write(&links, &format!("{title}, {levels}"))?;
-    let [before, after] = plaquettes.each_ref().map(|means| SmearedLoops { plaquette: observables::plaquettes(means) });
-    let (kind, rho, alpha) = smearing.parameters();
-    let record = SmearRecord {
-        links: job.record(),
-        kind: kind.into(),
-        rho,
-        alpha,
-        levels: args.levels,
-        spatial: args.spatial,
-        loops: BeforeAndAfter { before, after },
-    };
+    let smearing = context.comm.agree(smearing(&args))?;
+    let device = context.device_choice()?;
+    let files = LinkFilesRequest { input: args.input, output: args.output, reading: args.read.reading(), device };
+    let record = SmearRequest { files, smearing }.smear(&context.session)?;
     context.output.record(&record, || {
-        let (lattice, text) = (job.lattice, plaquette_text(&plaquettes[1]));
-        format!("{}: {title}, {levels}, on {lattice}\n{text}", args.output.display())
+        let PlaquetteMeans { mean, spatial, temporal } = record.loops.after.plaquette;
+        let (output, title) = (record.links.output.display(), smearing.title());
+        let (levels, lattice) = (text::count(record.levels, "level"), text::by(record.links.lattice));
+        let plaquettes = plaquette_text(&Plaquettes { mean, spatial, temporal });
+        format!("{output}: {title}, {levels}, on {lattice}\n{plaquettes}")
     })
 }

@@ -8,6 +8,11 @@ pub fn lattice(text: &str) -> Result<Lattice, String> {
     Lattice::new(extents(text)?).map_err(|e| e.to_string())
 }
 
+/// Returns extents for people: `8×8×8×16`.
+pub fn by([x, y, z, t]: [usize; 4]) -> String {
+    format!("{x}×{y}×{z}×{t}")
+}
+
 /// Parses the extents of a field in a file, `X,Y,Z,T`, which may be odd.
 pub fn file_lattice(text: &str) -> Result<Lattice, String> {
     Lattice::of_any_extents(extents(text)?).map_err(|e| e.to_string())

@@ -280,7 +280,7 @@ pub struct SmearRecord {
     /// One share of the staples for `ape`, three for `hyp`; else `None`.
     pub alpha: Option<Vec<f64>>,
     /// Number of steps.
-    pub levels: u16,
+    pub levels: usize,
     /// Whether only links in space are smeared, by staples in space.
     pub spatial: bool,
     /// Plaquettes before and after.

@@ -8,6 +8,7 @@
 //! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks by named texts, lists of operators and methods, largest counts |
 //! | [`spectrum`], [`fits`] | propagators, correlators and effective masses of hadrons; fits of correlators |
 //! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, bounds of spectra, traces by noise |
+//! | [`apply`], [`quenched`], [`link_job`], [`smear`], [`fix_gauge`], [`improved_links`], [`plaquette`] | applications of operators; links made by heat bath, smeared, in a gauge, fat and long; plaquettes |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 pub mod ahead;
+pub mod apply;
 pub mod batch;
 pub mod batches;
 pub mod bounds;
@@ -32,11 +34,14 @@ pub mod fields;
 pub mod fits;
 pub mod grid_device;
 pub mod host_fields;
+pub mod fix_gauge;
 pub mod host_links;
+pub mod improved_links;
 pub mod keys;
 pub mod layout;
 pub mod line_file;
 pub mod links;
+pub mod link_job;
 pub mod measure;
 pub mod method;
 pub mod multigrid;
@@ -45,13 +50,16 @@ pub mod observables;
 pub mod outcome;
 pub mod parameters;
 pub mod plan;
+pub mod plaquette;
 pub mod plot;
 pub mod profile;
 pub mod progress;
 pub mod provenance;
+pub mod quenched;
 pub mod schwarz;
 pub mod session;
 pub mod setup_file;
+pub mod smear;
 pub mod solve;
 pub mod solver;
 pub mod spectrum;

@@ -2,6 +2,7 @@
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::solve::MultigridReport;
+use ferrite_inputs::text::by;
 use ferrite_inputs::values::{Count, Extents, Kind, Raw, Value, Word};
 use ferrite_inputs::{Given, Input, Listed, vocabularies};
 use serde::Deserialize;
@@ -64,7 +65,6 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
 pub fn table(report: &MultigridReport) -> String {
     let mut table = format!("multigrid, set up in {:.3} s\n", report.setup_seconds);
     for level in &report.levels {
-        let by = |[x, y, z, t]: [usize; 4]| format!("{x}×{y}×{z}×{t}");
         let below = match (level.block, level.vectors) {
             (Some(block), Some(vectors)) => format!(", aggregates {}, {vectors} vectors", by(block)),
             _ => String::new(),

@@ -98,10 +98,10 @@ pub struct Watch {
     events: usize,
     /// The part beside the iterations that is under way, or was last.
     part: Option<Part>,
-    /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; no number for
-    /// those of other batches.
+    /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; NaN for those of
+    /// other batches.
     pub updates: Vec<(usize, Vec<f64>)>,
-    /// Of each batch so far: how many right-hand sides it has, and how many updates there were before it.
+    /// Right-hand sides of each batch so far, and the number of updates before it.
     batches: Vec<(usize, usize)>,
 }
 

@@ -2,7 +2,7 @@
 mod loops;
 
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::observables::flow::FlowAction;
@@ -103,36 +103,36 @@ pub fn run(args: MeasureArguments, context: &Context) -> Outcome {
     let loops = comm.agree(args.loops.request())?;
     let MeasureArguments { files, output, .. } = args;
     let request = MeasureRequest { files, reading, flow, loops, device, output };
-    let (record, ended) = measure(&request, &context.session, |line| context.output.part(&text(line)))?;
+    let (record, ended) = measure(&request, &context.session, |line| context.output.part(&table(line)))?;
     context.output.record(&record, String::new).and(ended)
 }
 
 /// The measurements of a configuration, for people.
-fn text(line: &MeasurementLine) -> String {
+fn table(line: &MeasurementLine) -> String {
     let LoopsRecord { plaquette: PlaquetteMeans { mean, spatial, temporal }, rectangle, polyakov_loop } = line.loops;
     let FieldStrengthRecord { energy, charge } = line.field_strength;
     let polyakov = polyakov_loop.map(|x| POLYAKOV_LOOP.number(x)).join(" ");
-    let mut text = format!("{} on {}\n", line.file.display(), line.lattice.map(|n| n.to_string()).join("×"));
-    text += &plaquette_text(&Plaquettes { mean, spatial, temporal });
-    text += &RECTANGLE.line_of(rectangle);
-    text += &POLYAKOV_LOOP.line(&format!("{polyakov} i"));
-    text += &ENERGY_DENSITY.line_of(energy.sum());
-    text += &CHARGE.line_of(charge);
+    let mut all = format!("{} on {}\n", line.file.display(), text::by(line.lattice));
+    all += &plaquette_text(&Plaquettes { mean, spatial, temporal });
+    all += &RECTANGLE.line_of(rectangle);
+    all += &POLYAKOV_LOOP.line(&format!("{polyakov} i"));
+    all += &ENERGY_DENSITY.line_of(energy.sum());
+    all += &CHARGE.line_of(charge);
     if !line.flow.is_empty() {
-        let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", FLOW_TIME.name, "E", "t^2 E", CHARGE.key);
+        let _ = writeln!(all, "{:>10} {:>12} {:>12} {:>12}", FLOW_TIME.name, "E", "t^2 E", CHARGE.key);
         for point in &line.flow {
             let (t, energy, charge) = (point.t, point.energy.sum(), point.charge);
-            let _ = writeln!(text, "{t:>10.4} {energy:>12.8} {:>12.8} {charge:>+12.6}", t * t * energy);
+            let _ = writeln!(all, "{t:>10.4} {energy:>12.8} {:>12.8} {charge:>+12.6}", t * t * energy);
         }
     }
     for (quantity, scale) in [(&T0, line.t0), (&W0, line.w0)] {
         if let Some(scale) = scale {
             let value = |scale| format!("{} {}", quantity.number(scale), quantity.unit);
-            text += &quantity.line(&scale.map_or("not reached".into(), value));
+            all += &quantity.line(&scale.map_or("not reached".into(), value));
         }
     }
     if !line.wilson_loops.is_empty() {
-        text += &loops::text(&line.wilson_loops);
+        all += &loops::text(&line.wilson_loops);
     }
-    text
+    all
 }
