@@ -1,7 +1,7 @@
 //! Progress of tasks on standard error: a bar on a terminal, or lines of JSON in a log. Signals ask tasks to stop.
 use super::{Code, interrupt, terminal};
 use ferrite_records::object;
-use ferrite_tasks::progress::{ProgressEvent, TaskObserver};
+use ferrite_tasks::observer::{ProgressEvent, TaskObserver};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -47,7 +47,7 @@ pub fn beside<R>(write: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Returns an empty bar of work that has taken so many seconds.
+/// Returns an empty bar of work that has taken some seconds so far.
 fn bar(seconds: f64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(LENGTH as u64), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {

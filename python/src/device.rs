@@ -7,7 +7,8 @@ pub use crate::host::Stop;
 use crate::host::{OnSignal, wait};
 use crate::processes::Joined;
 use ferrite::lattice::Lattice;
-use ferrite_tasks::grid_device::{GridDevice, GridRank, NamedDevice};
+use ferrite_tasks::grid_device::{GridDevice, NamedDevice};
+use ferrite_tasks::layout::GridRank;
 use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
 use std::any::Any;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// What lives on a device's thread.
+/// Data that live on a device's thread.
 pub struct DeviceThread {
     /// The device, with the processes that share lattices.
     pub device: GridDevice,
@@ -27,12 +28,12 @@ pub struct DeviceThread {
 }
 
 impl DeviceThread {
-    /// What is kept under a number.
+    /// Returns the object that is kept under a number.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
         let found = self.kept.get_mut(&number).and_then(Option::as_mut).and_then(|kept| kept.downcast_mut());
         found.ok_or_else(|| Failure::failed("the object is not on this device any more"))
     }
-    /// Does work with what is kept under a number. An internal error leaves it incomplete, so that it is not there any more.
+    /// Does work with the object that is kept under a number. An internal error leaves it incomplete, so that it is not there any more.
     pub fn with<T: 'static, R>(
         &mut self,
         number: u64,
@@ -92,7 +93,7 @@ pub struct Device {
     /// `cpu` or `cuda`.
     #[pyo3(get)]
     name: &'static str,
-    /// For people.
+    /// Description of the device for people.
     #[pyo3(get)]
     description: String,
     /// The number of a GPU.
@@ -107,7 +108,7 @@ pub struct Lent<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// The thing itself.
+    /// Returns the object.
     pub fn get(&self) -> &T {
         self.what.as_ref().expect("it is there until it is dropped")
     }
@@ -126,7 +127,7 @@ impl<T: Send + 'static> Drop for Lent<T> {
     }
 }
 
-/// What an object of Python has on a device. It is freed with this.
+/// Handle of the data that an object of Python has on a device. The data are freed with the handle.
 pub struct Kept {
     number: u64,
     work: Arc<WorkQueue>,
@@ -141,13 +142,13 @@ impl Drop for Kept {
 }
 
 impl Kept {
-    /// The number under which the bench has it.
+    /// Returns the number under which the bench has it.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// What a device says of itself once it is open.
+/// Properties of a device that is open.
 struct Opened {
     name: &'static str,
     description: String,
@@ -168,7 +169,7 @@ fn open(named: &NamedDevice, comm: Option<usize>) -> Outcome<DeviceThread> {
     Ok(DeviceThread { device: named.open(comm)?, kept: HashMap::new(), joined })
 }
 
-/// The thread of a device.
+/// Serves a device on its thread.
 fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>) {
     let mut bench = match caught(|| open(named, comm)) {
         Ok(open) => open,
@@ -219,15 +220,15 @@ impl Device {
         let on_signal = if self.place.is_shared() { OnSignal::Ignore } else { OnSignal::Stop(&stop) };
         wait(py, receive, &on_signal)
     }
-    /// Something of this device, to be held anywhere.
+    /// Wraps something of this device, so that other threads may hold it.
     pub fn lent<T: Send + 'static>(&self, what: T) -> Lent<T> {
         Lent { what: Some(what), work: self.work.clone() }
     }
-    /// The number of a GPU.
+    /// Returns the number of a GPU.
     pub fn ordinal(&self) -> Option<usize> {
         self.ordinal
     }
-    /// The process grid with the rank of this process.
+    /// Returns the process grid with the rank of this process.
     pub fn place(&self) -> GridRank {
         self.place
     }
@@ -239,7 +240,7 @@ impl Device {
     ) -> Returned<Kept> {
         Ok(self.keep_beside(py, move |bench, stop| Ok((make(bench, stop)?, ())))?.0)
     }
-    /// The same with something beside it that does not stay.
+    /// Makes something that stays on the device for as long as an object of Python needs it, and something that does not stay.
     pub fn keep_beside<T: 'static, R: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -247,7 +248,7 @@ impl Device {
     ) -> Returned<(Kept, R)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Frees what is made after Ctrl-C, too.
+        // Also frees what is made after Ctrl-C.
         let kept = Kept { number, work: self.work.clone() };
         let beside = self.run(py, move |bench, stop| {
             let (made, beside) = make(bench, stop)?;
@@ -260,8 +261,8 @@ impl Device {
 
 #[pymethods]
 impl Device {
-    /// Opens `cpu`, with so many threads, or `cuda` with a number; with the address of an `MPI_Comm`, for parts of lattices that
-    /// its processes share.
+    /// Opens `cpu`, with a number of threads, or `cuda`, with the number of a GPU; with the address of an `MPI_Comm`, for parts of
+    /// lattices that its processes share.
     #[staticmethod]
     #[pyo3(signature = (kind, index = None, threads = None, comm = None, grid = None))]
     fn open(
@@ -288,22 +289,22 @@ impl Device {
             opened.map_err(|_| Failure::failed("the device's thread has ended"))??;
         Ok(Device { work: WorkQueue::new(send), name, description, ordinal, place })
     }
-    /// Processes in x, y, z, t.
+    /// Returns the numbers of processes in x, y, z, t.
     #[getter]
     fn grid(&self) -> [usize; 4] {
         self.place.grid.dims()
     }
-    /// This process.
+    /// Returns the rank of this process.
     #[getter]
     fn rank(&self) -> usize {
         self.place.rank
     }
-    /// Where this process's part of a lattice begins, and its extents.
+    /// Returns the origin of this process's part of a lattice, and its extents.
     fn part(&self, lattice: [usize; 4]) -> Returned<([usize; 4], [usize; 4])> {
         let part = self.place.section(Lattice::of_any_extents(lattice).map_err(Failure::from)?)?;
         Ok((part.origin, part.local.size()))
     }
-    /// From now on nothing is sent to other processes.
+    /// Leaves the other processes: nothing is sent to them from now on.
     fn leave(&self, py: Python<'_>) -> Returned {
         self.run(py, |bench, _| {
             bench.joined.leave();
@@ -311,7 +312,7 @@ impl Device {
             Ok(())
         })
     }
-    /// Free and total memory in bytes.
+    /// Returns free and total memory in bytes.
     fn memory(&self, py: Python<'_>) -> Returned<(usize, usize)> {
         self.run(py, |bench, _| {
             let memory = bench.device.backend().memory()?;
@@ -320,7 +321,7 @@ impl Device {
     }
 }
 
-/// Names of the GPUs that there are; without a driver a sentence that says so.
+/// Returns the names of the GPUs; without a driver, a sentence that explains it.
 ///
 /// # Errors
 /// A process whose parent has started the driver before it forked.

@@ -1,4 +1,4 @@
-//! Gauge fields, in the memory of the host, and what is made of them on a device.
+//! Gauge fields in the memory of the host, and operations with them on a device.
 use crate::arrays::{self, Given};
 use crate::device::{Device, Stop};
 use crate::failure::Returned;
@@ -10,8 +10,9 @@ use ferrite::files::ReadOptions;
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite_records::links::{FlowSteps, LinksDescription, MeasuredLoops};
-use ferrite_tasks::grid_device::{GridDevice, GridRank};
+use ferrite_tasks::grid_device::GridDevice;
 use ferrite_tasks::host_fields::check_finite;
+use ferrite_tasks::layout::GridRank;
 use ferrite_tasks::links::{
     self, FixingRequest, FlowRequest, LatticeLinks, QuenchedRequest, SmearingRequest, describe,
 };
@@ -27,7 +28,7 @@ use std::sync::Arc;
 pub struct Links {
     /// The links, which operators on a device share.
     pub own: LatticeLinks,
-    /// The device whose processes have the other parts, where there are any.
+    /// Device whose processes have the other parts, if there are several processes.
     device: Option<Py<Device>>,
 }
 
@@ -35,7 +36,7 @@ fn place(device: Option<&Bound<'_, Device>>) -> GridRank {
     device.map_or(GridRank::SINGLE, |device| device.get().place())
 }
 
-/// This process's part of a lattice.
+/// Returns this process's part of a lattice.
 fn part_of(device: Option<&Bound<'_, Device>>, lattice: Extents) -> Outcome<Section> {
     place(device).section(Lattice::new(lattice)?)
 }
@@ -44,7 +45,7 @@ fn part_of(device: Option<&Bound<'_, Device>>, lattice: Extents) -> Outcome<Sect
 pub type Extents = [usize; 4];
 
 impl Links {
-    /// Those on the sites that a device has.
+    /// Returns the links on the sites that a device has.
     pub fn new(device: Option<&Bound<'_, Device>>, gauge: HostGauge) -> Outcome<Self> {
         let place = place(device);
         let part = place.section_of(gauge.lattice())?;
@@ -63,7 +64,7 @@ impl Links {
             None => on_host(py, move || work(&own, None)),
         }
     }
-    /// Makes other links on a device, with something beside them.
+    /// Makes other links on a device, and something else that is returned with them.
     fn changed<T: Send + 'static>(
         &self,
         device: &Bound<'_, Device>,
@@ -77,7 +78,7 @@ impl Links {
 
 #[pymethods]
 impl Links {
-    /// *Collective.* Reads a file, and what it says beside its links; with a device of several processes, each its part.
+    /// *Collective.* Reads the links and the other records of a file; with a device of several processes, each its part.
     #[staticmethod]
     #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0, device = None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -100,7 +101,7 @@ impl Links {
         let said = Typed(describe(&file));
         Ok((Links::new(device.as_ref(), file.gauge)?, said))
     }
-    /// Of an array `[T, Z, Y, X, 4, 3, 3]`.
+    /// Makes links of an array `[T, Z, Y, X, 4, 3, 3]`.
     #[staticmethod]
     #[pyo3(signature = (given, device = None))]
     fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> Returned<Self> {
@@ -109,14 +110,14 @@ impl Links {
         let gauge = HostGauge::from_numbers(given.shape(), numbers).map_err(Failure::from)?;
         Ok(Links::new(device.as_ref(), gauge)?)
     }
-    /// All links 1.
+    /// Returns links that are all 1.
     #[staticmethod]
     #[pyo3(signature = (lattice, device = None))]
     fn unit(lattice: Extents, device: Option<Bound<'_, Device>>) -> Returned<Self> {
         let part = part_of(device.as_ref(), lattice)?;
         Ok(Links::new(device.as_ref(), HostGauge::unit(part.local))?)
     }
-    /// Near 1 for small `noise`, or by the Haar measure without.
+    /// Returns random links: near 1 for small `noise`, or with the Haar measure if there is no `noise`.
     #[staticmethod]
     #[pyo3(signature = (lattice, seed, noise = None, device = None))]
     fn random(
@@ -131,12 +132,12 @@ impl Links {
         let made = on_host(py, move || Ok(noise.map_or_else(|| generate::random(part, seed), near)))?;
         Ok(Links::new(device.as_ref(), made)?)
     }
-    /// Extents x, y, z, t of the whole lattice.
+    /// Returns the extents x, y, z, t of the whole lattice.
     #[getter]
     fn lattice(&self) -> Extents {
         self.own.part.global.size()
     }
-    /// How NumPy sees the links without a copy: it keeps this object alive, and must not write.
+    /// Returns NumPy's array interface to the links, without a copy. NumPy keeps this object alive, and must not write.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let gauge = &self.own.gauge;
@@ -147,7 +148,7 @@ impl Links {
         interface.set_item("version", 3)?;
         Ok(interface)
     }
-    /// Writes a file; its name tells the format.
+    /// Writes a file; its name determines the format.
     #[pyo3(signature = (path, title, metadata, single = false))]
     fn write(
         &self,
@@ -163,33 +164,33 @@ impl Links {
             Some(_) => self.together(py, move |links, device| links.write(device, &path, texts, single)),
         }
     }
-    /// *Collective.* Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
+    /// *Collective.* Returns mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
     fn plaquette(&self, py: Python<'_>) -> Returned<[f64; 4]> {
         self.together(py, LatticeLinks::plaquettes)
     }
-    /// *Collective.* How far the worst link is off SU(3).
+    /// *Collective.* Returns how far the worst link is off SU(3).
     fn unitarity(&self, py: Python<'_>) -> Returned<f64> {
         self.together(py, LatticeLinks::unitarity)
     }
-    /// Loops, energy density and charge.
+    /// Returns loops, energy density and charge.
     fn loops(&self, py: Python<'_>, device: &Device) -> Returned<Typed<MeasuredLoops>> {
         let own = self.own.clone();
         device.run(py, move |thread, _| own.loops(&thread.device).map(Typed))
     }
-    /// Smeared links.
+    /// Returns smeared links.
     fn smear(&self, device: &Bound<'_, Device>, request: Typed<SmearingRequest>) -> Returned<Self> {
         let smear = move |links: &LatticeLinks, device: &_, stop: &Stop| {
             Ok((links.smeared(device, &request.0, &mut || stop.flow())?, ()))
         };
         Ok(self.changed(device, smear)?.0)
     }
-    /// Links that have flowed, and energies and charge at each step.
+    /// Returns links that have flowed, and energies and charge at each step.
     fn flow(&self, device: &Bound<'_, Device>, request: Typed<FlowRequest>) -> Returned<(Self, Typed<FlowSteps>)> {
         let (links, steps) =
             self.changed(device, move |links, device, stop| links.flowed(device, &request.0, &mut || stop.flow()))?;
         Ok((links, Typed(steps)))
     }
-    /// Links in a gauge; θ, the functional and sweeps.
+    /// Fixes the gauge; returns the links, θ, the functional and the number of sweeps.
     fn fix(&self, device: &Bound<'_, Device>, request: Typed<FixingRequest>) -> Returned<(Self, ([f64; 2], usize))> {
         self.changed(device, move |links, device, stop| {
             let fixed = links.fixed(device, &request.0, &mut || stop.flow())?;
@@ -198,7 +199,7 @@ impl Links {
     }
 }
 
-/// SU(3) gauge theory by heat bath and over-relaxation: the links and the plaquette after each sweep.
+/// Generates SU(3) gauge theory by heat bath and over-relaxation; returns the links and the plaquette after each sweep.
 #[pyfunction]
 #[pyo3(signature = (device, lattice, request, start = None))]
 pub fn quenched(

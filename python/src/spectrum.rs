@@ -11,13 +11,14 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
 use ferrite::observables::spectrum::staggered::NAMES;
 use ferrite_tasks::Failure;
-use ferrite_tasks::grid_device::GridRank;
 use ferrite_tasks::host_fields::{HostFields, components};
+use ferrite_tasks::layout::GridRank;
 use ferrite_tasks::spectrum::contraction::Contraction;
 use ferrite_tasks::spectrum::sink::{SinkRequest, gamma};
 use pyo3::prelude::*;
 
-/// *Collective.* Correlators of the propagators of a quark and of another one, or of one alone; those of the conserved charge need links.
+/// *Collective.* Returns correlators of the propagators of a quark and of another one, or of one alone; correlators of the conserved
+/// charge need links.
 #[pyfunction]
 #[pyo3(signature = (device, request, quark, other = None, links = None))]
 pub fn contract<'py>(
@@ -46,13 +47,13 @@ pub fn contract<'py>(
     arrays::array(py, &shape, all)
 }
 
-/// Names of the local mesons of staggered quarks.
+/// Returns the names of the local mesons of staggered quarks.
 #[pyfunction]
 pub fn staggered_names() -> Vec<&'static str> {
     NAMES.to_vec()
 }
 
-/// η of a propagator through a sink, for all 12 components: `[12, …]`.
+/// Returns the source η of a propagator through a sink, for all 12 components: `[12, …]`.
 #[pyfunction]
 pub fn sequential_source<'py>(
     py: Python<'py>,
@@ -68,20 +69,20 @@ pub fn sequential_source<'py>(
     arrays::stacked(py, &[components(FermionKind::Wilson)], &made)
 }
 
-/// Names of the 16 products of γ matrices.
+/// Returns the names of the 16 products of γ matrices.
 #[pyfunction]
 pub fn gamma_names() -> Vec<String> {
     (0..COUNT).map(name).collect()
 }
 
-/// A product of γ matrices in the DeGrand–Rossi basis: `[row, column]`.
+/// Returns a product of γ matrices in the DeGrand–Rossi basis: `[row, column]`.
 #[pyfunction]
 pub fn gamma_matrix(py: Python<'_>, number: usize) -> Returned<Made<'_>> {
     let gamma = gamma(number)?;
     arrays::array(py, &[4, 4], (0..16).map(|k| gamma.at(k / 4, k % 4)).collect())
 }
 
-/// Random numbers by their global site, one for each component: `z4` (±1 ± i)/√2, or `gaussian` of variance 1.
+/// Returns random numbers by their global site, one for each component: `z4` (±1 ± i)/√2, or `gaussian` of variance 1.
 #[pyfunction]
 pub fn noise<'py>(
     py: Python<'py>,
@@ -96,7 +97,7 @@ pub fn noise<'py>(
     arrays::stacked(py, &[], &on_host(py, made)?)
 }
 
-/// Gaussian smearing of fields on links, on a device.
+/// Applies Gaussian smearing to fields on links, on a device.
 #[pyfunction]
 pub fn gaussian<'py>(
     py: Python<'py>,

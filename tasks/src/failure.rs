@@ -1,11 +1,11 @@
-//! Why a command ended without doing what was asked: one sentence and an exit code.
-use super::named;
+//! The reason why a command ended without success: one sentence and an exit code.
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
 use ferrite::field::host::{Fermion, FieldError};
 use ferrite::files::{FileError, LengthRemedy, Problem};
 use ferrite::lattice::LatticeError;
 use ferrite::solve::SolveFailure;
+use ferrite_inputs::files::advice_on_pattern;
 use ferrite_inputs::input::Mistakes;
 pub use ferrite_inputs::kind::ReadBy;
 use ferrite_records::program::ErrorMessage;
@@ -32,12 +32,12 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code with this number; [`Code::Failed`] where there is none.
+    /// Returns the code with this number; [`Code::Failed`] if there is none.
     pub fn from_number(number: u8) -> Self {
         let all = [Self::Done, Self::Refused, Self::HungUp, Self::Interrupted, Self::Terminated];
         all.into_iter().find(|code| code.number() == number).unwrap_or(Self::Failed)
     }
-    /// The number.
+    /// Returns the number of the code.
     pub fn number(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -91,7 +91,7 @@ pub struct Failure {
     pub code: Code,
     /// The cause.
     pub kind: FailureKind,
-    /// What went wrong, where, and what to do.
+    /// Message that says what went wrong, where, and what to do.
     pub message: String,
     shared: bool,
 }
@@ -101,7 +101,7 @@ impl Failure {
     pub fn record(&self) -> ErrorMessage {
         ErrorMessage { message: self.message.clone(), exit_code: self.code.number() }
     }
-    /// With any code.
+    /// Returns a failure with any exit code.
     pub fn new(code: Code, message: impl Display) -> Self {
         let kind = if code == Code::Refused { FailureKind::Input } else { FailureKind::Other };
         Self { code, kind, message: message.to_string(), shared: false }
@@ -111,49 +111,50 @@ impl Failure {
     pub fn of_kind(self, kind: FailureKind) -> Self {
         Self { kind, ..self }
     }
-    /// The same, known to have met all processes, so that one can tell it and all leave.
+    /// Marks the failure as one that occurred on all processes, so that rank 0 reports it and all exit.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { shared: true, ..self }
     }
-    /// Whether it has met all processes.
+    /// Returns whether the failure occurred on all processes.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
-    /// Started and failed.
+    /// Returns a failure of work that was started.
     pub fn failed(message: impl Display) -> Self {
         Self::new(Code::Failed, message)
     }
-    /// Refused before anything was computed.
+    /// Returns a refusal, before anything was computed.
     pub fn refused(message: impl Display) -> Self {
         Self::new(Code::Refused, message)
     }
-    /// A file that could not be read.
+    /// Returns the failure of a file that could not be read.
     pub fn reading(error: &FileError, by: ReadBy) -> Self {
         Self { shared: met_by_all(error), ..Self::refused(describe(error, by)) }.of_kind(FailureKind::File)
     }
-    /// A file that could not be written: by the system, or because its format cannot hold the field.
+    /// Returns the failure of a file that could not be written: by the system, or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
         Self { shared: met_by_all(&error), ..Self::new(code, error) }.of_kind(FailureKind::File)
     }
-    /// Work that was ended by request.
+    /// Returns the failure of work that was ended by request.
     pub fn stopped() -> Self {
         Self::new(Code::Interrupted, "stopped")
     }
 }
 
-/// What many processes read or write fails for all of them, if only they hear of each other.
+/// Returns whether the failure occurs on all processes: one of a file that many processes read or write does, unless the exchange of
+/// messages failed.
 fn met_by_all(error: &FileError) -> bool {
     !matches!(error.problem, Problem::Comm(_))
 }
 
-/// The library speaks of its options; this adds by what users give them.
+/// Describes an error of a file. Adds to the library's message the flag or key by which users give an option.
 pub fn describe(error: &FileError, by: ReadBy) -> String {
     match &error.problem {
         Problem::Io { .. } => {
-            if let Some(advice) = named::advice_on_pattern(&error.path) {
+            if let Some(advice) = advice_on_pattern(&error.path) {
                 return format!("{}: {advice}", error.path.display());
             }
             if error.path.is_dir() {
@@ -184,7 +185,7 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
             "lattice = [X, Y, Z, T] and no-verify = true",
             "--lattice X,Y,Z,T --no-verify",
         ),
-        // No projection knows what a link of zeros was.
+        // No projection can restore a link of zeros.
         Problem::OpenBoundary if by == ReadBy::Convert => return error.to_string(),
         Problem::NotUnitary { .. } | Problem::OpenBoundary => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")

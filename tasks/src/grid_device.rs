@@ -3,6 +3,7 @@ use crate::batches::{BatchChoice, Batches, bytes};
 use crate::communicator::RunCommunicator;
 use crate::device::{Processor, fair_threads};
 use crate::failure::FailureKind;
+use crate::layout::GridRank;
 use crate::{Failure, Outcome};
 use comms::{ProcessGrid, Solo};
 use ferrite::backend::Backend;
@@ -13,45 +14,6 @@ use ferrite::lattice::{Lattice, Section};
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A process grid with the rank of this process in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GridRank {
-    /// Processes in x, y, z, t.
-    pub grid: ProcessGrid,
-    /// Rank of this process.
-    pub rank: usize,
-}
-
-impl GridRank {
-    /// The grid of one process.
-    pub const SINGLE: GridRank = GridRank { grid: ProcessGrid::SINGLE, rank: 0 };
-
-    /// Returns whether several processes share lattices.
-    pub fn is_shared(&self) -> bool {
-        self.grid.size() > 1
-    }
-    /// Returns this process's part of a lattice.
-    ///
-    /// # Errors
-    /// A lattice that the grid does not cut into equal parts.
-    pub fn section(&self, global: Lattice) -> Outcome<Section> {
-        if !self.is_shared() {
-            return Ok(global.into());
-        }
-        self.grid.check(global.size(), 0).map_err(Failure::refused)?;
-        let local = Lattice::of_any_extents(self.grid.local_extents(global.size()))?;
-        Ok(Section { global, origin: self.grid.origin(self.rank, global.size()), local })
-    }
-    /// Returns the section of which a field on `local` sites is.
-    ///
-    /// # Errors
-    /// A lattice that the grid does not cut into equal parts.
-    pub fn section_of(&self, local: Lattice) -> Outcome<Section> {
-        let (extents, parts) = (local.size(), self.grid.dims());
-        self.section(Lattice::of_any_extents(std::array::from_fn(|mu| extents[mu] * parts[mu]))?)
-    }
-}
 
 /// A device that is opened by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
-//! How the lattice of a command is cut over its processes.
+//! Distribution of the lattice of a command over its processes.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
-use crate::grid_device::GridRank;
 use comms::ProcessGrid;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Transport;
@@ -22,6 +21,45 @@ use tracing::{debug, info};
 /// Names of the transports.
 pub const TRANSPORTS: [(&str, Transport); 4] =
     [("direct", Transport::Direct), ("copy", Transport::Copy), ("mpi", Transport::Mpi), ("host", Transport::Host)];
+
+/// A process grid with the rank of this process in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GridRank {
+    /// Processes in x, y, z, t.
+    pub grid: ProcessGrid,
+    /// Rank of this process.
+    pub rank: usize,
+}
+
+impl GridRank {
+    /// The grid of one process.
+    pub const SINGLE: GridRank = GridRank { grid: ProcessGrid::SINGLE, rank: 0 };
+
+    /// Returns whether several processes share lattices.
+    pub fn is_shared(&self) -> bool {
+        self.grid.size() > 1
+    }
+    /// Returns this process's part of a lattice.
+    ///
+    /// # Errors
+    /// A lattice that the grid does not cut into equal parts.
+    pub fn section(&self, global: Lattice) -> Outcome<Section> {
+        if !self.is_shared() {
+            return Ok(global.into());
+        }
+        self.grid.check(global.size(), 0).map_err(Failure::refused)?;
+        let local = Lattice::of_any_extents(self.grid.local_extents(global.size()))?;
+        Ok(Section { global, origin: self.grid.origin(self.rank, global.size()), local })
+    }
+    /// Returns the section of which a field on `local` sites is.
+    ///
+    /// # Errors
+    /// A lattice that the grid does not cut into equal parts.
+    pub fn section_of(&self, local: Lattice) -> Outcome<Section> {
+        let (extents, parts) = (local.size(), self.grid.dims());
+        self.section(Lattice::of_any_extents(std::array::from_fn(|mu| extents[mu] * parts[mu]))?)
+    }
+}
 
 /// A process grid, and the part of the lattice that each process has with it.
 #[derive(Clone, Copy, Debug)]
@@ -68,23 +106,23 @@ impl LayoutChoice {
         let LayoutKeys { grid, transport, no_overlap } = input.read("");
         LayoutChoice { grid: grid.value(), transport: transport.value(), overlap: !no_overlap.is_on() }
     }
-    /// With this grid, if none was asked for.
+    /// Returns the choice with this grid, if none was requested.
     #[must_use]
     pub fn or_grid(self, grid: [usize; 4]) -> Self {
         LayoutChoice { grid: self.grid.or(Some(grid)), ..self }
     }
-    /// The grid asked for.
+    /// Returns the requested grid.
     pub fn grid(&self) -> Option<[usize; 4]> {
         self.grid
     }
-    /// Of how many processes a run is to be that is not started yet: as many as are `asked` for, or as the grid has.
+    /// Returns the number of processes of a run that is not started yet: `asked` if given, otherwise that of the grid.
     pub fn processes(&self, asked: Option<usize>) -> usize {
-        // A grid that is none is refused where it is used.
+        // An invalid grid is refused where it is used.
         let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
         asked.or(self.grid.map(of_grid)).unwrap_or(1)
     }
-    /// How a run of `processes` cuts a lattice for operators that reach `hops` sites far, or 0 for none. All processes get the
-    /// same answer.
+    /// Plans how a run of `processes` cuts a lattice for operators that reach `hops` sites far, or 0 for none. All processes get the same
+    /// result.
     pub fn plan(&self, processes: usize, lattice: Lattice, hops: usize) -> Outcome<Cut> {
         let refused = |why: comms::GridError| Failure::refused(why).shared();
         let grid = match self.grid {
@@ -117,48 +155,48 @@ impl LayoutChoice {
     }
 }
 
-/// How a lattice is cut.
+/// Distribution of a lattice over processes.
 #[derive(Clone)]
 pub struct Layout {
     /// This process's part.
     pub section: Section,
     cut: Cut,
     network: Arc<dyn Network>,
-    /// As asked for, or as found to be fastest.
+    /// Requested transport, or the fastest one once it was measured.
     transport: OnceCell<Transport>,
     overlap: bool,
 }
 
 impl Layout {
-    /// The whole lattice.
+    /// Returns the whole lattice.
     pub fn lattice(&self) -> Lattice {
         self.section.global
     }
-    /// This process's part of it.
+    /// Returns this process's part of the lattice.
     pub fn local(&self) -> Lattice {
         self.section.local
     }
-    /// How it is cut, without the place of this process.
+    /// Returns the cut of the lattice, without the place of this process.
     pub fn cut(&self) -> Cut {
         self.cut
     }
-    /// The process grid.
+    /// Returns the process grid.
     pub fn grid(&self) -> &ProcessGrid {
         &self.cut.grid
     }
-    /// The processes.
+    /// Returns the processes.
     pub fn network(&self) -> &dyn Network {
         &*self.network
     }
-    /// A file that all processes read or write, each its part.
+    /// Returns a file that all processes read or write, each its part.
     pub fn share<'a>(&'a self, path: &'a Path) -> SharedFile<'a> {
         SharedFile::new(path, self.network()).part(&self.section)
     }
-    /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
+    /// *Collective.* Returns the part on a device. On GPUs the fastest transport of faces is measured first, if none was requested.
     pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {
         self.domain_with(backend, self.transport(backend)?)
     }
-    /// The part on this machine's processors, whatever else computes.
+    /// Returns the part on this machine's processors, whatever else computes.
     pub fn domain_on_host(&self) -> Result<Domain> {
         self.domain_with(&Cpu::new(None), Transport::default())
     }
@@ -166,7 +204,7 @@ impl Layout {
         let network = Arc::clone(&self.network);
         Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
-    /// *Collective.* How faces are sent: as requested, or as is fastest on GPUs, by measurement.
+    /// *Collective.* Returns the transport of faces: the requested one, or on GPUs the fastest by measurement.
     pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
@@ -183,7 +221,7 @@ impl Layout {
                     Transport::Mpi => {
                         debug!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
                     }
-                    // Slow enough to say.
+                    // Slow enough to be noted.
                     Transport::Host => {
                         info!("no GPUs can access each other: faces are sent through the host's memory (host)")
                     }
@@ -192,12 +230,12 @@ impl Layout {
             }
         })
     }
-    /// With another way for faces to travel.
+    /// Returns the layout with another transport for faces.
     #[must_use]
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
-    /// As many times in each process, in place of those that it has, with space cut as before.
+    /// Returns the layout with `times` time slices in each process, in place of its own, with space cut as before.
     #[must_use]
     pub fn of_times(&self, times: usize) -> Self {
         let resized = |lattice: Lattice, times: usize| {
@@ -210,7 +248,7 @@ impl Layout {
         let section = Section { global: resized(global, times * self.grid().dims()[3]), origin, local };
         Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
     }
-    /// Returns the record of the processes beside times: with how faces are sent, if any are.
+    /// Returns the record of the processes that goes with times: with the transport of faces, if any are sent.
     pub fn record_with_transport(&self) -> records::Layout {
         let mut record = self.record();
         if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {

@@ -13,7 +13,7 @@
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
 //! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
-//! | [`failure`], [`progress`], [`provenance`], [`terminal`] | failures, progress and logs of a run |
+//! | [`failure`], [`observer`], [`progress`], [`provenance`], [`terminal`] | failures, progress and logs of a run |
 #![deny(unsafe_code)]
 
 pub mod ahead;
@@ -32,21 +32,22 @@ pub mod ensemble;
 pub mod failure;
 pub mod fields;
 pub mod fits;
+pub mod fix_gauge;
 pub mod grid_device;
 pub mod host_fields;
-pub mod fix_gauge;
 pub mod host_links;
 pub mod improved_links;
 pub mod keys;
 pub mod layout;
 pub mod line_file;
-pub mod links;
 pub mod link_job;
+pub mod links;
 pub mod measure;
 pub mod method;
 pub mod multigrid;
 pub mod named;
 pub mod observables;
+pub mod observer;
 pub mod outcome;
 pub mod parameters;
 pub mod plan;

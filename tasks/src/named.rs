@@ -15,7 +15,7 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Tells the files apart.
+    /// Determines which file is the input and which the configuration.
     ///
     /// # Errors
     /// Two inputs or two configurations, with the name of the `command` in the message; a file that does not exist beside another one.

@@ -1,39 +1,10 @@
-//! Progress of tasks: an observer that sees it and can ask for an end, and what reports to it.
-use super::Code;
+//! Reports of the progress of tasks to their observer.
+use super::observer::ProgressEvent;
 use super::session::Session;
 use ferrite_records::progress::ProgressLine;
 use solvers::{Iteration, IterationKind, Observer, Step};
 use std::ops::ControlFlow;
 use std::time::Instant;
-
-/// Observes tasks on a process, and can ask them to stop. Every method has a default: `()` observes nothing.
-pub trait TaskObserver: Send + Sync {
-    /// Whether [`progress`](Self::progress) is to be called for the next step; `false` where nothing is shown, or not yet again.
-    fn wants(&self) -> bool {
-        false
-    }
-    /// Called after steps that the observer [wants](Self::wants), and after those that are worth a report at any time.
-    fn progress(&self, _event: &ProgressEvent<'_>) {}
-    /// Called after the last step of a piece of work.
-    fn finish(&self) {}
-    /// Called when a task polls [`stop`](Self::stop) from now on.
-    fn listen(&self) {}
-    /// Returns the exit code with which this process asks the task to stop; `None` to go on. One process suffices: all of them stop.
-    fn stop(&self) -> Option<Code> {
-        None
-    }
-}
-
-impl TaskObserver for () {}
-
-/// Progress of a piece of work.
-#[derive(Clone, Copy, Debug)]
-pub struct ProgressEvent<'a> {
-    /// The work and its progress, as a record.
-    pub line: &'a ProgressLine,
-    /// The progress for people.
-    pub text: &'a str,
-}
 
 /// Reports the steps of a piece of work to the observer of a session.
 #[derive(Clone)]
@@ -46,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins work of so many steps. `work` has its name, and keys of each line.
+    /// Begins work of `steps` steps. `work` has its name, and keys of each line.
     pub fn new(session: &Session, work: ProgressLine, steps: u64) -> Self {
         Progress { session: session.clone(), work, steps: steps.max(1), begin: Instant::now() }
     }
@@ -96,7 +67,7 @@ pub struct Watch {
     tol: f64,
     /// Events so far.
     events: usize,
-    /// The part beside the iterations that is under way, or was last.
+    /// The part besides the iterations that is running, or that ran last.
     part: Option<Part>,
     /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; NaN for those of
     /// other batches.
@@ -105,12 +76,12 @@ pub struct Watch {
     batches: Vec<(usize, usize)>,
 }
 
-/// Seconds that work of which the share `done` took `seconds` takes in all, as soon as that can be foretold.
+/// Returns the expected total time in seconds of work of which the share `done` took `seconds`, as soon as it can be predicted.
 fn expected(done: Option<f64>, seconds: f64) -> Option<f64> {
     done.filter(|done| *done >= FORETOLD).map(|done| seconds / done)
 }
 
-/// Share of work after which its time is foretold.
+/// Share of work after which its time is predicted.
 const FORETOLD: f64 = 0.02;
 /// Seconds of a setup that are worth a note.
 const LONG: f64 = 10.0;
@@ -131,15 +102,15 @@ impl Watch {
         let progress = Progress::new(session, work, steps);
         Watch { progress, tol, events: 0, part: None, updates: Vec::new(), batches: Vec::new() }
     }
-    /// The next `size` right-hand sides come.
+    /// Starts the next batch, of `size` right-hand sides.
     pub fn next_batch(&mut self, size: usize) {
         self.batches.push((size, self.updates.len()));
     }
-    /// Right-hand sides of the batches before this one.
+    /// Returns the number of right-hand sides of the batches before this one.
     fn before(&self) -> usize {
         self.batches.split_last().map_or(0, |(_, before)| before.iter().map(|(size, _)| size).sum())
     }
-    /// The iterations at which true residuals of right-hand side number `j` were computed.
+    /// Returns the iterations at which true residuals of right-hand side number `j` were computed.
     pub fn iterations_of_updates(&self, j: usize) -> Vec<usize> {
         let (mut begin, mut end, mut before) = (0, self.updates.len(), 0);
         for (size, first) in &self.batches {
@@ -151,7 +122,7 @@ impl Watch {
         }
         self.updates[begin..end].iter().map(|(iteration, _)| *iteration).collect()
     }
-    /// The solve has ended.
+    /// Reports that the solve has ended.
     pub fn finish(&self) {
         self.progress.finish();
     }

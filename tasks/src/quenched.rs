@@ -80,7 +80,7 @@ pub struct QuenchedTarget {
 }
 
 impl QuenchedTarget {
-    /// The name with the number of a sweep before its ending.
+    /// Returns the name with the number of a sweep before its ending.
     fn numbered(&self, sweep: u32) -> PathBuf {
         let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let (stem, ending) = (part(self.path.file_stem()), part(self.path.extension()));
@@ -325,7 +325,7 @@ mod tests {
     use crate::communicator::RunCommunicator;
     use crate::fields::gauge_format;
     use crate::keys::EVERY_INPUT;
-    use crate::progress::{ProgressEvent, TaskObserver};
+    use crate::observer::{ProgressEvent, TaskObserver};
     use comms::Solo;
     use ferrite::lattice::Lattice;
     use ferrite_inputs::Input;

@@ -1,6 +1,6 @@
 //! The processes of a task, and who observes it.
 use crate::communicator::RunCommunicator;
-use crate::progress::TaskObserver;
+use crate::observer::TaskObserver;
 use crate::{Code, Failure};
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ pub struct Session {
     stop: Arc<AtomicU8>,
 }
 
-/// Processes agree on whether to stop only once in so many events.
+/// Number of events between two agreements of the processes on whether to stop.
 const INTERVAL: usize = 16;
 
 impl Session {
@@ -33,8 +33,8 @@ impl Session {
     pub fn listen(&self) {
         self.observer.listen();
     }
-    /// *Collective.* Whether the observer of any process asks the task to stop. All processes get the same answer. `event` counts the
-    /// calls: several processes exchange their answers once in 16 events.
+    /// *Collective.* Returns whether the observer of any process asks the task to stop. All processes get the same answer. `event` counts
+    /// the calls: several processes exchange their answers once in 16 events.
     pub fn is_stopped(&self, event: usize) -> bool {
         let own = self.observer.stop().map_or(0, Code::number);
         let code = match self.comm.size() {
@@ -48,22 +48,22 @@ impl Session {
         }
         code != 0
     }
-    /// *Collective.* The answer to work whose steps are long and which asks after each of them whether to go on.
+    /// *Collective.* Returns whether work with long steps is to continue; called after each step.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_stopped(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    /// The exit code of work that was stopped: the one on which the processes agreed, or that of Ctrl-C if a time limit stopped it.
+    /// Returns the exit code of work that was stopped: the one on which the processes agreed, or that of Ctrl-C if a time limit stopped it.
     pub fn stop_code(&self) -> Code {
         match self.stop.load(Ordering::Relaxed) {
             0 => Code::Interrupted,
             number => Code::from_number(number),
         }
     }
-    /// The failure of work that was stopped on all processes.
+    /// Returns the failure of work that was stopped on all processes.
     pub fn stopped(&self, why: impl Display) -> Failure {
         Failure::new(self.stop_code(), why).shared()
     }
-    /// The failure of work that was stopped and that leaves nothing behind.
+    /// Returns the failure of work that was stopped and that leaves nothing behind.
     pub fn stopped_during(&self, work: &str) -> Failure {
         self.stopped(format!("interrupted during the {work}"))
     }
@@ -102,7 +102,7 @@ mod tests {
         let asked = session(Some(Code::HungUp));
         assert!(asked.is_stopped(1) && asked.flow().is_break());
         assert_eq!(asked.stop_code(), Code::HungUp);
-        // A time limit stops work, too, with the code of Ctrl-C.
+        // A time limit also stops work, with the code of Ctrl-C.
         let free = session(None);
         assert!(!free.is_stopped(0) && free.flow().is_continue());
         assert_eq!(free.stop_code(), Code::Interrupted);

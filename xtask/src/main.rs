@@ -23,6 +23,7 @@ mod setup;
 mod test;
 mod toolchain;
 mod unsafe_rooms;
+mod words;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
   book        build the book of docs/, and run every command in it
   dist        make an archive that runs on other machines
   wheel       make the Python package
+  words       list words that docs/style.md rules out
 ";
 
 fn main() -> ExitCode {
@@ -72,6 +74,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "book" => (book::HELP, book::run),
         "dist" => (dist::HELP, dist::run),
         "wheel" => (python::HELP, python::run),
+        "words" => (words::HELP, words::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::passed::Passed;
 use self::suite::Suite;
 use crate::process::{self, PROFILE, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms, words};
 
 /// Help text of the command.
 pub const HELP: &str = "\
@@ -123,11 +123,12 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// Names of the steps that `--only` can select.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
     "rooms",
+    "words",
     "setup",
     "build-ptx",
     "check-ptx",
@@ -176,6 +177,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     steps.step("dependencies", || dependencies::check(root))?;
     steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
     steps.step("rooms", || rooms::check(root))?;
+    steps.step("words", || words::check(root))?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
     } else if steps.only.as_deref().is_none_or(|only| KERNEL_STEPS.contains(&only)) {

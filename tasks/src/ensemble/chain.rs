@@ -1,6 +1,6 @@
 //! A Markov chain that an interface describes by names and numbers, and runs a trajectory at a time.
-use super::course::{failed, without_action};
-use super::quarks::{EnsembleQuarks, energies};
+
+use super::quarks::{EnsembleQuarks, energies, failed, without_action};
 use crate::{Failure, Outcome, parameters};
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;

@@ -2,13 +2,12 @@
 use super::RunEnd;
 use super::folder::{ChainFields, RunFolder};
 use super::input::{EnsembleInput, Timed};
-use super::quarks::{EnsembleError, EnsembleQuarks};
+use super::quarks::{EnsembleQuarks, failed, without_action};
 use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
 use super::settings;
 use super::state::ChainState;
 use crate::batch::Batches;
-use crate::failure::FailureKind;
 use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -25,27 +24,26 @@ use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
 use ferrite_records::progress::ProgressLine;
 use serde_json::Value;
-use solvers::SolveError;
 use std::time::Instant;
 use tracing::{info, warn};
 
 /// A run, as checked.
 pub struct EnsembleRun<'a> {
-    /// What to make.
+    /// The checked input.
     pub input: &'a EnsembleInput,
-    /// Which process has which part.
+    /// Parts of the lattice and the processes that have them.
     pub layout: &'a Layout,
     /// Processes and observer.
     pub session: &'a Session,
-    /// As the first line of this start tells them.
+    /// Settings that the first line of this start records.
     pub settings: RunSettings,
-    /// When it began.
+    /// Time when the run began.
     pub begin: Instant,
-    /// The hours after which it ends.
+    /// Hours after which the run ends.
     pub max_hours: Option<f64>,
-    /// Numbers from elsewhere.
+    /// Momenta, noise and rational functions from a folder, in place of the run's own.
     pub replay: Option<Replay>,
-    /// Noise vectors of a condensate.
+    /// Batches of the noise vectors of a condensate.
     pub batches: Batches,
 }
 
@@ -70,8 +68,8 @@ impl EnsembleRun<'_> {
                 ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
-        // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
-        // these very links were looked at, with the same operators.
+        // Before the first trajectory the input may still differ from the one that the state was kept with. Later the bounds belong to
+        // these links and operators.
         let kept = input.intervals(&state.bounds).filter(|_| state.trajectory > 0);
         let mut intervals = match kept {
             Some(kept) => kept,
@@ -164,7 +162,7 @@ impl EnsembleRun<'_> {
             self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
-                // A start may change them, so each one tells them.
+                // A start may change the settings, so the first line of each start records them.
                 line.run = Some(Value::Object(object(&self.settings)));
             }
             folder.add(&line, comm)?;
@@ -186,7 +184,7 @@ impl EnsembleRun<'_> {
         progress.finish();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    /// The parts of the action, with rational functions for the intervals or with given ones.
+    /// Returns the parts of the action, with rational functions for the intervals or with given ones.
     fn quarks(
         &self,
         domain: &Domain,
@@ -225,7 +223,7 @@ impl EnsembleRun<'_> {
         for seen in quarks.look_at_spectrum(chain.links(), intervals).map_err(failed)? {
             let ([smallest, largest], name) = (seen.bounds, &self.input.groups[seen.group].name);
             let record = &mut records[seen.part];
-            // Of staggered quarks nobody looks for it.
+            // For staggered quarks it is not searched for.
             record.smallest = Some(smallest).filter(|smallest| *smallest > 0.0);
             record.largest = Some(largest);
             let Some([[old_low, old], [low, new]]) = seen.moved else { continue };
@@ -276,7 +274,7 @@ impl EnsembleRun<'_> {
         let momenta = chain.momenta().map(|momenta| momenta.download()).transpose()?;
         Ok(ChainFields { gauge, momenta })
     }
-    /// *Collective.*
+    /// *Collective.* Returns whether the run is to end: after its hours, or because an observer asks for it.
     fn is_asked_to_end(&self) -> Outcome<bool> {
         let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
         let late = self.session.comm.largest(f64::from(u8::from(late)))? > 0.0;
@@ -286,9 +284,9 @@ impl EnsembleRun<'_> {
 /// Steps of the bar for each trajectory.
 const PARTS: u64 = 1000;
 
-/// For how many poles residuals of molecular dynamics are given, of which there are `given` now, and for which `known` says
-/// the same of the start before. Refuses other numbers than 1 and that of the poles; but a spectrum that has grown may have
-/// asked for other functions than those that the numbers were made for.
+/// Returns the number of poles for which residuals of molecular dynamics are given. `given` is their number in the input, and `known` the
+/// number of poles that they were given for at the previous start. Refuses numbers other than 1 and `poles`, unless the spectrum has
+/// grown since the numbers were chosen, so that the rational functions have other poles.
 fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
     if given == 1 || given == poles {
         return Ok(poles);
@@ -309,33 +307,10 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
 /// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
 const WORSE: f64 = 10.0;
 
-/// The rational functions of all groups for their intervals.
+/// Returns the rational functions of all groups for their intervals.
 pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome<Vec<Option<RationalFunctions>>> {
     let of_group = |(group, interval): (usize, &[f64; 2])| quarks.functions(group, *interval);
     intervals.iter().enumerate().map(of_group).collect::<Result<_, _>>().map_err(without_action)
-}
-
-/// Quarks that have no action are those of the input, on all processes.
-pub fn without_action(error: EnsembleError) -> Failure {
-    match error {
-        EnsembleError::Hmc(error) => failed(error),
-        why @ EnsembleError::Functions { .. } => Failure::refused(why).shared(),
-    }
-}
-
-/// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of
-/// messages is this process's own.
-pub fn failed(error: ferrite::hmc::HmcError) -> Failure {
-    match error.solver() {
-        Some(why) => {
-            let advice = match why {
-                SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
-                _ => "",
-            };
-            Failure::failed(format!("{error}{advice}")).of_kind(FailureKind::Solver).shared()
-        }
-        None => Failure::failed(error).of_kind(FailureKind::Device),
-    }
 }
 
 #[cfg(test)]

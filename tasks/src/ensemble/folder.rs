@@ -41,18 +41,18 @@ const LAST: &str = "state.toml";
 /// The state before it.
 const PREVIOUS: &str = "state.previous.toml";
 
-/// Whether a run begins, or what it resumes from.
+/// Beginning of a run: new, or from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// A new run.
     New,
-    /// Its last state.
+    /// The last state of the run.
     Last,
-    /// Its state after this trajectory.
+    /// The state of the run after this trajectory.
     From(u32),
 }
 
-/// What a run resumes from.
+/// Folder, state and fields that a run resumes from.
 pub struct FoundRun {
     /// The folder.
     pub folder: RunFolder,
@@ -79,7 +79,7 @@ pub struct RunFolder {
     lock: Option<File>,
 }
 
-/// A process's part of what a chain goes on from.
+/// A process's part of the fields from which a chain continues.
 pub struct ChainFields {
     /// Links.
     pub gauge: HostGauge,
@@ -87,24 +87,25 @@ pub struct ChainFields {
     pub momenta: Option<HostGauge>,
 }
 
-/// Links that were written, and whether a configuration holds them, too.
+/// Links that were written, and whether a configuration also holds them.
 pub struct WrittenLinks {
     links: StoredLinks,
     momenta: Option<StoredLinks>,
     kept: bool,
 }
 
-/// Links and state of a configuration.
+/// Returns the names of the links and of the state of a configuration.
 fn configuration(trajectory: u32) -> [String; 2] {
     ["ildg", "toml"].map(|end| format!("cfg.{trajectory:06}.{end}"))
 }
 
-/// Momenta beside a configuration: not by the name of links, so that nobody takes them for such.
+/// Returns the name of the file of momenta that belongs to a configuration. It differs from names of links, so that nobody takes momenta
+/// for links.
 fn momenta_of_configuration(trajectory: u32) -> String {
     format!("momenta.{trajectory:06}.ildg")
 }
 
-/// The trajectory of a configuration, by the name of one of its files.
+/// Returns the trajectory of a configuration, by the name of one of its files.
 fn trajectory_of(name: &str) -> Option<u32> {
     let of_links = name.strip_prefix("cfg.").and_then(|rest| rest.strip_suffix(".ildg").or(rest.strip_suffix(".toml")));
     let number = of_links.or_else(|| name.strip_prefix("momenta.")?.strip_suffix(".ildg"))?;
@@ -115,7 +116,7 @@ impl RunFolder {
     fn at(path: &Path, precision: FilePrecision) -> Self {
         RunFolder { path: path.into(), precision, bytes: 0, sum: crc32fast::Hasher::new(), last: None, lock: None }
     }
-    /// *Collective.* A folder for a new run; made if it is not there.
+    /// *Collective.* Opens a folder for a new run; makes it if it does not exist.
     pub fn create(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<Self> {
         let mut folder = Self::at(path, precision);
         comm.once(|| {
@@ -137,7 +138,7 @@ impl RunFolder {
         })?;
         Ok(folder)
     }
-    /// *Collective.* The folder of a resumed run, with all that it resumes from; nothing in it is changed. Where the last
+    /// *Collective.* Returns the folder of a resumed run, with all that it resumes from; nothing in it is changed. Where the last
     /// state is damaged, or a file that belongs to it, that is the state before.
     pub fn find(
         path: &Path,
@@ -195,13 +196,13 @@ impl RunFolder {
         };
         Err(Failure::refused(format!("{} {why}", self.path.display())))
     }
-    /// The name of the state after this trajectory.
+    /// Returns the name of the state after this trajectory.
     fn state_after(&self, trajectory: u32) -> Outcome<String> {
         let [links, state] = configuration(trajectory);
         if self.file(&state).exists() {
             return Ok(state);
         }
-        // The last two are there without a configuration, too.
+        // The last two states also exist without a configuration.
         let is_it = |name: &&str| Saved::read(&self.file(name)).is_ok_and(|saved| saved.state.trajectory == trajectory);
         if let Some(name) = [LAST, PREVIOUS].into_iter().find(|name| is_it(name)) {
             return Ok(name.into());
@@ -233,7 +234,7 @@ impl RunFolder {
         let why = format!("--resume-from {trajectory}: the run has no configuration of that trajectory; {which}");
         Err(Failure::refused(format!("{folder}: {why}")))
     }
-    /// *Collective.* A state with links and lines, if all of them fit. Links on another lattice than the input's are a
+    /// *Collective.* Returns a state with links and lines, if all of them fit. Links on another lattice than the input's are a
     /// failure that no other state mends, and so the inner one.
     fn candidate(
         &mut self,
@@ -278,12 +279,12 @@ impl RunFolder {
                 state.display()
             );
         }
-        // What it did not say is known now, and kept where it becomes the state before.
+        // Checksums that the state lacked are known now, and are kept when it becomes the previous state.
         saved.lines = Some(self.sum.clone().finalize());
         saved.links.checksum = there;
         Ok(Ok((saved, ChainFields { gauge, momenta: momenta.map(|(momenta, _)| momenta) }, lines)))
     }
-    /// *Collective.* Makes what a run resumes from its last state: what was written after it is cut off.
+    /// *Collective.* Makes the last state what the run resumes from: lines that were written after it are cut off.
     pub fn continue_from(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
         self.bytes = saved.bytes;
         self.last = Some(saved.clone());
@@ -292,7 +293,7 @@ impl RunFolder {
     fn cut_lines(&self) -> Outcome {
         let cut = || {
             let lines = OpenOptions::new().write(true).open(self.lines())?;
-            // Of lines that a state knows, nothing but the end of the last one may be missing: `lines_of` refuses others.
+            // Only the end of the last line of a state may be missing: `lines_of` refuses other lines.
             let length = lines.metadata()?.len();
             if length + 1 == self.bytes {
                 lines.write_all_at(b"\n", length)?;
@@ -302,15 +303,16 @@ impl RunFolder {
         };
         cut().map_err(|why| self.failed(FILE, why))
     }
-    /// *Collective.* The same for a state that is not the last one: configurations and lines after it are set aside first.
+    /// *Collective.* Makes a state that is not the last one what the run resumes from: configurations and lines after it are set aside
+    /// first.
     pub fn go_back(&mut self, saved: &Saved, fields: &ChainFields, layout: &Layout, comm: &RunCommunicator) -> Outcome {
         comm.once(|| self.set_aside(saved))?;
         self.bytes = saved.bytes;
-        // A configuration may be moved away; what the run resumes from is its own.
+        // A configuration may be moved away, so that the run resumes from files of its own.
         let links = self.write_fields(saved.state.trajectory, fields, false, layout, comm)?;
         self.keep(&saved.state, &links, comm)?;
         comm.once(|| {
-            // It is of the chain that was set aside.
+            // The previous state belongs to the chain that was set aside.
             match fs::remove_file(self.file(PREVIOUS)) {
                 Err(why) if why.kind() != ErrorKind::NotFound => return Err(self.failed(PREVIOUS, why)),
                 _ => {}
@@ -318,7 +320,7 @@ impl RunFolder {
             self.cut_lines()
         })
     }
-    /// Moves what came after a state into a folder of its own, with a copy of all lines.
+    /// Moves files of later trajectories than the state into a folder of their own, with a copy of all lines.
     fn set_aside(&self, saved: &Saved) -> Outcome {
         let trajectory = saved.state.trajectory;
         let names = self.names()?;
@@ -347,7 +349,7 @@ impl RunFolder {
         info!("files of trajectories after {trajectory} were moved to {}, with a copy of {FILE}", aside.display());
         Ok(())
     }
-    /// The lines that a state knows, if they are those.
+    /// Returns the lines that belong to a state; refuses a file whose lines are others.
     fn lines_of(&mut self, saved: &Saved, name: &str) -> Outcome<RunHistory> {
         let (path, bytes) = (self.lines(), saved.bytes);
         let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())));
@@ -412,7 +414,7 @@ impl RunFolder {
         }
         Ok(run)
     }
-    /// Names of the files of the folder.
+    /// Returns the names of the files in the folder.
     fn names(&self) -> Outcome<Vec<String>> {
         let cannot = |why| Failure::refused(format!("{} cannot be read: {why}", self.path.display()));
         let mut all = Vec::new();
@@ -421,7 +423,7 @@ impl RunFolder {
         }
         Ok(all)
     }
-    /// Sees to it that no other process works in the folder, and removes what one that was killed has left half written.
+    /// Keeps other processes out of the folder, and removes files that a killed process has left half written.
     fn lock(&mut self) -> Outcome {
         if !self.path.is_dir() {
             return Ok(());
@@ -431,7 +433,7 @@ impl RunFolder {
         let left = atomic::remove_left(&self.path, |name| Self::is_own(Path::new(name)));
         left.map_err(|why| Failure::failed(format!("{} cannot be cleaned up: {why}", self.path.display())))
     }
-    /// Whether a run may write a file of this name.
+    /// Returns whether a run may write a file of this name.
     pub fn is_own(path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         ["cfg.", "momenta.", "state."].iter().any(|begin| name.starts_with(begin))
@@ -445,8 +447,8 @@ impl RunFolder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    /// *Collective.* Writes links to resume from, with momenta where there are some; with `save` they are kept as a configuration, too.
-    /// These are two files: what damages one leaves the other.
+    /// *Collective.* Writes links to resume from, with momenta if there are any; with `save` also as a configuration. These are separate
+    /// files, so that damage to one leaves the other.
     pub fn write_fields(
         &self,
         trajectory: u32,
@@ -512,7 +514,7 @@ impl RunFolder {
         };
         for name in self.names()? {
             if name.starts_with("state.") && name.ends_with(".ildg") && !needed(&name) {
-                // What stays takes room and does no harm.
+                // Files that stay take space, but do no harm.
                 let _ = fs::remove_file(self.file(&name));
             }
         }
@@ -553,12 +555,12 @@ impl RunFolder {
     }
 }
 
-/// How momenta are read: they are matrices, but not in SU(3).
+/// Returns the options for reading momenta, which are matrices but not in SU(3).
 fn of_momenta() -> Reading {
     Reading::default().of_any_links()
 }
 
-/// The checksum of a file, as its header prints it.
+/// Returns the checksum of a file, as its header prints it.
 fn checksum(file: &GaugeFile) -> Option<String> {
     file.header.checksum.map(|(kind, sum)| kind.print(sum))
 }

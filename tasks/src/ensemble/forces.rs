@@ -1,6 +1,7 @@
 //! Forces of all parts of the action on given links.
-use super::course::{failed, functions};
+use super::course::functions;
 use super::input::EnsembleInput;
+use super::quarks::failed;
 use super::{first_links, needs, settings};
 use crate::device::Device;
 use crate::layout::Layout;

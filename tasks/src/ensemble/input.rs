@@ -129,23 +129,23 @@ pub struct Measure {
     pub condensate_tol: f64,
     /// Number of noise vectors that are solved for together.
     pub batch: BatchChoice,
-    /// After every so many trajectories.
+    /// Number of trajectories from one measurement to the next.
     pub every: usize,
-    /// The way back after every so many trajectories; 0 for never.
+    /// Number of trajectories from one reversibility check to the next; 0 for never.
     pub reversibility: usize,
     /// Number of trajectories from one measurement of identities to the next; 0 for never.
     pub identities: usize,
-    /// When times of kernels are taken.
+    /// Trajectories whose kernels are timed.
     pub kernels: Timed,
 }
 
 /// Trajectories whose kernels are timed, which makes them slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// The second one after each start of the program; the first, in which memory is taken and kernels are loaded for the
-    /// first time, only where there is no second one.
+    /// The second trajectory after each start of the program. The first, in which memory is allocated and kernels are loaded, is timed
+    /// only if there is no second one.
     Second,
-    /// Every so many; 0 for never.
+    /// Number of trajectories from one timed trajectory to the next; 0 for never.
     Every(usize),
 }
 
@@ -158,7 +158,7 @@ pub struct EnsembleInput {
     pub trajectories: u32,
     /// The first links.
     pub start: StartLinks,
-    /// A configuration is kept after every so many trajectories.
+    /// Number of trajectories from one kept configuration to the next.
     pub save_every: u32,
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
@@ -183,7 +183,7 @@ impl EnsembleInput {
     pub fn precision(&self) -> Precision {
         if self.single_links { Precision::Single } else { Precision::Double }
     }
-    /// Reads the file and the settings beside it; all mistakes at once.
+    /// Reads the file and the settings given with it; lists all mistakes at once.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Input)) -> Outcome<Self> {
         let mut input = Input::new(&SCHEMA);
         input.file(path)?;
@@ -273,7 +273,7 @@ impl EnsembleInput {
     pub fn quarks(&self) -> EnsembleQuarks<'_> {
         EnsembleQuarks { groups: &self.groups, solvers: &self.solvers, seed: self.plan.seed }
     }
-    /// Whether there are Wilson-like quarks.
+    /// Returns whether there are Wilson-like quarks.
     pub fn has_wilson_like(&self) -> bool {
         self.groups.iter().any(|group| group.staggered().is_none())
     }
@@ -290,15 +290,15 @@ impl EnsembleInput {
     pub fn staggered(&self) -> impl Iterator<Item = (&QuarkOperator, &[Quarks])> {
         self.groups.iter().filter_map(|group| group.staggered())
     }
-    /// Names of the groups of quarks.
+    /// Returns the names of the groups of quarks.
     pub fn names(&self) -> Vec<&str> {
         self.groups.iter().map(|group| group.name.as_str()).collect()
     }
-    /// Steps of the longest hop or path.
+    /// Returns the length in sites of the longest hop or path.
     pub fn hops(&self) -> usize {
         if self.staggered().any(|(operator, _)| operator.smearing.is_improved()) { 3 } else { 1 }
     }
-    /// Whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
+    /// Returns whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
     /// divide the determinant of a group.
     pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
         let of_operator = self.staggered().filter(|(own, _)| *own == operator);
@@ -307,7 +307,7 @@ impl EnsembleInput {
     }
 }
 
-/// The kinds of quarks that tables name.
+/// Returns the kinds of quarks that tables name.
 fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
     let named = |number| s.get(&format!("fermion.{number}.operator"));
     let kind = |name: Place| operator_named(name.text()).map_or(FermionKind::Staggered, |operator| operator.kind);
@@ -317,7 +317,7 @@ fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
     kinds
 }
 
-/// Groups that have the same name, because they differ in other things, get a number.
+/// Numbers groups of the same name, which differ in other keys.
 fn number_duplicates<'a>(names: impl Iterator<Item = &'a mut String>) {
     let mut seen: Vec<String> = Vec::new();
     for name in names {
@@ -356,7 +356,7 @@ fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
     Some(parameters.action(action))
 }
 
-/// Keys that an action has no use for.
+/// Refuses keys that an action does not use.
 fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) {
     let mut refuse = |unless: bool, key: &str, why: &str| {
         if let (false, Some(setting)) = (unless, s.get(key)) {

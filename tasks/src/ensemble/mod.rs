@@ -22,7 +22,6 @@ use crate::layout::Layout;
 use crate::session::Session;
 use crate::{Failure, Outcome, fields, target};
 use course::EnsembleRun;
-pub(crate) use course::failed;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::gauge::generate;
@@ -31,6 +30,7 @@ use folder::{ChainFields, FoundRun, RunFolder};
 pub use input::quark_operators;
 use input::{EnsembleInput, StartLinks};
 pub use needs::{expect_fit, plan};
+pub(crate) use quarks::failed;
 pub use quarks::{EnsembleError, EnsembleQuarks, energies};
 pub use record::{MeasuredTrajectory, summary};
 pub use replay::Replay;
@@ -90,7 +90,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {
-        // Told only where it is used, so that runs of other versions compare.
+        // Recorded only where numbers are replayed, so that runs of other versions compare.
         settings.replay = Some(replay.folder());
     }
     let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
@@ -150,7 +150,7 @@ pub fn first_links(input: &EnsembleInput, layout: &Layout, session: &Session) ->
     })
 }
 
-/// Options for reading a file with links to start from.
+/// Returns the options for reading a file with links to start from.
 fn of_start() -> Reading {
     Reading { options: ReadOptions { reunitarise: true, ..Default::default() }, ..Default::default() }
 }

@@ -12,7 +12,7 @@ use tracing::info;
 /// Noun for the right-hand sides of condensates.
 const NOISE_VECTOR: &str = "noise vector";
 
-/// Noise vectors for each condensate.
+/// Returns the number of noise vectors for each condensate.
 fn noise_vectors(input: &EnsembleInput) -> usize {
     if input.staggered().next().is_none() { 0 } else { input.measure.condensate }
 }
@@ -28,8 +28,8 @@ pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
     Ok(())
 }
 
-/// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
-/// so that a resumed run rounds as it would have without a break.
+/// *Collective.* Splits the noise vectors of a condensate, if the run fits at all: as `before`, if that is known, so that a resumed run
+/// rounds as it would have without a break.
 pub fn batches(
     input: &EnsembleInput,
     before: &[usize],
@@ -47,8 +47,8 @@ pub fn batches(
     Ok(found)
 }
 
-/// How the noise vectors of a condensate are split where so much memory is free, and what a process with such a part of the
-/// lattice then needs of it.
+/// Splits the noise vectors of a condensate into batches for `free` bytes of memory; also returns the memory that a process with such a
+/// part of the lattice needs.
 pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, cut, together);
@@ -57,7 +57,7 @@ pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     (found, needs)
 }
 
-/// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
+/// Returns the device memory if `together` noise vectors of a condensate are solved at once, with names for what takes it.
 fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
     let needs: Vec<_> = input.groups.iter().map(|group| group.needs()).collect();
     let single = [input.single_links, input.solvers[0].single];

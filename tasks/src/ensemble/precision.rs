@@ -39,10 +39,10 @@ pub struct PrecisionKeys {
     action_tol: Given<Number<Residual>>,
 }
 
-/// What a solver in single precision cannot do: residuals of systems with several shifts cannot be corrected.
+/// Smallest relative residual that a solver in single precision reaches: residuals of systems with several shifts cannot be corrected.
 const SINGLE: f64 = 5e-8;
 
-/// Whether links and gauge force are in single precision, and the solvers.
+/// Returns whether links and gauge force are in single precision, and the solvers.
 pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
     let keys: PrecisionKeys = s.read("precision");
     let preset = keys.preset.value().map(|chosen| PRESETS[chosen]);

@@ -1,4 +1,6 @@
 //! Quarks of an ensemble: rational functions for the spectrum of its links, and the parts of the action that they make.
+use crate::Failure;
+use crate::failure::FailureKind;
 use ferrite::domain::Domain;
 use ferrite::hmc::HmcError;
 use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
@@ -8,6 +10,7 @@ use ferrite::hmc::quarks::QuarkGroup;
 use ferrite::hmc::trajectory::{Chain, Energies};
 use ferrite::rational;
 use ferrite_records::ensemble::EnergyParts;
+use solvers::SolveError;
 
 /// Reason why an ensemble has no action.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +28,7 @@ pub enum EnsembleError {
     },
 }
 
-/// Returns what may help where there is no rational function.
+/// Returns advice if there is no rational function.
 fn advice(why: &rational::Error) -> &'static str {
     match why {
         rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
@@ -146,6 +149,29 @@ impl EnsembleQuarks<'_> {
             part.set_functions(functions);
         }
         Ok(())
+    }
+}
+
+/// Converts the error of quarks without an action, which occurs on all processes, to a failure.
+pub fn without_action(error: EnsembleError) -> Failure {
+    match error {
+        EnsembleError::Hmc(error) => failed(error),
+        why @ EnsembleError::Functions { .. } => Failure::refused(why).shared(),
+    }
+}
+
+/// Converts an error to a failure. The failure of a solver occurs on all processes, because it stops for sums over all of them; one of
+/// the device or of messages is this process's own.
+pub fn failed(error: HmcError) -> Failure {
+    match error.solver() {
+        Some(why) => {
+            let advice = match why {
+                SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
+                _ => "",
+            };
+            Failure::failed(format!("{error}{advice}")).of_kind(FailureKind::Solver).shared()
+        }
+        None => Failure::failed(error).of_kind(FailureKind::Device),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is said of a trajectory.
+//! Records of trajectories.
 use super::input::EnsembleInput;
 use super::quarks::energies;
 use crate::observables;
@@ -25,7 +25,7 @@ use num_complex::Complex64;
 pub struct Measured {
     /// Plaquette, rectangle, Polyakov loop.
     pub loops: LoopMeans,
-    /// For each mass: the condensate of each noise vector.
+    /// Condensates of all noise vectors for each mass.
     pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
 
@@ -33,32 +33,32 @@ pub struct Measured {
 pub struct MeasuredTrajectory {
     /// The trajectory.
     pub outcome: TrajectoryOutcome,
-    /// Its seconds.
+    /// Seconds of the trajectory.
     pub seconds: f64,
     /// The parts of the fermion action.
     pub quarks: Vec<QuarkRecord>,
-    /// Observables, after every so many trajectories.
+    /// Observables, if they were measured after this trajectory.
     pub measured: Option<Measured>,
     /// Times of kernels in the trajectory, if they were taken.
     pub kernels: Option<Vec<KernelTime>>,
-    /// Seconds with observables.
+    /// Seconds of the trajectory and its observables.
     pub whole: f64,
-    /// Seconds after that, in which links are downloaded, written, synced and read back.
+    /// Seconds after the observables, in which links are downloaded, written, synced and read back.
     pub files: f64,
 }
 
-/// What is said of a part of the fermion action.
+/// Results for one part of the fermion action.
 #[derive(Clone, Debug)]
 pub struct QuarkRecord {
-    /// How it is called.
+    /// Name of the part.
     pub name: String,
-    /// Of the operator whose rational functions it has: −D² of staggered quarks, M̂†M̂ of Wilson-like ones.
+    /// Largest eigenvalue of the operator of the rational functions: −D² of staggered quarks, M̂†M̂ of Wilson-like ones.
     pub largest: Option<f64>,
-    /// Likewise, of Wilson-like quarks.
+    /// Smallest eigenvalue of the operator of the rational functions, for Wilson-like quarks.
     pub smallest: Option<f64>,
     /// The largest true residual of the solves for its action.
     pub residual: f64,
-    /// In how many links its forces were kept from growing, those of all evaluations together; none where they cannot grow.
+    /// Number of links at which the force was kept from growing, summed over all evaluations; `None` if forces cannot grow.
     pub guarded: Option<usize>,
 }
 
@@ -96,7 +96,7 @@ pub fn measure(
                     }
                 }
                 let tol = input.measure.condensate_tol;
-                let all = condensate(links, operator, quarks.mass, &field, tol).map_err(super::course::failed)?;
+                let all = condensate(links, operator, quarks.mass, &field, tol).map_err(super::quarks::failed)?;
                 found.extend(all);
             }
             condensates.push((quarks.mass, found));
@@ -161,11 +161,11 @@ impl MeasuredTrajectory {
             run: None,
         }
     }
-    /// The share of the trajectory's time that no kernel took, if kernels were timed.
+    /// Returns the share of the trajectory's time that no kernel took, if kernels were timed.
     fn outside_kernels(&self) -> Option<f64> {
         self.kernels.as_ref().map(|kernels| 1.0 - profile::inside(kernels) / self.seconds)
     }
-    /// A few words for a terminal.
+    /// Returns a few words for a terminal.
     pub fn message(&self) -> String {
         let TrajectoryOutcome { number, delta, accepted, .. } = &self.outcome;
         let plaquette = self
@@ -187,12 +187,12 @@ pub struct RunSummary {
     /// Mean and error.
     exp_minus_delta_h: [f64; 2],
     plaquette: [f64; 2],
-    /// Plaquettes and rectangles from forces less those of the links, where identities were measured.
+    /// Plaquettes and rectangles from forces minus those from links, if identities were measured.
     identities: [Option<[f64; 2]>; 2],
     seconds: f64,
-    /// Of files of links.
+    /// Seconds spent on files of links.
     files: f64,
-    /// The share of the time outside kernels, and how many trajectories it is the mean of.
+    /// Share of the time outside kernels, and the number of trajectories that it is the mean of.
     outside: Option<(f64, usize)>,
 }
 
@@ -203,7 +203,7 @@ fn rectangles(identities: &Identities) -> Option<LoopIdentity> {
     identities.rectangle
 }
 
-/// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
+/// Summarises the trajectories from the first one with a Metropolis step, `metropolis_from`, on; all of them if none had one.
 pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSummary {
     // Few trajectories are timed, and the distribution of links does not matter for that: all count.
     let outside: Vec<f64> = records.iter().filter_map(MeasuredTrajectory::outside_kernels).collect();
@@ -217,10 +217,10 @@ pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSumma
     RunSummary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
-        // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
+        // Far from equilibrium, where trajectories have no Metropolis step, this mean is meaningless.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
-        // Nor does this.
+        // The identities are meaningless there as well.
         identities: [plaquettes, rectangles].map(|which| {
             let of = of(&|r| first.and(which(r.outcome.identities.as_ref()?)).map(|identity| identity.off()));
             Some(of).filter(|[mean, _]| mean.is_finite())
@@ -250,7 +250,7 @@ impl RunSummary {
             outside_kernels: self.outside.map(|(share, _)| share),
         }
     }
-    /// For people.
+    /// Formats the summary for people.
     pub fn text(&self) -> String {
         let pair = |[mean, error]: [f64; 2], digits: usize| match (mean.is_finite(), error.is_finite()) {
             (true, true) => format!("{mean:.digits$} ± {error:.digits$}"),

@@ -38,7 +38,7 @@ pub struct GivenNumbers {
     pseudofermions: Vec<HostColour>,
 }
 
-/// Where rational functions are.
+/// File of the rational functions in the folder.
 const FUNCTIONS: &str = "functions.json";
 
 fn pseudofermions(input: &EnsembleInput) -> usize {
@@ -46,14 +46,14 @@ fn pseudofermions(input: &EnsembleInput) -> usize {
 }
 
 impl GivenNumbers {
-    /// For the chain.
+    /// Returns the momenta and the noise for the chain.
     pub fn noise(&self) -> Noise<'_> {
         Noise { momenta: &self.momenta, pseudofermions: &self.pseudofermions }
     }
 }
 
 impl Replay {
-    /// A folder that is there.
+    /// Opens a folder; refuses one that does not exist.
     pub fn open(folder: &Path) -> Outcome<Self> {
         if folder.is_dir() {
             return Ok(Replay { folder: folder.into() });
@@ -63,7 +63,7 @@ impl Replay {
             folder.display()
         )))
     }
-    /// As it was named.
+    /// Returns the folder as it was typed.
     pub fn folder(&self) -> String {
         self.folder.display().to_string()
     }
@@ -76,16 +76,16 @@ impl Replay {
             Failure::refused(why)
         })
     }
-    /// Whether all that trajectory `number` needs is there.
+    /// Checks whether all files that trajectory `number` needs exist.
     pub fn has(&self, number: u32, input: &EnsembleInput) -> Outcome {
         self.needed(&format!("momenta.{number}"))?;
         (0..pseudofermions(input)).try_for_each(|k| self.needed(&format!("pseudofermions.{number}.{k}")).map(drop))
     }
-    /// Whether rational functions are given.
+    /// Returns whether rational functions are given.
     pub fn has_functions(&self) -> bool {
         self.folder.join(FUNCTIONS).is_file()
     }
-    /// *Collective.* What trajectory `number` begins with.
+    /// *Collective.* Reads the momenta and noise of trajectory `number`.
     pub fn trajectory(
         &self,
         number: u32,
@@ -108,7 +108,7 @@ impl Replay {
         };
         Ok(GivenNumbers { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
     }
-    /// *Collective.* The noise of a condensate, if it is given.
+    /// *Collective.* Returns the noise of a condensate, if it is given.
     pub fn noise(
         &self,
         number: u32,
@@ -118,7 +118,7 @@ impl Replay {
     ) -> Outcome<Option<HostColour>> {
         let name = format!("noise.{number}.{which}");
         let found = self.find(&name);
-        // The others read it together with those who see it.
+        // If some process finds the file, all read it; a process that does not find it fails for all.
         let somewhere = comm.largest(f64::from(u8::from(found.is_some())))? > 0.0;
         let path = if somewhere { Some(comm.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
         path.map(|path| self.colour(&path, layout, comm)).transpose()
@@ -128,7 +128,7 @@ impl Replay {
         comm.agree(source.clone().check::<ColourVector>(layout.lattice()).map_err(Failure::refused))?;
         source.field(layout)
     }
-    /// The rational functions of all groups, if they are given.
+    /// Returns the rational functions of all groups, if they are given.
     pub fn functions(&self, groups: usize) -> Outcome<Option<Vec<RationalFunctions>>> {
         let path = self.folder.join(FUNCTIONS);
         if !path.is_file() {

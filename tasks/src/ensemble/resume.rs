@@ -13,9 +13,9 @@ use serde_json::Value;
 use std::path::Path;
 use tracing::{info, warn};
 
-/// Refuses an input that has other seeds, quarks or actions than the run in `out`, whose links would then be of no
-/// distribution; warns of what only changes how the chain moves, or has no effect. `before` are the lines of the state, and `now`
-/// is what the next line will tell of the settings: its `start` becomes that of the run.
+/// Refuses an input with other seeds, quarks or actions than the run in `out`, whose links would then follow no distribution; warns of
+/// keys that only change how the chain moves, or that have no effect. `before` are the lines of the state, and `now` the settings that
+/// the next line will record: its `start` becomes that of the run.
 pub fn check(
     state: &mut ChainState,
     input: &EnsembleInput,
@@ -100,7 +100,7 @@ fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
     }
 }
 
-/// Whether two ways to name a start mean the same: a file may be named from another folder.
+/// Returns whether two ways to name a start mean the same: a file may be named from another folder.
 fn same_start(a: &str, b: &str) -> bool {
     let whole = |name: &str| Path::new(name).canonicalize().ok();
     a == b || (whole(a).is_some() && whole(a) == whole(b))

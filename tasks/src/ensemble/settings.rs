@@ -11,7 +11,7 @@ use ferrite_records::ensemble::{
 };
 use ferrite_records::read::read;
 
-/// The first links, as an input names them.
+/// Returns the name of the first links in an input.
 pub fn start(input: &EnsembleInput) -> String {
     match &input.start {
         StartLinks::Cold => "cold".into(),
@@ -20,7 +20,7 @@ pub fn start(input: &EnsembleInput) -> String {
     }
 }
 
-/// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
+/// Returns the settings that decide what is sampled, and where it is computed: `device` is backend and device.
 pub fn settings(
     input: &EnsembleInput,
     [backend, device]: &[String; 2],

@@ -1,4 +1,4 @@
-//! The text of a state: what a run resumes from, beside links.
+//! Text of a state that a run resumes from, without the links.
 //!
 //! Its last line is a checksum of those above it, and it has that of the lines of trajectories that it knows. So a number that
 //! was changed by hand, or by a disk, is not resumed from.
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 const FORMAT: &str = "ferrite.rhmc-state/2";
 
-/// Of versions that kept no checksum of the state and of lines.
+/// Format of states of versions that kept no checksum of the state and of lines.
 const OLDER: &str = "ferrite.rhmc-state/1";
 
 /// The key of the last line.
@@ -100,32 +100,32 @@ impl Parsed for Checksum {
     }
 }
 
-/// What a run resumes from, beside links.
+/// State that a run resumes from, without its links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainState {
     /// The last trajectory.
     pub trajectory: u32,
-    /// How many were accepted.
+    /// Number of accepted trajectories.
     pub accepted: u32,
     /// Seed of the run.
     pub seed: u64,
     /// Both ends of the interval that the rational functions of each group are made for; 0 where there are none.
     pub bounds: Vec<f64>,
-    /// For how many poles of each group's molecular dynamics residuals were given, where they are given one by one; empty in
-    /// states of versions that did not keep it.
+    /// Number of poles of each group's molecular dynamics for which residuals were given one by one; empty in states of versions that did
+    /// not keep it.
     pub poles: Vec<usize>,
     /// The links that the run began with, as an input names them; not in states of versions that did not keep it.
     pub start: Option<String>,
-    /// How the noise vectors of a condensate are split: their sums are rounded otherwise in other batches.
+    /// Batches into which the noise vectors of a condensate are split: sums are rounded otherwise in other batches.
     pub batches: Vec<usize>,
 }
 
 /// A file with links, or with momenta, to resume from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredLinks {
-    /// In the folder of the run.
+    /// Name in the folder of the run.
     pub name: String,
-    /// As its header prints it; not in states of versions that did not keep it.
+    /// Checksum as the header of the file prints it; `None` in states of versions that did not keep it.
     pub checksum: Option<String>,
 }
 
@@ -145,7 +145,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// The text of a file.
+    /// Returns the text of a file.
     pub fn text(&self) -> String {
         let mut text = format!("# A state of `ferrite rhmc`, to resume from.\nformat = \"{FORMAT}\"\n");
         let ChainState { trajectory, accepted, seed, bounds, poles, start, batches } = &self.state;

@@ -16,7 +16,7 @@ pub struct InTable<'a> {
 }
 
 impl<'a> InTable<'a> {
-    /// The keys of the table with this number.
+    /// Returns the keys of the table with this number.
     pub fn new(input: &'a mut Input, number: usize) -> Self {
         InTable { input, number }
     }
@@ -58,7 +58,7 @@ impl Keys for InTable<'_> {
     fn missing(&mut self, why: &str) {
         self.input.missing(format!("fermion.{}: {why}", self.number));
     }
-    /// Within the table.
+    /// Returns the spelling of a key within the table.
     fn spelled(&self, key: &str, value: &str) -> String {
         ReadBy::Keys.spelled(key, value)
     }

@@ -1,6 +1,7 @@
-//! How long trajectories take.
-use super::course::{failed, functions};
+//! Measurement of how long trajectories take.
+use super::course::functions;
 use super::input::EnsembleInput;
+use super::quarks::failed;
 use crate::device::Device;
 use crate::{Failure, Outcome};
 use ferrite::domain::Domain;
@@ -11,7 +12,7 @@ use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
 
-/// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
+/// Measures the seconds of trajectories with `steps` outermost steps on another lattice, each from random links; no results are kept.
 pub fn trial<const N: usize>(
     input: &EnsembleInput,
     device: &Device,

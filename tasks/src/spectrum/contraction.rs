@@ -1,6 +1,6 @@
 //! Hadrons made of propagators on a device.
 use super::sink::{boundary, check_site, gamma};
-use crate::grid_device::GridRank;
+use crate::layout::GridRank;
 use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::field::FullField;

@@ -142,9 +142,10 @@ fn meaning(field: &Field) -> String {
         _ => text,
     };
     if field.optional {
-        let said = ["only", "where", "with `"].iter().any(|word| text.contains(word)) || text.starts_with("of ");
-        if !said {
-            text += "; not always there";
+        // Comments state the condition of a key themselves: `only from …`, `absent without …`.
+        let is_stated = ["only", "absent"].iter().any(|word| text.contains(word));
+        if !is_stated {
+            text += "; may be absent";
         }
     } else if field.kind.starts_with("Option<") && !text.contains("null") {
         text += "; or `null`";
@@ -276,9 +277,9 @@ impl Whole {
         assert_eq!(
             made,
             "a\n<!-- keys of Whole -->\n\n| key | meaning |\n|---|---|\n| `lattice` | extents of the lattice |\n\
-             | `parts` | the parts, by `name`. In order |\n| `parts[].delta` | ΔH = a \\| b; not always there |\n\
+             | `parts` | the parts, by `name`. In order |\n| `parts[].delta` | ΔH = a \\| b; may be absent |\n\
              | `type` | Lanczos's steps; `null` without |\n| `file` | file of it; or `null` |\n\
-             | `both` | both |\n| `both.before` | before |\n| `both.before.delta` | ΔH = a \\| b; not always there |\n\n<!-- end of keys -->\nb\n"
+             | `both` | both |\n| `both.before` | before |\n| `both.before.delta` | ΔH = a \\| b; may be absent |\n\n<!-- end of keys -->\nb\n"
         );
         assert_eq!(with_tables(&made, &types).unwrap().0, made);
         let (short, _) = with_tables(&page.replace("Whole", "Whole without Part, Place"), &types).unwrap();

@@ -1,0 +1,319 @@
+//! Check of words: doc comments that are fragments, words that the glossary of `docs/style.md` rules out, and names of types and public
+//! constants that are defined twice. `xtask/words-left.toml` lists what is left in each file; the numbers may only fall.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+/// `--help`.
+pub const HELP: &str = "\
+List doc comments that are fragments, words that docs/style.md rules out, and names of types and public constants that are
+defined twice.
+
+Usage: cargo xtask words [--write]
+
+  --write   replace xtask/words-left.toml, the list of what is left, by these findings; it cannot grow
+";
+
+/// File with the number of findings that are left in each file.
+const LEFT: &str = "xtask/words-left.toml";
+/// Folders that are searched.
+const FOLDERS: [&str; 16] = [
+    "cli",
+    "comms",
+    "cuda-loader",
+    "docs",
+    "gpu-kernels",
+    "host",
+    "inputs",
+    "python",
+    "rational",
+    "records",
+    "report",
+    "solvers",
+    "statistics",
+    "tasks",
+    "xtask",
+    "examples",
+];
+/// Folders in them that are not.
+const SKIPPED: [&str; 6] = ["target", "tests", "measurements", "snapshots", "__pycache__", "site"];
+
+/// Beginnings of doc comments that need the item above to be understood.
+const FRAGMENTS: [&str; 36] = [
+    "What",
+    "How",
+    "Of",
+    "Where",
+    "Which",
+    "Whose",
+    "Who",
+    "The same",
+    "The other",
+    "In",
+    "Its",
+    "As",
+    "That",
+    "Those",
+    "These",
+    "They",
+    "Them",
+    "It",
+    "To",
+    "From",
+    "With",
+    "Without",
+    "By",
+    "For",
+    "On",
+    "At",
+    "Between",
+    "Beside",
+    "Besides",
+    "So",
+    "Such",
+    "One of these",
+    "Both of",
+    "This one",
+    "There",
+    "Then",
+];
+/// Words that the glossary rules out, with the words to use.
+const RULED_OUT: [(&str, &str); 15] = [
+    ("tell", "report, print, determine"),
+    ("tells", "reports, prints, determines"),
+    ("told", "reported, printed"),
+    ("foretell", "predict"),
+    ("foretells", "predicts"),
+    ("foretold", "predicted"),
+    ("asked was", "requested"),
+    ("climb", "precision escalation"),
+    ("climbs", "precision escalation"),
+    ("rung", "precision escalation"),
+    ("rungs", "precision escalation"),
+    ("such a one", "one"),
+    ("likewise", "also"),
+    (", too,", ", also"),
+    ("first guess", "initial guess"),
+];
+
+/// A finding.
+struct Finding {
+    file: String,
+    line: usize,
+    what: String,
+}
+
+/// Fails if a file has more findings than [`LEFT`] allows, or fewer, in which case the list has to shrink.
+pub fn check(root: &Path) -> Result<()> {
+    let findings = findings(root)?;
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for finding in &findings {
+        *counts.entry(finding.file.as_str()).or_default() += 1;
+    }
+    let path = root.join(LEFT);
+    let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let left: BTreeMap<String, usize> = toml::from_str(&text).with_context(|| LEFT.to_string())?;
+    let mut wrong = String::new();
+    for (file, count) in &counts {
+        let allowed = left.get(*file).copied().unwrap_or(0);
+        if *count > allowed {
+            let _ = writeln!(wrong, "{file}: {count} findings, {allowed} allowed:");
+            for Finding { line, what, .. } in findings.iter().filter(|finding| finding.file == *file) {
+                let _ = writeln!(wrong, "  {file}:{line}: {what}");
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("words that docs/style.md rules out\n{wrong}");
+    }
+    let gone = |(file, allowed): &(&String, &usize)| counts.get(file.as_str()).copied().unwrap_or(0) < **allowed;
+    let gone: Vec<_> = left.iter().filter(gone).map(|(file, _)| file.as_str()).collect();
+    if !gone.is_empty() {
+        bail!("fewer findings than {LEFT} lists in {}: run `cargo xtask words --write`", gone.join(", "));
+    }
+    println!("{} findings left in {} files", findings.len(), counts.len());
+    Ok(())
+}
+
+/// Runs the command `words`.
+pub fn run(args: &[String]) -> Result<()> {
+    let mut args = args.to_vec();
+    let write = process::take_flag(&mut args, "--write");
+    process::expect_no_more(&args)?;
+    let root = process::root()?;
+    let findings = findings(&root)?;
+    if !write {
+        for Finding { file, line, what } in &findings {
+            println!("{file}:{line}: {what}");
+        }
+        println!("{} findings", findings.len());
+        return Ok(());
+    }
+    let mut counts = BTreeMap::<String, usize>::new();
+    for finding in &findings {
+        *counts.entry(finding.file.clone()).or_default() += 1;
+    }
+    let path = root.join(LEFT);
+    if let Ok(text) = fs::read_to_string(&path) {
+        let left: BTreeMap<String, usize> = toml::from_str(&text).with_context(|| LEFT.to_string())?;
+        let grown = counts.iter().find(|(file, count)| left.get(*file).is_none_or(|allowed| *count > allowed));
+        if let Some((file, count)) = grown {
+            bail!("{file} has {count} findings, more than {LEFT} lists: rewrite them");
+        }
+    }
+    let mut text =
+        String::from("# Findings of `cargo xtask words` that are left in each file. Numbers may only fall.\n");
+    for (file, count) in &counts {
+        let _ = writeln!(text, "\"{file}\" = {count}");
+    }
+    fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn findings(root: &Path) -> Result<Vec<Finding>> {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        search(&root.join(folder), &mut files)?;
+    }
+    files.extend(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    files.sort();
+    let (mut all, mut names) = (Vec::new(), BTreeMap::<String, Vec<(String, usize)>>::new());
+    for path in &files {
+        let file = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let found = |(line, what)| Finding { file: file.clone(), line, what };
+        if file.ends_with(".rs") {
+            // Unit tests stand at the end of a file.
+            let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            all.extend(in_rust(text).into_iter().map(found));
+            for (line, name) in definitions(text) {
+                names.entry(name).or_default().push((file.clone(), line));
+            }
+        } else if file != "docs/style.md" {
+            all.extend(in_text(&text).into_iter().map(found));
+        }
+    }
+    for (name, places) in names.iter().filter(|(_, places)| places.len() > 1) {
+        for (file, line) in &places[1..] {
+            let (first, at) = &places[0];
+            let what = format!("`{name}` is also defined in {first}:{at}");
+            all.push(Finding { file: file.clone(), line: *line, what });
+        }
+    }
+    all.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    Ok(all)
+}
+
+/// Adds the files below a folder that have text to check.
+fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !SKIPPED.contains(&name.as_str()) && !name.starts_with('.') {
+                search(&path, found)?;
+            }
+        } else if ["rs", "py", "pyi", "md"].iter().any(|end| path.extension().is_some_and(|own| own == *end))
+            && name != "tests.rs"
+            && name != "words.rs"
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the findings of a Rust source with their lines: beginnings of doc comments, and words of all comments and string literals.
+fn in_rust(text: &str) -> Vec<(usize, String)> {
+    let (mut all, mut was_doc) = (Vec::new(), false);
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim_start();
+        let doc = ["///", "//!"].iter().find_map(|mark| trimmed.strip_prefix(mark)).map(str::trim);
+        if let Some(words) = doc
+            && !was_doc
+            && let Some(beginning) = FRAGMENTS.iter().find(|beginning| begins_with(words, beginning))
+        {
+            all.push((number, format!("a doc comment begins with \"{beginning}\": {words}")));
+        }
+        was_doc = doc.is_some();
+        if doc.is_some() || trimmed.starts_with("//") || line.contains('"') {
+            all.extend(ruled_out(line).map(|what| (number, what)));
+        }
+    }
+    all
+}
+
+/// Returns the findings of a page or a Python source with their lines.
+fn in_text(text: &str) -> Vec<(usize, String)> {
+    (1..).zip(text.lines()).flat_map(|(number, line)| ruled_out(line).map(move |what| (number, what))).collect()
+}
+
+/// Whether a text begins with these words.
+fn begins_with(text: &str, words: &str) -> bool {
+    text.strip_prefix(words).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// Returns what is wrong with the words of a line.
+fn ruled_out(line: &str) -> impl Iterator<Item = String> {
+    let lower = line.to_lowercase();
+    let of = move |(word, better): &(&'static str, &'static str)| {
+        let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-');
+        let has = lower.match_indices(word).any(|(at, _)| {
+            let (before, after) = (lower[..at].chars().next_back(), lower[at + word.len()..].chars().next());
+            word.starts_with(',') || !is_part(before) && !is_part(after)
+        });
+        has.then(|| format!("\"{word}\": write {better}"))
+    };
+    RULED_OUT.iter().filter_map(of).collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the types and public constants that a source defines at its top level, with their lines.
+fn definitions(text: &str) -> Vec<(usize, String)> {
+    let name = |rest: &str| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let one = |(number, line): (usize, &str)| {
+        let public = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) "));
+        let item = public.unwrap_or(line);
+        let kinds = ["struct ", "enum ", "trait ", "union "];
+        let named = kinds.iter().find_map(|kind| item.strip_prefix(kind)).map(name);
+        let constants = ["const ", "static "];
+        let constant =
+            line.strip_prefix("pub ").and_then(|item| constants.iter().find_map(|kind| item.strip_prefix(kind)));
+        named
+            .or(constant.filter(|rest| rest.starts_with(|c: char| c.is_uppercase())).map(name))
+            .map(|name| (number, name))
+    };
+    (1..).zip(text.lines()).filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_begin_with_a_word_of_the_list() {
+        let text = "/// Of a level.\npub struct A;\n/// Offset of a level.\n/// In units of sites.\npub struct B;\n//! The same here.\n";
+        let lines: Vec<_> = in_rust(text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [1, 6]);
+    }
+
+    #[test]
+    fn words_are_whole_and_stand_in_comments_or_texts() {
+        let text = "let told = 1;\n// He told it.\nlet x = \"untold\";\nlet y = \"Told\";\n";
+        let lines: Vec<_> = in_rust(text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [2, 4]);
+        assert_eq!(in_text("It fails, too, and ends.").len(), 1);
+    }
+
+    #[test]
+    fn definitions_are_types_and_public_constants() {
+        let text = "pub struct A<T>(T);\nenum B {}\npub const C: u8 = 0;\nconst D: u8 = 1;\n    pub struct E;\npub(crate) trait F {}\n";
+        let names: Vec<_> = definitions(text).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, ["A", "B", "C", "F"]);
+    }
+}
