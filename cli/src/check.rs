@@ -41,7 +41,7 @@ pub struct CheckArguments {
     /// Number of processes of the run, as mpirun -n N starts them [default: as many as the grid has, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
-    /// Predict the run time, too, by timing a little of it on this device, which takes some seconds
+    /// Also predict the run time, by timing a little of it on this device, which takes some seconds
     #[arg(long)]
     time: bool,
     /// Change a key of the input file; may be repeated
@@ -55,7 +55,7 @@ impl CheckArguments {
     }
 }
 
-/// What was predicted, if it was asked for and could be; else a note says why not.
+/// Returns the forecast if it was requested and is possible; otherwise a warning gives the reason.
 fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
     forecast?.map_err(|why| warn!("the run time cannot be predicted: {}", why.message)).ok()
 }
@@ -129,7 +129,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     answer(args, context, &checked, predicted(forecast), task, &head, "the run")
 }
 
-/// Reports what was found, with the memory that it needs on the device, and refuses where there is not so much.
+/// Reports the checked input with the memory that it needs on the device; refuses it if the device has less.
 fn answer(
     args: &CheckArguments,
     context: &Context,
@@ -187,7 +187,7 @@ fn answer(
     )))
 }
 
-/// On how many devices it fits, where that is not plain from the rest.
+/// Returns a line on the number of devices that the input fits on.
 fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
     let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
     match enough {

@@ -27,7 +27,7 @@ Examples:
 Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy, propagators of staggered
 quarks to milc, too. Of a LIME file with several of them all are converted, unless --record names one.";
 
-/// The names of formats that are written, with their help.
+/// Returns the names of formats that are written, with their help.
 fn format_names() -> PossibleValuesParser {
     let mut names: Vec<&FileFormat> = Vec::new();
     for format in formats::formats() {
@@ -58,7 +58,7 @@ pub struct ConvertArguments {
 }
 
 impl ConvertArguments {
-    /// The format that the file gets.
+    /// Returns the format that the file gets.
     fn check(&self, found: &Inspected) -> Outcome<&'static FileFormat> {
         let (input, fermion) = (self.input.display(), found.content != Content::Links);
         let components = match found.content {

@@ -25,16 +25,16 @@ pub struct EigenvalueArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: OperatorFlags,
-    /// How far a Ritz vector may be from an eigenvector, over the eigenvalue [default: 1e-6]
+    /// Largest distance of a Ritz vector from an eigenvector, relative to the eigenvalue [default: 1e-6]
     #[arg(long, value_name = "TOL", value_parser = tolerance, allow_hyphen_values = true)]
     tol: Option<f64>,
-    /// Most steps of Lanczos for each of the two [default: 500]
+    /// Maximum number of Lanczos steps for each of the two eigenvalues [default: 500]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), allow_hyphen_values = true)]
     steps: Option<u32>,
-    /// Most iterations of CG in a step for the smallest [default: 100000]
+    /// Maximum number of CG iterations in a Lanczos step for the smallest eigenvalue [default: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000), allow_hyphen_values = true)]
     max_iterations: Option<u32>,
-    /// Seed of the noise that it begins with [default: 1]
+    /// Seed of the noise that Lanczos begins with [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<u64>,
 }
@@ -64,7 +64,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new)
 }
 
-/// The eigenvalues of a configuration, for people.
+/// Returns the eigenvalues of a configuration, for people.
 fn table(found: &FoundEigenvalues, tol: f64) -> String {
     let EigenvaluesLine { file, mass, largest, smallest, condition, d_dagger_d, .. } = found.line;
     let line = |name: &str, text: String| format!("{name:<21}{text}\n");

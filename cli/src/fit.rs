@@ -52,10 +52,10 @@ pub struct FitArguments {
     /// States of a correlator: 1, 2, or 1,2 to try both
     #[arg(long, value_name = "N", value_parser = states, default_value = "1", value_delimiter = ',', allow_hyphen_values = true)]
     states: Vec<usize>,
-    /// How correlators fall [default: cosh for mesons, exp for nucleons]
+    /// Decay of correlators [default: cosh for mesons, exp for nucleons]
     #[arg(long, value_name = "NAME", value_enum)]
     form: Option<Form>,
-    /// Which hadron, pcac, or which correlator of correlators.json; several flags for several [default: those of the summary]
+    /// Name of a hadron, pcac, or a correlator of correlators.json; several flags for several [default: those of the summary]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
     /// Momentum of the hadrons in units of 2π/L: the correlators are averaged over equivalent momenta; several flags for several
@@ -68,10 +68,10 @@ pub struct FitArguments {
     /// Covariance of the data [default: full for four bins or more for each time, else shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
-    /// Configurations of a bin [default: that of the run, or 1]
+    /// Number of configurations in a bin [default: that of the run, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     bin: Option<u32>,
-    /// Errors by the bootstrap with so many draws, instead of the jackknife
+    /// Number of draws of the bootstrap, which then gives the errors instead of the jackknife
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000), allow_hyphen_values = true)]
     bootstrap: Option<u32>,
     /// Seed of the draws [default: 1]
@@ -96,11 +96,11 @@ enum Form {
 /// `--covariance`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CovarianceName {
-    /// As the configurations have it
+    /// Covariance of the configurations
     Full,
-    /// Its correlations times a number below 1 that the configurations give
+    /// Correlations of the configurations times a number below 1 that is estimated from them
     Shrunk,
-    /// Without correlations
+    /// Variances without correlations
     Diagonal,
 }
 
@@ -138,7 +138,7 @@ fn states(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How the records are analysed.
+/// Returns the choice of how the records are analysed.
 fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoice {
     let resampling = match args.bootstrap {
         None => Resampling::Jackknife,
@@ -201,7 +201,7 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     }
 }
 
-/// Paths, as messages have them.
+/// Returns paths as messages have them.
 fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -228,7 +228,7 @@ impl Shown<'_> {
             potential: None,
         }
     }
-    /// The first lines: what is analysed, and its streams.
+    /// Returns the first lines: the data that are analysed, and their streams.
     fn head(&self, choice: &AnalysisChoice, configurations: usize) -> String {
         let streams = streams_sentence(&choice.streams).map_or(String::new(), |streams| format!("{streams}\n"));
         format!("{}: {}\n{streams}", self.name, choice.sentence(configurations))
@@ -324,7 +324,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     })
 }
 
-/// The quark masses among these names, or all without names; and the names of hadrons, where there are any to be fitted.
+/// Returns the quark masses among these names, or all without names; and the names of hadrons, if any are to be fitted.
 fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<Vec<String>>) {
     let mut all = pcac_channels(first);
     if names.is_empty() {

@@ -1,5 +1,5 @@
-//! How long a run takes: on this device, what it does over and over is timed on a lattice that is done in a moment, and
-//! scaled to the part of each process.
+//! Prediction of the run time: a unit of the repeated work is timed on this device, on a lattice that takes only a moment, and scaled to
+//! the part of each process.
 use super::checked::Checked;
 use super::device::Device;
 use super::solve::Solve;
@@ -18,38 +18,38 @@ use ferrite_tasks::ensemble::input::EnsembleInput;
 use ferrite_tasks::ensemble::trial::trial;
 use std::fmt::Write;
 
-/// Sites that are timed, at most: in CPUs as many as take a second, on a GPU more than its caches hold.
+/// Largest number of sites that are timed for solves: on a CPU as many as take a second, on a GPU more than its caches hold.
 const SITES: [usize; 2] = [1 << 14, 1 << 20];
-/// The same for trajectories, which have thousands of iterations; on a GPU so many that its kernels are more than launches.
+/// Largest number of sites that are timed for trajectories, which have thousands of iterations; on a GPU so many that its kernels take
+/// longer than launches.
 const SITES_OF_TRAJECTORIES: [usize; 2] = [1 << 9, 1 << 18];
-/// Iterations of the solves that are timed. What the longer one takes more is that of iterations; the rest, such as the true
-/// residual in the end, is paid once.
+/// Iterations of the two solves that are timed. Their difference gives the time of an iteration; the rest, such as the true residual at
+/// the end, is paid once.
 const ITERATIONS: [usize; 2] = [40, 120];
-/// The noise of the links that are solved on, of Wilson and of staggered quarks. The smoother links are, the fewer
-/// iterations lie between two updates in higher precision: of the latter, with 0.5 as many as with links at β = 6, with 0.1 a
-/// quarter of them.
+/// Noise of the links of timed solves, for Wilson and for staggered quarks. The smoother the links are, the fewer iterations lie between
+/// two updates in higher precision: for staggered quarks, noise 0.5 gives as many as links at β = 6, noise 0.1 a quarter of them.
 const NOISE: [f64; 2] = [0.1, 0.5];
 
-/// What takes so long.
+/// Unit of work whose time is predicted.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// An iteration for so many right-hand sides together, of so many batches; and the seconds of a multigrid setup before them.
+    /// An iteration for `together` right-hand sides at once, of `batches` batches, and the seconds of a multigrid setup before them.
     Iteration { together: usize, batches: usize, setup: Option<f64> },
-    /// Of so many trajectories, without observables.
+    /// A trajectory without observables, of `all` trajectories.
     Trajectory { all: u32 },
 }
 
-/// What a run will take.
+/// Predicted time of a run.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     unit: Unit,
     seconds: f64,
-    /// What was timed.
+    /// Lattice on which the unit was timed.
     on: Lattice,
 }
 
 impl Forecast {
-    /// Of a solve, with one system of several.
+    /// Predicts the time of a solve, with one system of several.
     pub fn of_solve(solve: &Solve, checked: &Checked) -> Outcome<Self> {
         match solve.plan.operator.kind() {
             FermionKind::Wilson => Self::of_fields::<Spinor>(solve, checked, NOISE[0]),
@@ -71,7 +71,7 @@ impl Forecast {
         if request.multigrid.aggregates(on).is_err() {
             request.multigrid.blocks = Default::default();
         }
-        // Nobody knows whether multigrid would take over.
+        // It is unknown whether multigrid would take over.
         if request.method.is_choice() {
             request.method = Method::BICGSTAB;
         }
@@ -90,7 +90,7 @@ impl Forecast {
         let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale) };
         Forecast { unit, seconds: seconds * scale, on }
     }
-    /// Of an ensemble. Trajectories of one and of two steps tell what a step takes, and what all the rest.
+    /// Predicts the time of an ensemble. Trajectories of one and of two steps determine what a step takes, and what all the rest.
     pub fn of_ensemble(input: &EnsembleInput, checked: &Checked) -> Outcome<Self> {
         let on = smaller(checked.cut.local, SITES_OF_TRAJECTORIES, &checked.device, 1);
         // The first one loads kernels.
@@ -120,7 +120,7 @@ impl Forecast {
             }),
         }
     }
-    /// For people.
+    /// Formats the forecast for people.
     pub fn text(&self, checked: &Checked) -> String {
         let mut text = match self.unit {
             Unit::Iteration { together, batches, setup } => {
@@ -154,17 +154,17 @@ impl Forecast {
     }
 }
 
-/// So much larger is one lattice than the other.
+/// Returns how many times larger the first lattice is than the second.
 fn ratio(local: Lattice, on: Lattice) -> f64 {
     local.volume() as f64 / on.volume() as f64
 }
 
-/// A lattice with no more sites, fewer for many right-hand sides.
+/// Returns a lattice with no more sites, fewer for many right-hand sides.
 fn smaller(local: Lattice, [cpu, gpu]: [usize; 2], device: &Device, together: usize) -> Lattice {
     halved(local, if device.name() == "cpu" { cpu } else { gpu } / together.div_ceil(4))
 }
 
-/// A lattice with no more sites, but for the smallest: the longest extent is halved, to an even number of at least 4, as
+/// Returns a lattice with no more sites, but for the smallest: the longest extent is halved, to an even number of at least 4, as
 /// often as it takes.
 fn halved(mut on: Lattice, most: usize) -> Lattice {
     while on.volume() > most {
@@ -179,12 +179,12 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
     on
 }
 
-/// The request with so many iterations, all in one precision.
+/// Returns the request with at most this number of iterations, all in one precision.
 fn no_more_than(iterations: usize, request: &Request) -> Request {
     Request { max_iterations: iterations, escalate: false, ..request.clone() }
 }
 
-/// Seconds of an iteration, once the kernels are loaded. That few iterations lead nowhere is expected.
+/// Measures the seconds of an iteration, once the kernels are loaded. Solves with so few iterations are not expected to converge.
 fn seconds<T: Fermion>(mut solve: impl FnMut(usize) -> Solved<T>) -> Outcome<f64> {
     let mut timed = |most: usize| match solve(most) {
         Ok((_, report)) => Ok((report.seconds, report.info.iterations)),
@@ -196,8 +196,8 @@ fn seconds<T: Fermion>(mut solve: impl FnMut(usize) -> Solved<T>) -> Outcome<f64
     Ok(per_iteration(timed(few)?, timed(many)?))
 }
 
-/// Seconds of an iteration from those of a short and a long solve and their iterations. Where the long one was not longer,
-/// having converged, or clocks were too coarse, everything counts.
+/// Returns the seconds of an iteration from the seconds and iterations of a short and a long solve. If the long one was not longer,
+/// because it converged or clocks were too coarse, its whole time counts.
 fn per_iteration((short, few): (f64, usize), (long, many): (f64, usize)) -> f64 {
     if many > few && long > short { (long - short) / (many - few) as f64 } else { long / many.max(1) as f64 }
 }

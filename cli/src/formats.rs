@@ -4,7 +4,7 @@ use super::{Failure, Outcome, synonyms};
 use clap::Args;
 use ferrite::{LinkStorage, Precision};
 
-/// Which formats, as typed.
+/// Precisions and reconstructions as typed.
 #[derive(Args)]
 pub struct FormatFlags {
     /// all, or some of double, single, half, fp16, separated by commas [default: all]
@@ -18,21 +18,21 @@ pub struct FormatFlags {
 }
 
 impl FormatFlags {
-    /// The first of the flags that was given.
+    /// Returns the first of the flags that was given.
     pub fn given(&self) -> Option<&'static str> {
         let flags = [("--precision", &self.precision), ("--reconstruct", &self.reconstruct)];
         flags.into_iter().find_map(|(name, value)| value.as_ref().map(|_| name))
     }
-    /// `--precision`.
+    /// Returns the precisions of `--precision`.
     pub fn precisions(&self) -> Outcome<Vec<Precision>> {
         choose("precision", self.precision.as_deref(), &PRECISIONS)
     }
-    /// `--reconstruct`. What an operator does not have is left out later.
+    /// Returns the formats of `--reconstruct`. Formats that an operator does not have are left out later.
     pub fn reconstructions(&self) -> Outcome<Vec<LinkStorage>> {
         choose("reconstruct", self.reconstruct.as_deref(), &RECONSTRUCTIONS)
     }
-    /// `--reconstruct` for Wilson fermions where the gauge is not to be changed: those in temporal gauge are not among the
-    /// choices.
+    /// Returns the formats of `--reconstruct` for Wilson fermions if the gauge is not to be changed: formats in temporal gauge are not
+    /// among the choices.
     pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<LinkStorage>> {
         let fits = |format: LinkStorage| !format.temporal && !format.half && !format.keeps_phase();
         let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| fits(*format)).collect();
@@ -40,7 +40,7 @@ impl FormatFlags {
     }
 }
 
-/// The values that a list names; without one all of them.
+/// Returns the values that a list names; all of them if there is no list.
 pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     let text = text.unwrap_or("all");
     if text == "all" {

@@ -22,7 +22,7 @@ Examples:
 The same seed gives the same links on every machine, whatever the number of threads. A quenched run that is resumed from
 its last file with --first-sweep gives the results of an uninterrupted run.";
 
-/// What links to generate.
+/// Kinds of generated links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LinkKind {
     /// Unit links with some noise, made unitary again
@@ -39,7 +39,7 @@ pub enum LinkKind {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GenerateArguments {
-    /// What links to generate
+    /// Kind of links to generate
     #[arg(value_enum)]
     kind: LinkKind,
     /// Extents, all even
@@ -70,7 +70,7 @@ fn noise(text: &str) -> Result<f64, String> {
 }
 
 impl GenerateArguments {
-    /// What flags and file name say together: the format of the file, and its precision.
+    /// Returns the format of the file and its precision, from flags and the file name.
     fn check(&self) -> Outcome<(&'static FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != LinkKind::WeakField {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));

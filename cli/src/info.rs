@@ -69,21 +69,21 @@ fn kernel(image: &KernelImage) -> KernelModule {
     }
 }
 
-/// The architectures that modules have code of a form for, the oldest first.
+/// Returns the architectures that modules have code of a form for, the oldest first.
 fn architectures(images: &[KernelImage], form: CodeForm) -> Vec<String> {
     let codes = images.iter().flat_map(|image| &image.codes).filter(|code| code.form == form);
     let architectures: BTreeSet<Architecture> = codes.map(|code| code.architecture).collect();
     architectures.iter().map(Architecture::to_string).collect()
 }
 
-/// The same in words.
+/// Describes the architectures with machine code and with PTX for people.
 fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
     let part = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{} ({what})", names.join(", ")));
     let parts: Vec<String> = [part("machine code", cubins), part("PTX", ptx)].into_iter().flatten().collect();
     parts.join("; ")
 }
 
-/// The file of the tuner, what it holds, and both as text.
+/// Returns the file of the tuner, what it holds, and both as text.
 fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
@@ -102,7 +102,7 @@ fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     }
 }
 
-/// Driver, devices, and both as text.
+/// Returns the driver, the devices, and both as text.
 #[cfg(feature = "cuda")]
 fn gpus(cache: &TuneCache) -> (DriverRecord, Vec<GpuRecord>, String) {
     use super::text::bytes;

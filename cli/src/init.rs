@@ -14,7 +14,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InitArguments {
-    /// For which command
+    /// Command that the input is for
     kind: InputKind,
     /// Quarks of an ensemble
     #[arg(long, value_name = "NAME", value_enum)]
@@ -32,7 +32,7 @@ enum Quarks {
 }
 
 impl Quarks {
-    /// Gauge action, integrator and quarks.
+    /// Returns the part of the input with gauge action, integrator and quarks.
     fn input(self) -> &'static str {
         match self {
             Quarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
@@ -47,7 +47,7 @@ impl Quarks {
     }
 }
 
-/// The input of an ensemble.
+/// Returns the input of an ensemble.
 fn ensemble(quarks: Quarks) -> String {
     let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
     // Wilson-like quarks have no condensates.

@@ -51,14 +51,14 @@ fn heard(signal: i32) {
     signal_hook::low_level::exit(code_of(signal).number().into());
 }
 
-/// For one of several processes. Only the one that `speaks` prints a message about a signal, and none about SIGTERM, which
-/// `mpirun` sends to the others when a process has failed.
+/// Prepares messages for one of several processes. Only the one that `speaks` prints a message about a signal, and none about SIGTERM,
+/// which `mpirun` sends to the others when a process has failed.
 #[cfg(feature = "mpi")]
 pub fn is_one_of_several(speaks: bool) {
     SILENT.store(if speaks { 1 << SIGTERM } else { u32::MAX }, Ordering::Relaxed);
 }
 
-/// From now on the first signal is ignored: the process is about to exit with its own code.
+/// Ignores the first signal from now on: the process is about to exit with its own code.
 pub fn end() {
     ENDING.store(true, Ordering::Relaxed);
 }
@@ -85,7 +85,7 @@ pub fn asked() -> Option<Code> {
     }
 }
 
-/// The signals that a process ignores, as a bit mask, from its status in `/proc`; 0 if that is not available.
+/// Returns the signals that a process ignores, as a bit mask, from its status in `/proc`; 0 if that is not available.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

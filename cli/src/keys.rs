@@ -31,7 +31,7 @@ impl TypedFlags {
     }
 }
 
-/// A key as a flag.
+/// Makes a flag of a key.
 fn flag(key: &'static Key, heading: Option<&'static str>) -> Arg {
     let arg = Arg::new(key.name).long(key.name).help(key.help).help_heading(heading);
     let arg = if key.name == "output" { arg.short('o') } else { arg };
@@ -93,7 +93,7 @@ flags! {
         without ["gauge", "fat", "long", "source", "sources", "precision", "reconstruct", "output"];
 }
 flags! {
-    /// The same with how it is solved.
+    /// Flags of an operator and of its solver, on configurations that a command names.
     SolverFlags: sections(),
         without [
             "gauge", "fat", "long", "source", "sources", "output", "guess", "shifts", "setup", "save-source", "plot",
@@ -105,7 +105,7 @@ flags! {
 const SET: [&str; 11] =
     ["gauge", "operator", "mass", "csw", "bc-time", "source", "solver", "tol", "max-iterations", "precision", "output"];
 
-/// An input of `ferrite solve`, with all keys.
+/// Returns an input of `ferrite solve`, with all keys.
 pub fn input() -> String {
     let mut text = String::from(
         "# Input of `ferrite solve FILE`: flags of the command as keys. Everything is in lattice units. Keys with a # are\n\
@@ -119,7 +119,7 @@ pub fn input() -> String {
             }
             let (name, example) = (key.name, key.example);
             text += &match (key.instead_of, SET.contains(&name)) {
-                // It does not go with what is set.
+                // The key does not go with the keys that are set.
                 (Some(other), _) => format!("#  in place of {other}: {name} = {example}\n"),
                 (None, true) => format!("{name} = {example}\n"),
                 (None, false) => format!("# {name} = {example}\n"),
@@ -143,7 +143,7 @@ const EXAMPLES_OF_EVERY_INPUT: &str = "\
 # share-gpus = false
 ";
 
-/// Lines of words, no longer than `width`.
+/// Wraps words into lines no longer than `width`.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -63,7 +63,7 @@ Exit codes:
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
-/// What the program says without a command.
+/// Text that the program prints without a command.
 const FIRST_EXAMPLES: &str = "\
 Ferrite: lattice QCD on GPUs. Five ways to begin:
 
@@ -89,16 +89,16 @@ struct Cli {
 /// Flags of every command.
 #[derive(Args)]
 struct GlobalFlags {
-    /// Where to compute: auto, cuda or cpu; auto uses a GPU if one works
+    /// Device to compute on: auto, cuda or cpu; auto uses a GPU if one works
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub backend: Option<String>,
-    /// Which GPU, from 0 [default: the rank of the process on its machine]
+    /// Number of the GPU, from 0 [default: the rank of the process on its machine]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub device: Option<String>,
-    /// Threads of the CPU [default: all]
+    /// Number of CPU threads [default: all]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
-    /// How much of the device's memory to use at most, such as 20GiB [default: all that is free]
+    /// Limit on the device memory to use, such as 20GiB [default: all that is free]
     #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
     pub memory: Option<String>,
     /// Block sizes of kernels on a GPU: on uses those that `ferrite tune` has measured, off the defaults [default: on]
@@ -107,8 +107,8 @@ struct GlobalFlags {
     /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
     #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
     pub grid: Option<String>,
-    /// How to send faces: direct or copy from GPU to GPU, mpi for messages from GPU memory, host for messages from host
-    /// memory [default: the fastest]
+    /// Transport of faces: direct or copy from GPU to GPU, mpi for messages from GPU memory, host for messages from host memory [default:
+    /// the fastest]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
     pub transport: Option<String>,
     /// Do not compute while faces are exchanged
@@ -123,8 +123,8 @@ struct GlobalFlags {
     /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
     pub text: bool,
-    /// How to show progress on standard error: as a bar on a terminal; as a line of JSON at most each second, for those who follow the log
-    /// of a job; or not at all
+    /// Progress on standard error: a bar on a terminal; a line of JSON at most each second, for those who follow the log of a job; or
+    /// none
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
     pub progress: ProgressFlag,
@@ -136,7 +136,7 @@ struct GlobalFlags {
     pub quiet: bool,
 }
 
-/// What to do.
+/// The command to run.
 #[derive(Subcommand)]
 enum Command {
     /// Show devices, driver, kernels and versions
@@ -242,9 +242,9 @@ fn run(command: Command, context: &Context) -> Outcome {
     }
 }
 
-/// What every command may use.
+/// Output, processes and global flags of a command.
 struct Context {
-    /// Where results go.
+    /// Destination of results.
     pub output: Output,
     /// The processes of this run.
     pub comm: RunCommunicator,
@@ -255,7 +255,7 @@ struct Context {
 }
 
 impl Context {
-    /// The global flags, checked.
+    /// Checks the global flags and returns the choice of the device.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
         let mut input = Input::new(&keys::EVERY_INPUT);
         self.add_to(&mut input);
@@ -277,7 +277,7 @@ impl Context {
     }
 }
 
-/// Refuses names that reports, which are JSON, cannot tell: before there is work that would be lost with them.
+/// Refuses arguments that are not UTF-8, because reports, which are JSON, cannot contain them: before there is work that would be lost.
 fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
     let why = format!("'{}' is not UTF-8, which reports are written in; rename the file, or its folder", odd.display());
@@ -343,7 +343,7 @@ impl Invocation {
     }
 }
 
-/// A panic is a bug and says so.
+/// Makes panics print that they are bugs.
 fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let version = env!("CARGO_PKG_VERSION");

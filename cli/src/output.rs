@@ -1,5 +1,4 @@
-//! What a command prints as its result. Everything goes through here, so that of several processes only the first one
-//! speaks.
+//! Printing of the result of a command. Everything goes through this module, so that of several processes only the first one prints.
 use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
 use ferrite_records::program::ErrorRecord;
 use ferrite_records::{Record, object};
@@ -8,7 +7,7 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
 
-/// Who reads standard output.
+/// Reader of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// Somebody at a terminal, or `--text`: text.
@@ -20,7 +19,8 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// From the command line, and from what standard output is. Under mpirun that is what mpirun gives, often a terminal.
+    /// Determines the reader from the command line and from the kind of standard output. Under mpirun that is what mpirun gives, often a
+    /// terminal.
     pub fn of(global: &GlobalFlags) -> Self {
         match (global.json, global.text) {
             (true, _) => Reader::Program,
@@ -50,7 +50,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// For the process with this rank.
+    /// Returns the output of the process with this rank.
     pub fn new(rank: usize, reader: Reader, quiet: bool) -> Self {
         Self { reader, quiet, speaks: rank == 0, done: Cell::new(false) }
     }

@@ -14,10 +14,10 @@ pub struct QuenchedFlags {
     #[arg(long, value_name = "BETA", value_parser = beta, allow_hyphen_values = true,
         required_if_eq("kind", "quenched"))]
     beta: Option<f64>,
-    /// Sweeps to make: one heat bath of all links each, and over-relaxation
+    /// Number of sweeps; each is one heat bath of all links, followed by over-relaxation
     #[arg(long, value_name = "N", required_if_eq("kind", "quenched"))]
     sweeps: Option<u32>,
-    /// Over-relaxations of all links in a sweep [default: 4]
+    /// Number of over-relaxations of all links in a sweep [default: 4]
     #[arg(long, value_name = "K")]
     overrelax: Option<u32>,
     /// Sweeps before those, for thermalisation, neither written nor averaged [default: 0]
@@ -84,7 +84,7 @@ impl QuenchedFlags {
     }
 }
 
-/// The configurations of a run, for people.
+/// Returns the configurations of a run, for people.
 pub fn table(record: &GenerateRecord, run: &QuenchedSweeps) -> String {
     let mut out = String::new();
     for file in record.files.iter().flatten() {

@@ -27,13 +27,13 @@ pub struct RationalArguments {
     /// P for x^P, P a fraction such as -1/4, or C:P for (x + C)^P; several factors with commas
     #[arg(long, value_name = "P", value_parser = factor, value_delimiter = ',', required = true, allow_hyphen_values = true)]
     power: Vec<Factor>,
-    /// Where it is good
+    /// Interval on which the approximation is good
     #[arg(long, value_name = "A,B", value_parser = interval, allow_hyphen_values = true)]
     interval: Interval,
-    /// Largest relative error: the lowest order that has it is taken
+    /// Largest relative error; the lowest order that reaches it is used
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     tol: Option<f64>,
-    /// Poles
+    /// Number of poles
     #[arg(long, value_name = "N", conflicts_with = "tol", allow_hyphen_values = true)]
     order: Option<usize>,
     /// Print the lines of a file of rational functions for MILC's code, under this name, instead of a table
@@ -41,7 +41,7 @@ pub struct RationalArguments {
     milc: Option<MilcName>,
 }
 
-/// What a function is for in MILC's code.
+/// Purpose of a function in MILC's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MilcName {
     /// Molecular dynamics
@@ -136,7 +136,7 @@ fn text(found: &Approximation) -> String {
 /// Factors that a function of MILC's has, always.
 const OF_MILC: usize = 4;
 
-/// The lines of a function in a file that MILC's `ks_imp_rhmc` reads: Π (x + 4 m_k²)^(y_k/z_k), with as many factors as it wants.
+/// Returns the lines of a function in a file that MILC's `ks_imp_rhmc` reads: Π (x + 4 m_k²)^(y_k/z_k), with as many factors as it wants.
 fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     let name = match name {
         MilcName::Md => "MD",

@@ -43,7 +43,7 @@ pub struct ReportArguments {
     skip: Option<usize>,
 }
 
-/// These paths, and the files that are read where they are folders.
+/// Returns the files that may be read: for each path those in it, if it is a folder, and the path itself.
 fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let in_folder = |path: &PathBuf| [trajectories::FILE, correlators::LINES].map(|name| path.join(name));
     paths.iter().flat_map(|path| in_folder(path).into_iter().chain([path.clone()])).collect()
@@ -53,7 +53,7 @@ fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
 pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     context.comm.only_one("report")?;
     let one = match args.paths.as_slice() {
-        // What is not there is taken for a folder: reading it says what is missing. Pipes are files.
+        // A path that does not exist is taken for a folder: reading it reports what is missing. Pipes are files.
         [one] if one.is_dir() || !one.exists() => Some(one),
         _ => None,
     };

@@ -1,4 +1,4 @@
-//! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
+//! `ferrite completions` and `ferrite man`: the command line for shells and for readers.
 use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
 use super::{Cli, Context, Failure, Outcome, bench, target};
 use clap::builder::PossibleValuesParser;
@@ -35,7 +35,7 @@ pub struct CompletionArguments {
 #[derive(Args)]
 #[command(after_help = PAGES)]
 pub struct ManArguments {
-    /// Folder for the pages, made if it is not there
+    /// Folder for the pages, made if it does not exist
     folder: PathBuf,
 }
 
@@ -135,13 +135,13 @@ pub fn man(args: &ManArguments, context: &Context) -> Outcome {
     context.output.record(&ManRecord { files }, || text)
 }
 
-/// The page of a command, and those of the commands below it.
+/// Writes the page of a command, and those of the commands below it.
 fn pages(command: &clap::Command, name: &str, write: &mut impl FnMut(&str, &[u8]) -> Outcome) -> Outcome {
     let mut page = Vec::new();
     let title = command.clone().display_name(name.to_string());
     Man::new(title).render(&mut page).map_err(|why| Failure::failed(format!("the page of {name}: {why}")))?;
     write(name, &page)?;
-    // `help` says what the pages say.
+    // `help` has the same text as the pages.
     let mut below = command.get_subcommands().filter(|below| below.get_name() != "help");
     below.try_for_each(|below| pages(below, &format!("{name}-{}", below.get_name()), write))
 }

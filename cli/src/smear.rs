@@ -33,7 +33,7 @@ pub struct SmearArguments {
     input: PathBuf,
     #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
-    /// What smeared links are
+    /// Smearing method
     #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]
     kind: KindName,
     /// Stout links: weight of a staple
@@ -42,7 +42,7 @@ pub struct SmearArguments {
     /// APE: share of the staples; HYP: those of its three sums, the outermost first [default: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     alpha: Vec<f64>,
-    /// How many times links are replaced by smeared ones
+    /// Number of times that links are replaced by smeared ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_LEVELS)), default_value = "1",
           allow_hyphen_values = true)]
     levels: u16,
@@ -60,7 +60,7 @@ enum KindName {
     Stout,
     /// Projected sums of links and staples
     Ape,
-    /// The same three times, within hypercubes
+    /// Projected sums of links and staples, three times, within hypercubes
     Hyp,
 }
 

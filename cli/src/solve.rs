@@ -20,7 +20,7 @@ use ferrite_tasks::progress::Watch;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// What `--help` ends with.
+/// Returns the end of `--help`: examples, formulas of the operators and notes.
 fn examples() -> String {
     let formulas: String = OPERATORS.iter().map(|one| format!("  {}: {}\n", one.name, one.formula)).collect();
     format!("{EXAMPLES}\n{formulas}{NOTES}")
@@ -96,7 +96,7 @@ pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     }
 }
 
-/// The same with fields of a kind.
+/// Runs the command for fields of type `F`.
 fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) -> Outcome {
     let (comm, plan) = (&context.comm, &solve.plan);
     let read = plan.inputs(solve.scheme.guess.as_deref().unwrap_or_default());

@@ -35,7 +35,7 @@ pub struct TraceArguments {
     /// Seed of the noise [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Numbers of the noise [default: z4]
+    /// Noise type [default: z4]
     #[arg(long, value_name = "NAME", value_enum)]
     kind: Option<KindName>,
     /// Solve for parts of each noise vector: time, time:N (times whose distance is a multiple of N together), spin, colour,
@@ -117,7 +117,7 @@ pub fn run(args: TraceArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new).and(ended)
 }
 
-/// The traces of a configuration, for people.
+/// Returns the traces of a configuration, for people.
 fn table(line: &TraceLine) -> String {
     let mut all =
         format!("{:<9} {:<7} {:>14} {:>9} {:>14} {:>9}\n", "mass", "Gamma", "real part", "error", "imaginary", "error");

@@ -70,7 +70,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
             let options =
                 Options { lattice, precisions: precisions.clone(), reconstructions: reconstructions.clone(), nrhs };
             let searched = launch_all(device.backend(), operations, &options);
-            // What was measured before something failed is worth keeping, and so is it when Ctrl-C comes later.
+            // Results from before a failure, or before Ctrl-C, are worth keeping.
             let saved = tuner.save();
             searched?;
             saved.map_err(Failure::failed)?;
@@ -80,7 +80,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     context.output.record(&record(&device, lattice, Some(tuner), &tuned), || table(&tuned, lattice, &device, tuner))
 }
 
-/// What the solvers of these operators launch.
+/// Returns the kernels that the solvers of these operators launch.
 fn groups(operators: &[&'static Definition]) -> Vec<Operations> {
     let mut groups = Vec::new();
     for definition in operators {

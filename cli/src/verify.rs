@@ -29,7 +29,7 @@ pub struct ReadFlags {
     /// Extents, for a file that does not contain them
     #[arg(long, value_name = "X,Y,Z,T", value_parser = file_lattice)]
     lattice: Option<Lattice>,
-    /// Which field of a LIME file with several, from 0 [default: the first, or all fermion fields]
+    /// Number of the field to read from a LIME file with several, from 0 [default: the first, or all fermion fields]
     #[arg(long, value_name = "N")]
     record: Option<usize>,
     /// Accept a file whose checksum, plaquette, link trace or length differs from its header
@@ -44,7 +44,7 @@ pub struct ReadFlags {
 }
 
 impl ReadFlags {
-    /// How files are read with them.
+    /// Returns the options for reading files.
     pub fn reading(&self) -> Reading {
         let options = ReadOptions {
             verify: !self.no_verify,
@@ -55,7 +55,7 @@ impl ReadFlags {
         };
         Reading { options, by: ReadBy::Flags }
     }
-    /// Whether one of several fields was asked for.
+    /// Returns whether one of several fields was requested.
     pub fn one(&self) -> bool {
         self.record.is_some()
     }

@@ -516,7 +516,7 @@ class Operator(Pickled):
             return Solution(x, report)
         why = f": {report.failure}" if report.failure else ""
         error = SolverError(
-            f"the solve did not converge{why}; |b - Mx| / |b| = {report.true_residual:.3e}, asked was {report.tol:g}"
+            f"the solve did not converge{why}; |b - Mx| / |b| = {report.true_residual:.3e}, requested {report.tol:g}"
         )
         error.x, error.report = x, report
         raise error

@@ -119,7 +119,7 @@ class Gauge(Pickled):
         record: int = 0,
         device: Optional[Device] = None,
     ) -> Gauge:
-        """Reads NERSC, ILDG, SciDAC, MILC, openQCD or ``.npy`` files; the first bytes tell which.
+        """Reads NERSC, ILDG, SciDAC, MILC, openQCD or ``.npy`` files; the first bytes determine the format.
 
         The checksum, the plaquette and the link trace of the header are compared with the links, which have to be finite and
         unitary. What the file says is in ``U.file``.
@@ -242,7 +242,7 @@ class Gauge(Pickled):
     def write(
         self, path: Path, *, title: str = "written by Ferrite", metadata: "Optional[dict[str, str]]" = None, single: bool = False
     ) -> None:
-        """Writes a file whole or not at all; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc,
+        """Writes a file whole or not at all; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc,
         .openqcd or .npy. ``single`` keeps 32 bits of each number."""
         self._links.write(os.fspath(path), title, list((metadata or {}).items()), single)
 

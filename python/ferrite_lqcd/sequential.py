@@ -157,7 +157,7 @@ def _through(
     shell: Optional[Shell],
     settings: "dict[str, Any]",
 ) -> Propagator:
-    """The propagator through a sink: on the device where the first one is there, too, and memory allows."""
+    """The propagator through a sink: on the device if the first one is also there and memory allows."""
     native, (momentum, origin, time) = _on(operator._device), place
     there = {"sink": sink, "momentum": momentum, "origin": origin, "time": time, "antiperiodic": propagator.antiperiodic}
     columns: Any = propagator._on(native)

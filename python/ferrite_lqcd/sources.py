@@ -136,7 +136,7 @@ class Momentum(Source):
 class Noise(Source):
     """Noise with ⟨η η*⟩ = 1 by the global site, at all sites, or at those of one time ``t``; the same for all components.
 
-    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, tells noises of one seed apart.
+    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, distinguishes noises of one seed.
     """
 
     def __init__(self, seed: int, *, t: Optional[int] = None, kind: str = "z4", number: int = 0):

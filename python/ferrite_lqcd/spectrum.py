@@ -161,7 +161,7 @@ class Propagator(Pickled):
         return split.transpose(2, 3, 4, 5, 6, 0, 7, 1)
 
     def write(self, path: "str | os.PathLike[str]", *, title: str = "quark propagator") -> None:
-        """Writes all columns into a file whose name tells the format: ``.npy``, or ``.lime`` for SciDAC."""
+        """Writes all columns into a file whose name determines the format: ``.npy``, or ``.lime`` for SciDAC."""
         write_fermions(path, self.columns, title=title, device=self._device)
 
     def __repr__(self) -> str:
@@ -342,6 +342,6 @@ def read_fermions(
 def write_fermions(
     path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite", device: Optional[Device] = None
 ) -> None:
-    """Writes fermion fields, whole or not at all; the file's name tells the format: ``.npy``, ``.lime`` for SciDAC, or ``.milc`` for a
+    """Writes fermion fields, whole or not at all; the file's name determines the format: ``.npy``, ``.lime`` for SciDAC, or ``.milc`` for a
     propagator of staggered quarks, in single precision. Several processes write one file, each its part."""
     _native.write_fermions(os.fspath(path), given(fields), title, _shared(device))

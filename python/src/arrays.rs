@@ -1,4 +1,4 @@
-//! Between NumPy arrays and fields of the library, which have the same axes: `[t, z, y, x]` and then those of a site.
+//! Conversion between NumPy arrays and fields of the library, which have the same axes: `[t, z, y, x]` and then those of a site.
 use crate::failure::Returned;
 use ferrite::FermionKind;
 use ferrite::num_complex::Complex64;
@@ -13,35 +13,35 @@ pub type Given<'py> = PyReadonlyArrayDyn<'py, Complex64>;
 /// One for Python.
 pub type Made<'py> = Bound<'py, PyArrayDyn<Complex64>>;
 
-/// An array of Python's of these numbers.
+/// Returns an array of Python's of these numbers.
 pub fn array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<Complex64>) -> Returned<Made<'py>> {
     let array = ArrayD::from_shape_vec(IxDyn(shape), numbers);
     Ok(array.map_err(|why| Failure::failed(format!("an array cannot be made: {why}")))?.into_pyarray(py))
 }
 
-/// The numbers of an array in C order.
+/// Returns the numbers of an array in C order.
 pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
     given.as_slice().map_err(|_| Failure::refused("an array is not in C order: numpy.ascontiguousarray makes it so"))
 }
 
-/// Fields of an array with any axes before those of a field, and these axes.
+/// Returns the fields of an array with any axes before the axes of a field, and these axes.
 pub fn fields(kind: FermionKind, given: &Given<'_>) -> Outcome<(HostFields, Vec<usize>)> {
     HostFields::of_array(kind, given.shape(), numbers(given)?)
 }
 
-/// Fields of a propagator in an array: one for each component of its source.
+/// Returns the fields of a propagator in an array: one for each component of its source.
 pub fn propagator(kind: FermionKind, given: &Given<'_>) -> Outcome<HostFields> {
     HostFields::of_propagator(kind, given.shape(), numbers(given)?)
 }
 
-/// Fields as one array with these axes in front.
+/// Returns fields as one array with these axes in front.
 pub fn stacked<'py>(py: Python<'py>, axes: &[usize], fields: &HostFields) -> Returned<Made<'py>> {
     let shape = [axes, &fields.shape()?].concat();
     let all = py.detach(|| fields.numbers());
     array(py, &shape, all)
 }
 
-/// The kind of quarks.
+/// Returns the kind of quarks.
 pub fn kind(staggered: bool) -> FermionKind {
     if staggered { FermionKind::Staggered } else { FermionKind::Wilson }
 }

@@ -31,11 +31,11 @@ pub struct Dirac {
     device: Py<Device>,
     kind: FermionKind,
     part: Section,
-    /// What is known of it.
+    /// Description of the operator: its parameters.
     description: Map<String, Value>,
 }
 
-/// `plain`, `dagger` or `normal`.
+/// Returns the form of the operator: `plain`, `dagger` or `normal`.
 fn form_of(name: &str) -> OperatorForm {
     match name {
         "plain" => OperatorForm::Plain,
@@ -55,7 +55,7 @@ impl Dirac {
             .get()
             .run(py, move |thread, stop| thread.with(number, |device, dirac| work(device, dirac, &mut stop.clone())))
     }
-    /// A propagator that stays on the device, and the report of its solve.
+    /// Returns a propagator that stays on the device, and the report of its solve.
     fn keep(
         &self,
         py: Python<'_>,
@@ -78,7 +78,7 @@ impl Dirac {
 
 #[pymethods]
 impl Dirac {
-    /// The operator of a name on links, with its parameters as texts.
+    /// Returns the named operator on links, with its parameters as texts.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -92,12 +92,12 @@ impl Dirac {
         let kept = device.get().keep(py, move |thread, _| LinkedDirac::new(&thread.device, operator, part, gauge))?;
         Ok(Dirac { kept, device, kind, part, description })
     }
-    /// What is known of it.
+    /// Returns the description of the operator.
     #[getter]
     fn description(&self) -> Typed<Map<String, Value>> {
         Typed(self.description.clone())
     }
-    /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
+    /// Applies the operator in double precision: M ψ, M† ψ or M†M ψ for `plain`, `dagger` or `normal`.
     fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> Returned<Made<'py>> {
         let ((fields, axes), form) = (arrays::fields(self.kind, &given)?, form_of(form));
         let images = self.on(py, move |_, dirac, stop| dirac.apply(form, &fields, &mut || stop.flow()))?;
@@ -118,7 +118,7 @@ impl Dirac {
             self.on(py, move |device, dirac, stop| dirac.solve(device, &fields, guess.as_ref(), &settings.0, stop))?;
         Ok((arrays::stacked(py, &axes, &solutions)?, Typed(report)))
     }
-    /// The image of an array on the device, which stays there.
+    /// Returns the image of an array on the device, which stays there.
     fn apply_on_device(&self, py: Python<'_>, given: &Shared, form: &str) -> Returned<Shared> {
         let (array, shape, form) = (given.array(), given.lengths().to_vec(), form_of(form));
         let of = shape.clone();
@@ -128,7 +128,7 @@ impl Dirac {
         })?;
         Ok(Shared::new(py, &self.device, image, shape))
     }
-    /// The solutions of an array on the device, which stay there.
+    /// Returns the solutions of an array on the device, which stay there.
     fn solve_on_device(
         &self,
         py: Python<'_>,
@@ -158,7 +158,7 @@ impl Dirac {
             self.on(py, move |device, dirac, stop| dirac.solve_series(device, &fields, &series, &settings.0, stop))?;
         Ok((arrays::stacked(py, &[&[report.outcome.systems.len()], &axes[..]].concat(), &solutions)?, Typed(report)))
     }
-    /// *Collective.* Whether solutions for all components of a source may stay on the device.
+    /// *Collective.* Returns whether solutions for all components of a source may stay on the device.
     fn can_keep(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> Returned<bool> {
         self.on(py, move |device, dirac, _| dirac.can_keep(device, &settings.0))
     }
@@ -179,7 +179,7 @@ impl Dirac {
             dirac.propagator(device, &source, smearing.as_ref(), &settings.0, stop)
         })
     }
-    /// *Collective.* The propagator through a sink; solutions stay on the device.
+    /// *Collective.* Returns the propagator through a sink; solutions stay on the device.
     fn propagate_through(
         &self,
         py: Python<'_>,
@@ -216,13 +216,13 @@ impl Dirac {
     }
 }
 
-/// All methods of solves.
+/// Returns all methods of solves.
 #[pyfunction]
 pub fn solvers() -> Typed<Vec<MethodEntry>> {
     Typed(catalogue::methods())
 }
 
-/// All operators with their parameters, whose types are Python's.
+/// Returns all operators with their parameters, whose types are Python's.
 #[pyfunction]
 pub fn operators() -> Typed<Vec<OperatorEntry>> {
     let mut all = catalogue::operators();

@@ -1,4 +1,4 @@
-//! What goes wrong, as exceptions of Python with the library's sentences.
+//! Failures as exceptions of Python, with the library's messages.
 use ferrite_tasks::failure::FailureKind;
 use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
@@ -60,7 +60,7 @@ pub fn in_python(message: &str) -> String {
     message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
 }
 
-/// The message for a panic of the library with this text.
+/// Returns the message for a panic of the library with this text.
 #[pyfunction]
 pub fn internal_error(text: &str) -> String {
     format!(

@@ -9,7 +9,7 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// The device of several processes, if it is one.
+/// Returns the device of several processes, if it is one.
 pub fn shared<'a>(device: Option<&'a Bound<'_, Device>>) -> Option<&'a Device> {
     device.map(Bound::get).filter(|device| device.place().is_shared())
 }
@@ -36,7 +36,7 @@ pub fn read_fermions<'py>(
     arrays::stacked(py, axes, &fields)
 }
 
-/// Writes fermion fields; the file's name tells the format.
+/// Writes fermion fields; the file's name determines the format.
 #[pyfunction]
 #[pyo3(signature = (path, given, title, device = None))]
 pub fn write_fermions(

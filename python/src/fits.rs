@@ -17,13 +17,13 @@ pub fn fit(
     on_host(py, move || request.0.fit(&correlators).map(|(fit, svg)| (Typed(object(&fit)), svg)))
 }
 
-/// Effective masses of a real correlator: not a number where there is none.
+/// Returns effective masses of a real correlator: not a number where there is none.
 #[pyfunction]
 pub fn effective_masses(correlator: Vec<f64>, form: &str) -> Returned<Vec<f64>> {
     Ok(masses_of(&correlator, form)?)
 }
 
-/// Effective masses of the mean of configurations, with their errors.
+/// Returns effective masses of the mean of configurations, with their errors.
 #[pyfunction]
 pub fn effective_estimates(
     py: Python<'_>,

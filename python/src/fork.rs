@@ -13,7 +13,7 @@ static DRIVER: AtomicU32 = AtomicU32::new(0);
 /// Advice for programs that fork.
 const ADVICE: &str = "start processes by multiprocessing's method 'spawn' or 'forkserver'";
 
-/// The number of this process.
+/// Returns the number of this process.
 pub fn this_process() -> u32 {
     std::process::id()
 }
@@ -23,7 +23,7 @@ pub fn imported() {
     IMPORTED.store(this_process(), Ordering::Relaxed);
 }
 
-/// Whether this process was forked after the package had been imported.
+/// Returns whether this process was forked after the package had been imported.
 pub fn is_forked() -> bool {
     IMPORTED.load(Ordering::Relaxed) != this_process()
 }
@@ -57,7 +57,7 @@ pub fn check_driver() -> Outcome {
     )))
 }
 
-/// Threads for work of the host in a forked process, in which the global pool may be that of the parent, without threads; `None`
+/// Returns the threads for work of the host in a forked process, whose global pool may be the parent's, without threads; `None`
 /// elsewhere. Each forked process has one such pool.
 pub fn pool() -> Outcome<Option<Arc<ThreadPool>>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);

@@ -18,7 +18,7 @@ pub struct Chain {
 
 #[pymethods]
 impl Chain {
-    /// A chain from these links on.
+    /// Returns a chain from these links on.
     #[staticmethod]
     fn of(py: Python<'_>, device: Py<Device>, links: &Links, request: Typed<ChainRequest>) -> Returned<Self> {
         let (plan, own) = (request.0.plan()?, links.own.clone());
@@ -27,8 +27,8 @@ impl Chain {
         };
         Ok(Chain { kept: device.get().keep(py, begin)?, device })
     }
-    /// Makes a trajectory, unless it is the last one that was made: what became of it. Where it is stopped the chain is
-    /// what it was before.
+    /// Makes a trajectory and returns its outcome, unless it is the last one that was made. If it is stopped, the chain is left as it was
+    /// before.
     fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> Returned<Typed<Map<String, Value>>> {
         let kept = self.kept.number();
         self.device.get().run(py, move |thread, stop| {
@@ -37,7 +37,7 @@ impl Chain {
             Ok(Typed(object(thread.kept::<RunningChain>(kept)?.trajectory(number, reverse, signal)?)))
         })
     }
-    /// The links as they are now.
+    /// Returns the links as they are now.
     fn links(&self, py: Python<'_>) -> Returned<Links> {
         let kept = self.kept.number();
         let gauge = self.device.get().run(py, move |thread, _| thread.kept::<RunningChain>(kept)?.links())?;

@@ -1,4 +1,4 @@
-//! Work of the host: on a thread of its own, so that the interpreter's thread can look for signals such as Ctrl-C meanwhile.
+//! Work of the host on a thread of its own, so that the interpreter's thread can meanwhile poll for signals such as Ctrl-C.
 use crate::failure::{Returned, caught};
 use crate::fork;
 use ferrite::solvers::{Iteration, Observer, Step};
@@ -10,25 +10,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Time between two looks for signals.
+/// Time between two polls for signals.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time for which work that is to stop is waited for. Work that takes longer ends by itself later.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Request that work stop, which its thread looks for.
+/// Request that work stop, which its thread polls.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Whether the work is to end now.
+    /// Returns whether the work is to end now.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-    /// The answer to work that asks between its steps whether to go on.
+    /// Returns whether work is to continue; called between its steps.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    /// An error if the work is to end now.
+    /// Returns an error if the work is to end now.
     pub fn check(&self) -> Outcome {
         if self.is_asked() { Err(Failure::stopped()) } else { Ok(()) }
     }
@@ -50,11 +50,11 @@ pub enum OnSignal<'a> {
     /// The work is asked to stop. `KeyboardInterrupt` is raised when it has ended, or after [`PATIENCE`]: it then ends by itself, and
     /// its outcome is dropped.
     Stop(&'a Stop),
-    /// The work goes on until it is done, and its outcome is dropped. `KeyboardInterrupt` is raised at once.
+    /// The work continues until it is done, and its outcome is dropped. `KeyboardInterrupt` is raised at once.
     Leave,
 }
 
-/// Waits for the outcome of work without the interpreter's lock, and looks for signals meanwhile.
+/// Waits for the outcome of work without the interpreter's lock, and polls for signals meanwhile.
 pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> Returned<T> {
     let mut interrupted: Option<(PyErr, Instant)> = None;
     loop {
@@ -88,7 +88,8 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
     }
 }
 
-/// Does work on a thread of its own and waits for it. After Ctrl-C that thread goes on until the work is done, and nobody waits for it.
+/// Does work on a thread of its own and waits for it. After Ctrl-C that thread continues until the work is done, and nothing waits for
+/// it.
 pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Returned<T> {
     let (send, receive) = channel();
     let thread = std::thread::Builder::new().name("ferrite host".into());

@@ -5,7 +5,7 @@ use ferrite_report::plot::{Convergence, CurveStyle, LinePlot, PlottedCurve, conv
 use ferrite_tasks::Failure;
 use pyo3::prelude::*;
 
-/// Residuals of a solve against the iteration.
+/// Plots residuals of a solve against the iteration.
 #[pyfunction]
 pub fn convergence_svg(
     title: String,
@@ -19,7 +19,7 @@ pub fn convergence_svg(
     Ok(convergence::svg(&plot).map_err(Failure::failed)?)
 }
 
-/// Curves with a legend, each with its name and its points.
+/// Plots curves with a legend, each with its name and its points.
 #[pyfunction]
 pub fn lines_svg(
     title: String,
@@ -36,7 +36,7 @@ pub fn lines_svg(
     Ok(lines::svg(&plot).map_err(Failure::failed)?)
 }
 
-/// Values with errors by their number; those that are no number are left out.
+/// Plots values with errors by their number; values that are not numbers are left out.
 #[pyfunction]
 pub fn error_bars_svg(
     title: String,

@@ -1,4 +1,4 @@
-//! The processes among which a device's lattices are cut: those of a communicator of mpi4py.
+//! Processes that share the lattices of a device: the processes of a communicator of mpi4py.
 #![cfg_attr(feature = "mpi", allow(unsafe_code))]
 use ferrite_tasks::communicator::RunCommunicator;
 use ferrite_tasks::{Failure, Outcome};
@@ -11,7 +11,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// *Collective.* Joins those of the communicator at an address, for work on this thread.
+    /// *Collective.* Joins the processes of the communicator at an address, for work on this thread.
     #[cfg(feature = "mpi")]
     pub fn to(address: usize) -> Outcome<(Self, RunCommunicator)> {
         // SAFETY: Python gives the address that mpi4py has for a communicator, and waits. That nothing else calls MPI while a device
@@ -22,14 +22,14 @@ impl Joined {
         let comm = RunCommunicator::of(job.clone());
         Ok((Joined { job: Some(job) }, comm))
     }
-    /// Without MPI there are none.
+    /// Refuses, because this build has no MPI.
     #[cfg(not(feature = "mpi"))]
     pub fn to(_: usize) -> Outcome<(Self, RunCommunicator)> {
         Err(Failure::refused(
             "this build knows no MPI: make a wheel with `cargo xtask wheel --mpi` where the MPI library is, and install that",
         ))
     }
-    /// From now on nothing is sent any more.
+    /// Leaves MPI: nothing is sent to other processes from now on.
     pub fn leave(&mut self) {
         #[cfg(feature = "mpi")]
         if let Some(job) = self.job.take() {

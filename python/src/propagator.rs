@@ -24,19 +24,19 @@ pub struct DevicePropagator {
 }
 
 impl DevicePropagator {
-    /// What a device keeps under a number: an `Rc<FullField>`.
+    /// Makes a propagator of the `Rc<FullField>` that a device keeps under a number.
     pub fn new(kept: Kept, device: Py<Device>, part: Section, kind: FermionKind) -> Self {
         DevicePropagator { kept, device, part, kind }
     }
-    /// Under which number the device's thread has it.
+    /// Returns the number under which the device's thread keeps the propagator.
     pub fn number(&self) -> u64 {
         self.kept.number()
     }
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Py<Device> {
         &self.device
     }
-    /// Which part of the lattice it is.
+    /// Returns the part of the lattice that the propagator is on.
     pub fn part(&self) -> Section {
         self.part
     }
@@ -44,17 +44,17 @@ impl DevicePropagator {
 
 #[pymethods]
 impl DevicePropagator {
-    /// Where it is.
+    /// Returns the device that keeps the propagator.
     #[getter(device)]
     fn its_device(&self, py: Python<'_>) -> Py<Device> {
         self.device.clone_ref(py)
     }
-    /// That of its array: `[12, t, z, y, x, 4, 3]`, or `[3, t, z, y, x, 3]`.
+    /// Returns the shape of the array: `[12, t, z, y, x, 4, 3]`, or `[3, t, z, y, x, 3]`.
     #[getter]
     fn shape(&self) -> Vec<usize> {
         propagator_shape(self.kind, &self.part)
     }
-    /// A copy in the memory of the host.
+    /// Returns a copy in the memory of the host.
     fn numpy<'py>(&self, py: Python<'py>) -> Returned<Made<'py>> {
         let number = self.number();
         let numbers = self.device.get().run(py, move |thread, _| {
@@ -65,7 +65,7 @@ impl DevicePropagator {
         })?;
         arrays::array(py, &self.shape(), numbers)
     }
-    /// Smeared at all times, on the device.
+    /// Returns the propagator smeared at all times, on the device.
     fn gaussian(
         &self,
         py: Python<'_>,
@@ -84,7 +84,7 @@ impl DevicePropagator {
     }
 }
 
-/// What is kept under a number.
+/// Returns the propagator that is kept under a number.
 pub fn field(thread: &mut DeviceThread, number: u64) -> Outcome<Rc<FullField>> {
     Ok(thread.kept::<Rc<FullField>>(number)?.clone())
 }
@@ -105,7 +105,7 @@ pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Sect
 /// A propagator as Python gives it.
 #[derive(FromPyObject)]
 pub enum Columns<'py> {
-    /// In the memory of the device on which it is used.
+    /// A propagator in the memory of the device on which it is used.
     OnDevice(Bound<'py, DevicePropagator>),
     /// An array.
     Array(Given<'py>),
@@ -113,14 +113,14 @@ pub enum Columns<'py> {
 
 /// A propagator on its way to a device's thread.
 pub enum Quark {
-    /// It is there.
+    /// A propagator that is on the device, by its number, and its part of the lattice.
     Kept(u64, Section),
     /// One field for each component of the source, and the part of the lattice that they are on.
     Host(HostFields, Section),
 }
 
 impl Quark {
-    /// That of Python, which has to be one of quarks of this kind, for a device.
+    /// Checks that a propagator of Python's belongs to quarks of this kind and, if it is on a device, to this one.
     pub fn of(kind: FermionKind, columns: &Columns<'_>, device: &Device) -> Outcome<Self> {
         match columns {
             Columns::Array(given) => {
@@ -141,13 +141,13 @@ impl Quark {
             }
         }
     }
-    /// Which part of the lattice it is on.
+    /// Returns the part of the lattice that the propagator is on.
     pub fn part(&self) -> Section {
         match self {
             Quark::Kept(_, part) | Quark::Host(_, part) => *part,
         }
     }
-    /// On the device.
+    /// Returns the propagator on the device; copies it there if necessary.
     pub fn on(self, thread: &mut DeviceThread) -> Outcome<Rc<FullField>> {
         match self {
             Quark::Kept(number, _) => field(thread, number),

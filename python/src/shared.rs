@@ -26,16 +26,16 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// With these axes, on the device on whose thread it was made.
+    /// Makes an array with these axes, on the device on whose thread it was made.
     pub fn new(py: Python<'_>, device: &Py<Device>, array: DeviceArray, shape: Vec<usize>) -> Self {
         let array = Arc::new(device.get().lent(array));
         Shared { array, shape, device: device.clone_ref(py) }
     }
-    /// For work on the device.
+    /// Returns the array for work on the device.
     pub fn array(&self) -> Arc<Lent<DeviceArray>> {
         self.array.clone()
     }
-    /// Lengths of its axes.
+    /// Returns the lengths of the axes.
     pub fn lengths(&self) -> &[usize] {
         &self.shape
     }
@@ -67,7 +67,7 @@ impl DlpackExporter for Shared {
     fn flags(&self) -> DlpackFlags {
         DlpackFlags::empty()
     }
-    /// Work on the device was waited for when the array was made.
+    /// Does nothing: work on the device was waited for when the array was made.
     fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
         Ok(())
     }
@@ -81,7 +81,7 @@ impl DlpackExporter for Shared {
 
 #[pymethods]
 impl Shared {
-    /// Zeros of a shape.
+    /// Returns zeros of a shape.
     #[staticmethod]
     fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> Returned<Self> {
         let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
@@ -94,7 +94,7 @@ impl Shared {
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
-    /// A copy of an array of the host.
+    /// Returns a copy of an array of the host.
     #[staticmethod]
     fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> Returned<Self> {
         let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
@@ -106,7 +106,7 @@ impl Shared {
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
-    /// A copy in the memory of the host.
+    /// Returns a copy in the memory of the host.
     fn numpy<'py>(&self, py: Python<'py>) -> Returned<Made<'py>> {
         let (array, count) = (self.array.clone(), self.shape.iter().product());
         let numbers = self.device.get().run(py, move |_, _| {
@@ -116,17 +116,17 @@ impl Shared {
         })?;
         arrays::array(py, &self.shape, numbers)
     }
-    /// Lengths of the axes.
+    /// Returns the lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)
     }
-    /// Where it is.
+    /// Returns the device of the array.
     #[getter]
     fn device(&self, py: Python<'_>) -> Py<Device> {
         self.device.clone_ref(py)
     }
-    /// How libraries for CUDA see it: none on a CPU.
+    /// Returns the CUDA array interface; raises `AttributeError` if the array is in the memory of the CPU.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> Returned<Bound<'py, PyDict>> {
         self.device.get().check_opened_here()?;
@@ -143,7 +143,7 @@ impl Shared {
         interface.set_item("version", 3)?;
         Ok(interface)
     }
-    /// The array as DLPack has it.
+    /// Returns the array as DLPack has it.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -156,7 +156,7 @@ impl Shared {
         self.device.get().check_opened_here()?;
         Ok(export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)?)
     }
-    /// Sort and number of the device as DLPack has them.
+    /// Returns sort and number of the device as DLPack has them.
     fn __dlpack_device__(&self) -> (u32, i32) {
         <Self as DlpackExporter>::device(self).into()
     }

@@ -1,4 +1,4 @@
-//! Benchmarks.
+//! Benchmarks: records of `ferrite bench`.
 use crate::observables::MeanAndError;
 use crate::place::{Layout, Place};
 use crate::{Record, real};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// The result of `ferrite bench dslash`, `bench blas` and `bench copy`.
+/// Result of `ferrite bench dslash`, `bench blas` and `bench copy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRecord {
-    /// Device and processes. With several of these `layout` also has `transport` and `overlap`: how faces travelled, between processes
-    /// that reach each other's memory if any do.
+    /// Device and processes. If there are several processes, `layout` also has `transport` and `overlap`: the way in which faces travelled,
+    /// between processes that can access each other's memory if any can.
     #[serde(flatten)]
     pub place: Place,
     /// Timed calls.
     pub rows: Vec<TimedCall>,
-    /// Kernels that were launched on a GPU, reductions apart; empty on a CPU.
+    /// Kernels launched on a GPU, without reductions; empty on a CPU.
     #[serde(default)]
     pub launches: Vec<LaunchRecord>,
 }
@@ -28,28 +28,29 @@ impl Record for BenchRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimedCall {
-    /// `wilson_dslash`, `wilson_dslash_add` (a x + b D ψ), `clover_dslash` (A⁻¹ D ψ), `clover_matrix`, `staggered_dslash`,
-    /// `staggered_matrix` (M†M on one parity, with its sums), `asqtad_dslash`, `asqtad_matrix`, `norm2` …
+    /// Name of the call: `wilson_dslash`, `wilson_dslash_add` (a x + b D ψ), `clover_dslash` (A⁻¹ D ψ), `clover_matrix`,
+    /// `staggered_dslash`, `staggered_matrix` (M†M on one parity, with its sums), `asqtad_dslash`, `asqtad_matrix`, `norm2` …
     pub operator: String,
-    /// `double`, `single`, `half` or `fp16`; or empty.
+    /// Precision of the fields: `double`, `single`, `half` or `fp16`; or empty.
     pub precision: String,
-    /// `18`, `12`, `8`, `12t`, `8t` (t: in temporal gauge), `18h`, `12h` or `8h` (h: in 16 bits beside single); for asqtad of the long
-    /// links, and also `13`, `9`, `13h` or `9h`, on links in U(3); or empty.
+    /// Reconstruction of the links: `18`, `12`, `8`, `12t`, `8t` (t: in temporal gauge), `18h`, `12h` or `8h` (h: 16-bit links beside
+    /// fields in single precision); for asqtad the value of the long links, which may also be `13`, `9`, `13h` or `9h` for links in U(3);
+    /// or empty.
     pub reconstruct: String,
-    /// All sites, of which a call treats one parity.
+    /// Extents of the whole lattice; a call computes one parity.
     pub lattice: [usize; 4],
-    /// Right-hand sides of a call.
+    /// Number of right-hand sides of a call.
     pub nrhs: usize,
-    /// Microseconds of one call, the median of several batches.
+    /// Microseconds of one call, the median of several batches of calls.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub microseconds: f64,
-    /// The community's standard count of operations, without reconstruction.
+    /// 10⁹ floating-point operations per second by the community's standard count, which leaves out reconstruction.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
-    /// Every link and every spinor once; in temporal gauge without the links in t.
+    /// 10⁹ bytes per second, if every link and every spinor is transferred once; in temporal gauge without the links in t.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gbps: f64,
-    /// `gbps` over the bandwidth of a copy in the same memory, measured in the same run.
+    /// Ratio of `gbps` to the bandwidth of a copy in the same memory, measured in the same run.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub fraction_of_copy: f64,
 }
@@ -57,27 +58,27 @@ pub struct TimedCall {
 /// A kernel that was launched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRecord {
-    /// Entry point.
+    /// Entry point of the kernel.
     pub kernel: String,
-    /// Sites of a launch.
+    /// Number of sites of a launch.
     pub sites: usize,
-    /// Right-hand sides of a launch.
+    /// Number of right-hand sides of a launch.
     pub nrhs: usize,
-    /// Threads of a block.
+    /// Number of threads of a block.
     pub block: usize,
     /// Arrangement of the threads ([tuning.md](tuning.md)).
     pub shape: String,
 }
 
-/// The result of `ferrite bench halo`.
+/// Result of `ferrite bench halo`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchHaloRecord {
     /// Device and processes.
     #[serde(flatten)]
     pub place: Place,
-    /// Extents of the part of a process.
+    /// Extents of the local lattice of a process.
     pub local_lattice: [usize; 4],
-    /// Times on the part of one process without neighbours, with `gflops` times the number of processes.
+    /// Times on the local lattice of one process without neighbours, with `gflops` multiplied by the number of processes.
     pub alone: Vec<CallAlone>,
     /// Times with each transport.
     pub rows: Vec<CallWithHalo>,
@@ -92,67 +93,67 @@ impl Record for BenchHaloRecord {
 /// A timed call without neighbours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallAlone {
-    /// The operator.
+    /// Name of the timed call, as in `ferrite.bench/1`.
     pub operator: String,
-    /// Its precision.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
     /// Microseconds of a call.
     pub microseconds: f64,
-    /// 10⁹ operations per second of all processes.
+    /// 10⁹ floating-point operations per second of all processes.
     pub gflops: f64,
 }
 
-/// A timed call with a transport of faces.
+/// A timed call with an exchange of faces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallWithHalo {
     /// Operator, format and times.
     #[serde(flatten)]
     pub call: CallAlone,
-    /// Right-hand sides of a call.
+    /// Number of right-hand sides of a call.
     pub nrhs: usize,
-    /// The requested transport.
+    /// Requested transport.
     pub transport: String,
-    /// Transports in use, which are others where processes do not reach each other's memory.
+    /// Transports in use, which differ from the requested one if processes cannot access each other's memory.
     pub travelled: Vec<String>,
     /// Whether computation and communication overlapped.
     pub overlap: bool,
-    /// The time alone over this one.
+    /// Ratio of the time without neighbours to the time with the exchange.
     pub efficiency: f64,
 }
 
 /// A timeline in Chrome's trace format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineFile {
-    /// Events.
+    /// Events of the timeline.
     #[serde(rename = "traceEvents")]
     pub events: Vec<TimelineEvent>,
-    /// Unit of the display.
+    /// Unit in which times are displayed.
     #[serde(rename = "displayTimeUnit", default)]
     pub unit: String,
 }
 
-/// An event of a timeline: complete ones in microseconds, and names of ranks and tracks.
+/// An event of a timeline: a complete event with times in microseconds, or the name of a rank or track.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimelineEvent {
     /// Name of the event.
     pub name: String,
-    /// `X` of complete events, `M` of names.
+    /// Kind of the event: `X` for a complete event, `M` for a name.
     pub ph: String,
     /// Rank of the process.
     pub pid: u64,
-    /// 0 for the main stream and 1 to 8 for the ends x− to t+.
+    /// Track: 0 for the main stream, 1 to 8 for the directions x− to t+.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tid: Option<u64>,
-    /// Begin of a complete event.
+    /// Start in microseconds; only for complete events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ts: Option<f64>,
-    /// Length of a complete event.
+    /// Duration in microseconds; only for complete events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dur: Option<f64>,
-    /// The name of a rank or track.
+    /// Name of a rank or track; only for names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<TimelineName>,
 }
@@ -161,20 +162,20 @@ pub struct TimelineEvent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimelineName {
-    /// The name.
+    /// Name of the rank or track.
     pub name: String,
 }
 
-/// The result of `ferrite bench accuracy`.
+/// Result of `ferrite bench accuracy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyRecord {
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device, for people.
+    /// Description of the device.
     pub device: String,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Values of ε.
+    /// Values of ε, the smallest deviation that is counted.
     pub tolerances: Vec<f64>,
     /// Deviations of each format.
     pub rows: Vec<AccuracyRow>,
@@ -189,11 +190,11 @@ impl Record for AccuracyRecord {
 /// Deviations of a format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyRow {
-    /// Precision.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// Share of components that deviate by ε or more, one per tolerance.
+    /// Fraction of components that deviate by ε or more, one for each tolerance.
     pub share: Vec<f64>,
     /// Mean deviation.
     pub mean: f64,
@@ -201,7 +202,7 @@ pub struct AccuracyRow {
     pub largest: f64,
 }
 
-/// The result of `ferrite bench solver`.
+/// Result of `ferrite bench solver`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchSolverRecord {
     /// Device and processes.
@@ -209,23 +210,23 @@ pub struct BenchSolverRecord {
     pub place: Place,
     /// Name of the operator.
     pub operator: String,
-    /// Number of the paper, `None` for staggered operators.
+    /// Number of the paper that is reproduced; `None` for staggered operators.
     pub paper: Option<String>,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// File of the links, or `None`.
+    /// File of the links; `None` if they were generated.
     pub gauge: Option<PathBuf>,
-    /// Generation of the links, or `None`.
+    /// Generation of the links; `None` if they were read.
     pub quenched: Option<BenchLinks>,
     /// Number of sources.
     pub sources: u64,
     /// Requested residual.
     pub tol: f64,
-    /// Parameters of staggered operators: `u0` (asqtad's), `naik_epsilon` (HISQ's), `shifts` and `shift_solver`, each `None` where it does
-    /// not apply.
+    /// Parameters of staggered operators: `u0` (asqtad), `naik_epsilon` (HISQ), `shifts` and `shift_solver`, each `None` if it does not
+    /// apply.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
-    /// Solves.
+    /// Averages for each mass and format.
     pub rows: Vec<BenchSolverRow>,
     /// File of the plot, or `None`.
     pub plot: Option<PathBuf>,
@@ -238,41 +239,41 @@ impl Record for BenchSolverRecord {
 /// Shifts of a benchmark of staggered operators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchShifts {
-    /// Shifts, or `None`.
+    /// Shifts of the systems; `None` without shifts.
     pub shifts: Option<Vec<f64>>,
-    /// `multishift` or `sequential`, or `None`.
+    /// Method of solving them: `multishift` or `sequential`; `None` without shifts.
     pub shift_solver: Option<String>,
 }
 
 /// Quenched links of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchLinks {
-    /// β
+    /// Gauge coupling β.
     pub beta: f64,
     /// Number of sweeps.
     pub sweeps: u32,
-    /// Seed.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 /// Averages over the solves of a mass and a format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchSolverRow {
-    /// Table of the paper, `None` for staggered operators.
+    /// Number of the table in the paper; `None` for staggered operators.
     pub table: Option<u32>,
     /// Bare mass.
     pub mass: f64,
-    /// `cg` or `bicgstab`.
+    /// Method: `cg` or `bicgstab`.
     pub solver: String,
     /// Precision of the iteration.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// `reliable` or `defect`.
+    /// Correction of the iteration: `reliable` (reliable updates) or `defect` (defect correction).
     pub correction: String,
-    /// δ, or the inner tolerance of `defect`; `None` for the default δ.
+    /// Parameter of the correction: δ of `reliable`, or the inner tolerance of `defect`; `None` for the default δ.
     pub parameter: Option<f64>,
-    /// Average number of iterations, with the updates or corrections.
+    /// Average number of iterations, updates or corrections included.
     #[serde(deserialize_with = "real::read")]
     pub iterations: f64,
     /// Average number of updates or corrections.
@@ -281,47 +282,47 @@ pub struct BenchSolverRow {
     /// Average seconds of a solve.
     #[serde(deserialize_with = "real::read")]
     pub seconds: f64,
-    /// `seconds` over `iterations` without `updates`, whose time is included.
+    /// Microseconds per iteration: `seconds` divided by `iterations` − `updates`, so that the time of the updates is included.
     #[serde(deserialize_with = "real::read")]
     pub microseconds_per_iteration: f64,
-    /// Average iterations of multi-shift CG alone; 0 where there is none.
+    /// Average number of iterations of multi-shift CG alone; 0 without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_iterations: f64,
-    /// Average seconds of multi-shift CG alone; 0 where there is none.
+    /// Average seconds of multi-shift CG alone; 0 without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_seconds: f64,
-    /// The second over the first, or `None`.
+    /// Microseconds per iteration of multi-shift CG, `first_seconds` divided by `first_iterations`; `None` without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_microseconds_per_iteration: f64,
-    /// Operations of the matrix over the seconds.
+    /// 10⁹ floating-point operations of the matrix per second of the solve.
     #[serde(deserialize_with = "real::read")]
     pub gflops: f64,
-    /// Operations of the even-odd matrix by itself over its seconds; for staggered operators M†M on one parity.
+    /// 10⁹ floating-point operations per second of the even-odd matrix timed alone; for staggered operators of M†M on one parity.
     #[serde(deserialize_with = "real::read")]
     pub matrix_gflops: f64,
-    /// The largest true residual.
+    /// Largest true residual.
     #[serde(deserialize_with = "real::read")]
     pub true_residual: f64,
-    /// Reasons of solves that did not converge, which the averages leave out.
+    /// Reasons of solves that did not converge; the averages leave these solves out.
     pub failures: Vec<String>,
 }
 
-/// The result of `ferrite bench rhmc`.
+/// Result of `ferrite bench rhmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRhmcRecord {
-    /// The folder.
+    /// Folder of the ensembles and figures.
     pub output: PathBuf,
     /// Bare mass.
     pub mass: f64,
-    /// β
+    /// Gauge coupling β.
     pub beta: f64,
     /// Means of each setting.
     pub rows: Vec<BenchRhmcRow>,
     /// Files of the figures.
     pub figures: Vec<PathBuf>,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
 }
 
@@ -336,78 +337,78 @@ pub struct BenchRhmcRow {
     pub lattice: [usize; 4],
     /// Name of the setting.
     pub setting: String,
-    /// Steps of the quarks' force.
+    /// Number of steps of the fermion force.
     pub steps: u32,
-    /// Steps of the gauge force in each move of the links.
+    /// Number of steps of the gauge force in each update of the links.
     pub gauge_steps: u32,
-    /// Moves of the links in a trajectory.
+    /// Number of updates of the links in a trajectory.
     pub gauge_updates: usize,
     /// Number of trajectories.
     pub trajectories: usize,
-    /// The plaquette.
+    /// Mean plaquette.
     pub plaquette: MeanAndError,
     /// Real part of the Polyakov loop.
     pub polyakov_loop: MeanAndError,
-    /// The condensate.
+    /// Chiral condensate.
     pub condensate: MeanAndError,
-    /// Distance by which reversed trajectories miss the start.
+    /// Reversibility violation: distance from the start at which reversed trajectories end.
     pub irreversibility: IrreversibilityMeans,
-    /// ΔH.
+    /// Change ΔH of the Hamiltonian in a trajectory.
     pub delta_h: MeanAndError,
-    /// Share of accepted trajectories.
+    /// Fraction of accepted trajectories.
     pub accepted: MeanAndError,
-    /// Seconds of a trajectory that was not reversed, or `None`.
+    /// Seconds of a trajectory without reversal; `None` if all were reversed.
     #[serde(deserialize_with = "real::read")]
     pub seconds: f64,
 }
 
-/// Distance by which reversed trajectories miss the start.
+/// Distance from the start at which reversed trajectories end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IrreversibilityMeans {
-    /// Distance of links.
+    /// Distance in the links.
     pub links: MeanAndError,
-    /// Distance of momenta.
+    /// Distance in the momenta.
     pub momenta: MeanAndError,
 }
 
-/// The result of `ferrite bench model`.
+/// Result of `ferrite bench model`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchModelRecord {
-    /// `cpu` or `cuda`; `None` where the machine was read.
+    /// Backend: `cpu` or `cuda`; `None` if the machine was read from a file.
     #[serde(default)]
     pub backend: Option<String>,
-    /// The device of the machine.
+    /// Device of the machine.
     pub device: String,
-    /// Processes that measured the machine; `None` where it was read.
+    /// Processes that measured the machine; `None` if it was read from a file.
     #[serde(default)]
     pub layout: Option<Layout>,
-    /// The operator.
+    /// Name of the operator.
     #[serde(default)]
     pub operator: String,
-    /// Extents of the lattice of strong scaling.
+    /// Extents of the lattice in strong scaling.
     #[serde(default)]
     pub lattice: [usize; 4],
-    /// Extents of the part of a process in weak scaling.
+    /// Extents of the local lattice of a process in weak scaling.
     #[serde(default)]
     pub local: [usize; 4],
-    /// The file that was read or written, or `None`.
+    /// File of the machine that was read or written; `None` without such a file.
     #[serde(default)]
     pub machine: Option<PathBuf>,
     /// Number of processes that measured the machine.
     #[serde(default)]
     pub measured_on: usize,
-    /// Seconds of the measurement; `None` where the machine was read.
+    /// Seconds of the measurement; `None` if the machine was read from a file.
     #[serde(default)]
     pub measuring_seconds: Option<f64>,
-    /// Exchanges of the machine.
+    /// Exchanges of faces of the machine.
     #[serde(default)]
     pub exchanges: Vec<ExchangeRecord>,
-    /// GPUs of a host.
+    /// Number of GPUs of a host.
     #[serde(default)]
     pub gpus_per_host: usize,
-    /// The network, as given or assumed.
+    /// Network between hosts, as given or assumed.
     pub network: Option<NetworkRecord>,
-    /// Origin of the iterations of the solvers, or `None` where they were not counted.
+    /// Source of the iteration counts of the solvers; `None` if iterations were not counted.
     #[serde(default)]
     pub iterations: Option<String>,
     /// Predicted times of calls.
@@ -415,10 +416,10 @@ pub struct BenchModelRecord {
     /// Predicted times of solvers.
     #[serde(default)]
     pub solver_rows: Vec<PredictedSolverRow>,
-    /// Measured and predicted values.
+    /// Measured values beside the predicted ones.
     #[serde(default)]
     pub compared: Vec<ComparedRow>,
-    /// The deviation furthest from 0, or `None`.
+    /// Deviation furthest from 0; `None` without a comparison.
     #[serde(default)]
     pub worst: Option<f64>,
     /// Files of the plots.
@@ -430,14 +431,14 @@ impl Record for BenchModelRecord {
     const SCHEMA: &'static str = "ferrite.bench-model/1";
 }
 
-/// Exchanges of faces of a machine.
+/// Exchange of faces by one transport.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeRecord {
-    /// The transport.
+    /// Transport of the faces.
     pub transport: String,
     /// Latency in microseconds.
     pub latency_microseconds: f64,
-    /// 10⁹ bytes per second.
+    /// Bandwidth in 10⁹ bytes per second.
     pub gbps: f64,
 }
 
@@ -446,109 +447,110 @@ pub struct ExchangeRecord {
 pub struct NetworkRecord {
     /// Latency in microseconds.
     pub latency_microseconds: f64,
-    /// 10⁹ bytes per second.
+    /// Bandwidth in 10⁹ bytes per second.
     pub gbps: f64,
 }
 
-/// The predicted time of a call.
+/// Predicted time of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedCallRow {
-    /// `strong` or `weak`.
+    /// Kind of scaling: `strong` or `weak`.
     pub scaling: String,
-    /// As in `ferrite.bench/1`; also `wilson_matrix`, and `wilson_matrix_sums`, `clover_matrix_sums`: with the sums that BiCGstab waits
-    /// for.
+    /// Name of the call, as in `ferrite.bench/1`, or `wilson_matrix`, `wilson_matrix_sums` or `clover_matrix_sums`; the last two are
+    /// matrices with the sums over the lattice that BiCGstab waits for.
     pub operator: String,
-    /// Its precision.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
     /// Number of GPUs.
     pub gpus: usize,
-    /// All sites.
+    /// Extents of the whole lattice.
     pub lattice: [usize; 4],
     /// Grid of GPUs.
     pub grid: [usize; 4],
-    /// Sites of each GPU.
+    /// Extents of the local lattice of each GPU.
     pub local_lattice: [usize; 4],
     /// Microseconds of a call, on the slowest GPU.
     pub microseconds: f64,
-    /// Microseconds of a call on the same part without neighbours.
+    /// Microseconds of a call on the same local lattice without neighbours.
     pub alone_microseconds: f64,
-    /// Microseconds of one of its exchanges with nothing else to do.
+    /// Microseconds of one exchange of the call without computation beside it.
     pub exchange_microseconds: f64,
-    /// What a hop takes the time of: `device` or `exchange`.
+    /// Limit of the time of a hop: `device` or `exchange`.
     pub bound: String,
-    /// 10⁹ operations per second of all GPUs.
+    /// 10⁹ floating-point operations per second of all GPUs.
     pub gflops: f64,
-    /// The time of one GPU (weak: with the same part; strong: with all, over `gpus`) over this one.
+    /// Parallel efficiency: the time of one GPU divided by the predicted time, where one GPU has the same local lattice (weak scaling), or
+    /// the whole lattice and its time is divided by `gpus` (strong scaling).
     pub efficiency: f64,
 }
 
-/// The predicted time of solvers.
+/// Predicted times of solvers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedSolverRow {
-    /// `strong` or `weak`.
+    /// Kind of scaling: `strong` or `weak`.
     pub scaling: String,
-    /// Precision.
+    /// Precision of the iteration.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
     /// Number of GPUs.
     pub gpus: usize,
-    /// All sites.
+    /// Extents of the whole lattice.
     pub lattice: [usize; 4],
     /// Grid of GPUs.
     pub grid: [usize; 4],
-    /// Microseconds of an iteration of BiCGstab, for staggered operators of CG on M†M.
+    /// Microseconds of an iteration: of BiCGstab, or for staggered operators of CG on M†M.
     pub iteration_microseconds: f64,
-    /// 10⁹ operations per second of it.
+    /// 10⁹ floating-point operations per second of that iteration.
     pub gflops: f64,
-    /// Seconds of a solve by BiCGstab with the machine's iterations; `None` where those were not counted: for other precisions and
+    /// Seconds of a solve by BiCGstab with the machine's iterations; `None` if these were not counted, that is for other precisions and
     /// operators, and in weak scaling.
     pub bicgstab_seconds: Option<f64>,
-    /// Seconds of a solve by GCR-DD, likewise.
+    /// Seconds of a solve by GCR-DD; `None` under the same conditions as `bicgstab_seconds`.
     pub gcr_dd_seconds: Option<f64>,
-    /// Its iterations, likewise.
+    /// Number of iterations of GCR-DD; `None` under the same conditions as `bicgstab_seconds`.
     pub gcr_dd_iterations: Option<f64>,
-    /// Whether the domains are smaller than those whose iterations were counted; `None` likewise.
+    /// Whether the domains are smaller than those whose iterations were counted; `None` under the same conditions as `bicgstab_seconds`.
     pub gcr_dd_extrapolated: Option<bool>,
-    /// Operations of BiCGstab over its seconds.
+    /// 10⁹ floating-point operations of BiCGstab per second of the solve by BiCGstab.
     pub bicgstab_gflops: Option<f64>,
-    /// Operations of BiCGstab over the seconds of GCR-DD.
+    /// 10⁹ floating-point operations of BiCGstab per second of the solve by GCR-DD.
     pub gcr_dd_effective_gflops: Option<f64>,
 }
 
 /// A measured value beside the predicted one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRow {
-    /// The operator.
+    /// Name of the call, or of the solver.
     pub operator: String,
-    /// Its precision.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// All sites.
+    /// Extents of the whole lattice.
     pub lattice: [usize; 4],
     /// Grid of GPUs.
     pub grid: [usize; 4],
-    /// Transport within a host; `None`: the usual one.
+    /// Transport within a host; `None` for the usual one.
     pub transport: Option<String>,
     /// Whether computation and communication overlapped.
     pub overlap: bool,
-    /// `strong` or `weak` of an efficiency; `None` for a time.
+    /// Kind of scaling of an efficiency: `strong` or `weak`; `None` for a time.
     pub scaling: Option<String>,
-    /// Measured microseconds, or an efficiency.
+    /// Measured microseconds, or measured efficiency.
     pub measured: f64,
-    /// The same as predicted.
+    /// Predicted microseconds, or predicted efficiency.
     pub predicted: f64,
-    /// Deviation of the predicted time from the measured one, over the measured one: above 0 where the prediction is too slow.
+    /// Relative deviation of the predicted time from the measured time; above 0 if the prediction is too slow.
     pub deviation: f64,
 }
 
-/// Points of scaling that were measured before, the file of `--measured`.
+/// Points of scaling from earlier measurements, the file of `--measured`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScalingPoints {
-    /// The points.
+    /// Points of scaling.
     pub points: Vec<ScalingPoint>,
 }
 
@@ -560,15 +562,15 @@ impl Record for ScalingPoints {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScalingPoint {
-    /// The operator; also `bicgstab` or `gcr_dd`: a solve.
+    /// Name of the call, or `bicgstab` or `gcr_dd` for a solve.
     pub operator: String,
-    /// Its precision.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// All sites.
+    /// Extents of the whole lattice.
     pub lattice: Option<[usize; 4]>,
-    /// Sites of each process.
+    /// Extents of the local lattice of each process.
     pub local_lattice: Option<[usize; 4]>,
     /// Grid of processes.
     pub grid: Option<[usize; 4]>,
@@ -576,14 +578,14 @@ pub struct ScalingPoint {
     pub gpus: Option<usize>,
     /// Microseconds of a call.
     pub microseconds: Option<f64>,
-    /// An efficiency.
+    /// Parallel efficiency.
     pub efficiency: Option<f64>,
-    /// `weak` or `strong`, of an efficiency.
+    /// Kind of scaling of an efficiency: `weak` or `strong`.
     pub scaling: Option<String>,
-    /// The device.
+    /// Name of the device.
     pub device: String,
-    /// Transport of faces, if not the usual one.
+    /// Transport of faces; `None` for the usual one.
     pub transport: Option<String>,
-    /// Whether computation and communication overlapped, if not as usual.
+    /// Whether computation and communication overlapped; `None` for the usual setting.
     pub overlap: Option<bool>,
 }

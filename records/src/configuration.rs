@@ -1,30 +1,30 @@
-//! The file of a configuration that a result is made of.
+//! Files of configurations that results are computed from.
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Length and time of change of a file: where both are as noted, the file need not be read again.
+/// Length and time of change of a file. If both are unchanged, the file need not be read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// Time at which it was last written, in nanoseconds since 1970, as text because such numbers do not fit into a double.
+    /// Time of the last write in nanoseconds since 1970, as text because such numbers do not fit into a double.
     #[serde(rename = "modified_ns")]
     pub modified: String,
 }
 
-/// What a file held when a result was made of it.
+/// Length, time of change and checksum of a file from which a result was computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// Length and time of change.
+    /// Length and time of change of the file.
     #[serde(flatten)]
     pub stamp: Stamp,
-    /// CRC-32 of all its bytes.
+    /// CRC-32 of all bytes of the file.
     pub crc32: String,
 }
 
 impl Content {
-    /// Returns whether both have the same bytes, by length and checksum.
+    /// Returns whether both files have the same bytes, by length and checksum.
     pub fn is_of_same_bytes(&self, other: &Self) -> bool {
         self.stamp.bytes == other.stamp.bytes && self.crc32 == other.crc32
     }
@@ -34,7 +34,7 @@ impl Stamp {
     /// Returns the stamp of a file at present.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The error of the operating system.
     pub fn of(path: &Path) -> std::io::Result<Self> {
         let about = std::fs::metadata(path)?;
         Ok(Stamp { bytes: about.len(), modified: nanoseconds(about.modified()?).to_string() })

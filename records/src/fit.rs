@@ -8,44 +8,44 @@ use std::path::PathBuf;
 /// A value with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimateRecord {
-    /// The value.
+    /// Value of the quantity.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// One standard deviation; `None` where it is unknown.
+    /// One standard deviation; `None` if it is unknown.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub error: f64,
-    /// Number of means of the jackknife or the bootstrap without a value, where there are any; `error` is then `None`, except that the
+    /// Number of means of the jackknife or the bootstrap without a value; only if there are any. `error` is then `None`, except that the
     /// bootstrap tolerates 5 % of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<usize>,
-    /// Number of all means, beside `missing`.
+    /// Number of all means of the jackknife or the bootstrap; only beside `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub means: Option<usize>,
 }
 
-/// The result of `ferrite fit`.
+/// Result of `ferrite fit`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitRecord {
-    /// The folder, or the file: the first one.
+    /// Folder or file that was analysed, or the first of several.
     pub path: PathBuf,
     /// All folders and files.
     pub paths: Vec<PathBuf>,
     /// Configurations and bins.
     #[serde(flatten)]
     pub samples: SampleCounts,
-    /// Of a folder of `spectrum`: fits of hadrons.
+    /// Fits of hadrons; only for folders of `spectrum`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hadrons: Option<Vec<HadronFitRecord>>,
-    /// Of a folder of `spectrum`: quark masses of the axial current.
+    /// Quark masses of the axial current; only for folders of `spectrum`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcac: Option<Vec<PcacFitRecord>>,
-    /// Of a file of `trace`: means of traces.
+    /// Means of traces; only for files of `trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces: Option<Vec<TraceMeans>>,
-    /// Of a file of `measure`: scales of the gradient flow; `None` without a flow.
+    /// Scales of the gradient flow; only for files of `measure`, `None` without a flow.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub flow: Option<Option<FlowFit>>,
-    /// Of a file of `measure`: the static potential; `None` without loops.
+    /// Static potential; only for files of `measure`, `None` without Wilson loops.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub potential: Option<Option<PotentialFit>>,
 }
@@ -59,7 +59,7 @@ impl Record for FitRecord {
 pub struct SampleCounts {
     /// Number of configurations.
     pub configurations: usize,
-    /// Number of configurations that are a bin.
+    /// Number of configurations in a bin.
     #[serde(default)]
     pub bin: usize,
     /// Number of bins.
@@ -67,68 +67,68 @@ pub struct SampleCounts {
     /// Number of configurations at the ends of streams that fill no bin.
     #[serde(default)]
     pub left_out: usize,
-    /// How errors are made.
+    /// Method of error estimation.
     #[serde(default)]
     pub resampling: ResamplingRecord,
-    /// [Chains](analysis.md#several-files-and-chains) of which the configurations are, in order.
+    /// [Chains](analysis.md#several-files-and-chains) from which the configurations are, in order.
     #[serde(default)]
     pub streams: Vec<StreamRecord>,
 }
 
-/// How errors are made.
+/// Method of error estimation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResamplingRecord {
-    /// `jackknife` or `bootstrap`.
+    /// Method of resampling: `jackknife` or `bootstrap`.
     pub kind: String,
-    /// Draws of the bootstrap.
+    /// Number of draws; only for `bootstrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draws: Option<usize>,
-    /// Seed of the bootstrap.
+    /// Seed of the draws; only for `bootstrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
 }
 
-/// A chain.
+/// A Markov chain of configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// The file, with `*` in the place of the number.
+    /// Name of the file, with `*` in place of the number.
     pub name: String,
     /// Number of configurations.
     pub configurations: usize,
 }
 
-/// A fit of a function. `W` is an end of a window: a time, T of loops, or a distance.
+/// A fit of a function. `W` is the type of the ends of a window: a time, T of Wilson loops, or a distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionFit<W> {
-    /// First and last time, T of loops, or distance.
+    /// First and last time, T of Wilson loops, or distance.
     pub window: [W; 2],
-    /// χ².
+    /// χ² of the fit.
     #[serde(deserialize_with = "real::read")]
     pub chi2: f64,
-    /// Data less parameters.
+    /// Degrees of freedom: number of data minus number of parameters.
     pub dof: usize,
-    /// The χ² to be expected.
+    /// Expected χ².
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub expected_chi2: f64,
-    /// The probability of a larger χ².
+    /// Probability of a larger χ².
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub p_value: f64,
-    /// `full`, `shrunk` or `diagonal`.
+    /// Covariance matrix of the fit: `full`, `shrunk` or `diagonal`.
     #[serde(default)]
     pub covariance: String,
-    /// λ of the covariance.
+    /// Shrinkage parameter λ of the covariance matrix.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub shrinkage: f64,
-    /// Parameters of the function: A_0, E_0, A_1, ln(E_1−E_0); V₀, α, σ. Not at a single distance.
+    /// Parameters of the function: A_0, E_0, A_1, ln(E_1−E_0), or V₀, α, σ; absent for a single distance.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<f64>>,
-    /// Sentences: functions without a minimum, unknown errors, windows left out of means, a χ² that is too large.
+    /// Sentences on functions without a minimum, unknown errors, windows left out of means, and a χ² that is too large.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// Mean of each quantity over windows; `None` where `--window` was given. Not at a single distance.
+    /// Mean of each quantity over windows; `None` if `--window` was given, absent for a single distance.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub average: Option<Option<BTreeMap<String, WindowAverage>>>,
-    /// The 20 most probable windows. Not at a single distance.
+    /// The 20 most probable windows; absent for a single distance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Vec<WindowFit<W>>>,
     /// Number of windows that were tried.
@@ -139,39 +139,39 @@ pub struct FunctionFit<W> {
 /// Mean of a quantity over windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowAverage {
-    /// The mean.
+    /// Mean over windows.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// Its statistical error.
+    /// Statistical error of the mean.
     #[serde(deserialize_with = "real::read")]
     pub statistical: f64,
-    /// Its error from the choice of a window.
+    /// Systematic error of the mean from the choice of the window.
     #[serde(deserialize_with = "real::read")]
     pub systematic: f64,
-    /// Number of windows that are left out because the quantity or its error is missing there, where there are any.
+    /// Number of windows left out because the quantity or its error is missing in them; only if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<usize>,
-    /// Their probability.
+    /// Total probability of the windows that were left out; only beside `left_out`.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub left_out_probability: Option<f64>,
 }
 
-/// A fit in a window that was tried.
+/// A fit in one of the windows that were tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowFit<W> {
-    /// Number of states; `None` where one function was tried.
+    /// Number of states; `None` if only one function was tried.
     pub function: Option<usize>,
-    /// First and last time, T of loops, or distance.
+    /// First and last time, T of Wilson loops, or distance.
     pub window: [W; 2],
-    /// χ².
+    /// χ² of the fit.
     #[serde(deserialize_with = "real::read")]
     pub chi2: f64,
-    /// Data less parameters.
+    /// Degrees of freedom: number of data minus number of parameters.
     pub dof: usize,
-    /// The probability of a larger χ².
+    /// Probability of a larger χ².
     #[serde(deserialize_with = "real::read")]
     pub p_value: f64,
-    /// The probability of the window.
+    /// Probability of the window, its weight in means over windows.
     #[serde(deserialize_with = "real::read")]
     pub probability: f64,
     /// Parameters of the function.
@@ -184,87 +184,87 @@ pub struct WindowFit<W> {
 pub struct HadronFitRecord {
     /// Name of the hadron or of the correlator.
     pub hadron: String,
-    /// `cosh`, `sinh` or `exp`.
+    /// Form of the function: `cosh`, `sinh` or `exp`.
     #[serde(default)]
     pub form: String,
-    /// Of `ferrite fit` only: the momentum in units of 2π/L.
+    /// Momentum in units of 2π/L; only from `ferrite fit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momentum: Option<[i32; 3]>,
-    /// Of `ferrite fit` only: all momenta over which the correlator is averaged.
+    /// All momenta over which the correlator is averaged, in units of 2π/L; only from `ferrite fit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momenta: Option<Vec<[i32; 3]>>,
-    /// C(t).
+    /// Estimates of C(t).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlator: Option<Vec<Option<EstimateRecord>>>,
-    /// Why there is no fit.
+    /// Reason why there is no fit; only without a fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The fit.
+    /// Fit of the correlator.
     #[serde(flatten)]
     pub fit: Option<CorrelatorFitRecord>,
 }
 
-/// States of a correlator.
+/// Fit of the states of a correlator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorrelatorFitRecord {
     /// Number of states.
     pub states: usize,
-    /// T.
+    /// Extent T of the lattice in time.
     pub extent: usize,
     /// Estimate of E_0.
     pub energy: Option<EstimateRecord>,
     /// Estimate of A_0.
     pub amplitude: Option<EstimateRecord>,
-    /// Estimate of E_1 of two states.
+    /// Estimate of E_1; only for fits of two states.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub excited_energy: Option<Option<EstimateRecord>>,
-    /// Estimate of A_1 of two states.
+    /// Estimate of A_1; only for fits of two states.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub excited_amplitude: Option<Option<EstimateRecord>>,
-    /// Window and quality.
+    /// Window and quality of the fit.
     #[serde(flatten)]
     pub fit: FunctionFit<usize>,
 }
 
-/// A fit of a quark mass of the axial current.
+/// A fit of a PCAC quark mass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PcacFitRecord {
-    /// `pcac`, of several quarks `light-strange pcac`.
+    /// `pcac`, or with several quarks `light-strange pcac`.
     pub hadron: String,
-    /// c_A of the improved axial current.
+    /// Improvement coefficient c_A of the axial current.
     #[serde(default)]
     pub c_a: f64,
-    /// Estimates of m(t) at t = 0 to T/2, the first `None`.
+    /// Estimates of m(t) at t = 0 to T/2, of which the first is `None`.
     #[serde(default)]
     pub masses: Vec<Option<EstimateRecord>>,
-    /// Why there is no fit.
+    /// Reason why there is no fit; only without a fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The fit.
+    /// Fit of the plateau.
     #[serde(flatten)]
     pub fit: Option<PlateauFitRecord>,
 }
 
-/// A plateau.
+/// A fit of a plateau.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlateauFitRecord {
-    /// Estimate of m.
+    /// Estimate of the quark mass m.
     pub mass: Option<EstimateRecord>,
-    /// Window and quality.
+    /// Window and quality of the fit.
     #[serde(flatten)]
     pub fit: FunctionFit<usize>,
 }
 
-/// Means of a trace.
+/// Means of a trace over configurations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceMeans {
-    /// Mass.
+    /// Bare mass.
     pub mass: f64,
-    /// Γ.
+    /// Matrix Γ of tr Γ M⁻¹.
     pub gamma: String,
     /// Estimate of the real part of tr Γ M⁻¹ / V.
     pub real: Option<EstimateRecord>,
-    /// Estimate of the imaginary part.
+    /// Estimate of the imaginary part of tr Γ M⁻¹ / V.
     pub imaginary: Option<EstimateRecord>,
     /// Estimate of the disconnected susceptibility of the real part; `None` with one noise vector or one bin.
     pub disconnected: Option<EstimateRecord>,
@@ -273,15 +273,15 @@ pub struct TraceMeans {
 /// Scales of the gradient flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowFit {
-    /// Estimate of t₀ (a²).
+    /// Estimate of t₀ in units of a².
     pub t0: Option<EstimateRecord>,
-    /// Estimate of √(8 t₀) (a).
+    /// Estimate of √(8 t₀) in units of a.
     pub sqrt_8_t0: Option<EstimateRecord>,
-    /// Estimate of w₀ (a).
+    /// Estimate of w₀ in units of a.
     pub w0: Option<EstimateRecord>,
-    /// Estimate of ⟨Q²⟩ at the last time.
+    /// Estimate of ⟨Q²⟩ at the last flow time.
     pub charge_squared: Option<EstimateRecord>,
-    /// Autocorrelation time of t² E in configurations.
+    /// Integrated autocorrelation time of t² E in configurations.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub autocorrelation: f64,
     /// Points of the flow.
@@ -289,81 +289,81 @@ pub struct FlowFit {
     pub points: Vec<FlowMean>,
 }
 
-/// t² E at a time of the flow.
+/// Mean of t² E at a flow time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowMean {
-    /// Time.
+    /// Flow time t in units of a².
     pub t: f64,
     /// Estimate of t² E.
     pub scaled_energy: Option<EstimateRecord>,
 }
 
-/// The static potential.
+/// Static potential.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PotentialFit {
-    /// The potential at each distance.
+    /// Static potential at each distance.
     pub at: Vec<PotentialRow>,
-    /// The fit of V(R).
+    /// Fit of V(R) over distances.
     pub cornell: CornellRecord,
-    /// Distances that this fit leaves out.
+    /// Distances that the fit of V(R) leaves out.
     #[serde(default)]
     pub left_out: Vec<LeftOutDistance>,
 }
 
-/// The potential at a distance.
+/// Static potential at one separation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PotentialRow {
-    /// R.
+    /// Separation R, its three components in units of a.
     pub r: [usize; 3],
-    /// Its length.
+    /// Length of R in units of a.
     pub distance: f64,
     /// Estimate of V(R).
     pub potential: Option<EstimateRecord>,
-    /// Estimate of A_0, where there is a fit.
+    /// Estimate of A_0; only with a fit.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub amplitude: Option<Option<EstimateRecord>>,
-    /// Estimate of E_1, where there is a fit of two states.
+    /// Estimate of E_1; only with a fit of two states.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub excited_energy: Option<Option<EstimateRecord>>,
-    /// Estimate of A_1, where there is a fit of two states.
+    /// Estimate of A_1; only with a fit of two states.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub excited_amplitude: Option<Option<EstimateRecord>>,
     /// Estimates of ln W(T)/W(T+1) for T = 1, 2, …
     #[serde(default)]
     pub effective: Vec<Option<EstimateRecord>>,
-    /// Why there is no fit.
+    /// Reason why there is no fit; only without a fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The fit.
+    /// Fit in T of the Wilson loops.
     #[serde(flatten)]
     pub fit: Option<FunctionFit<usize>>,
 }
 
-/// The fit of V(R).
+/// Fit of V(R) over distances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CornellRecord {
-    /// Why there is no fit.
+    /// Reason why there is no fit; only without a fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The fit.
+    /// Fit of the Cornell form.
     #[serde(flatten)]
     pub fit: Option<CornellFitRecord>,
 }
 
-/// Parameters of V(R).
+/// Parameters of V(R) = V₀ − α/R + σ R.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CornellFitRecord {
-    /// Estimate of r₀ (a).
+    /// Estimate of the Sommer scale r₀ in units of a.
     pub r0: Option<EstimateRecord>,
-    /// Estimate of r₁ (a).
+    /// Estimate of the scale r₁ in units of a.
     pub r1: Option<EstimateRecord>,
-    /// Estimate of σ (a⁻²).
+    /// Estimate of the string tension σ in units of a⁻².
     pub string_tension: Option<EstimateRecord>,
     /// Estimate of α.
     pub coulomb: Option<EstimateRecord>,
-    /// Estimate of V₀ (a⁻¹).
+    /// Estimate of V₀ in units of a⁻¹.
     pub constant: Option<EstimateRecord>,
-    /// Window and quality.
+    /// Window and quality of the fit.
     #[serde(flatten)]
     pub fit: FunctionFit<Option<f64>>,
 }
@@ -371,18 +371,18 @@ pub struct CornellFitRecord {
 /// A distance that the fit of V(R) leaves out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftOutDistance {
-    /// R.
+    /// Separation R, its three components in units of a.
     pub r: [usize; 3],
-    /// Its length.
+    /// Length of R in units of a.
     pub distance: f64,
-    /// Why.
+    /// Reason why it is left out.
     pub why: String,
 }
 
-/// A fit of a correlator with numbers of configurations and bins.
+/// A fit of a correlator with the numbers of configurations and bins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountedFit {
-    /// The fit.
+    /// Fit of the correlator.
     #[serde(flatten)]
     pub fit: HadronFitRecord,
     /// Number of configurations.

@@ -2,12 +2,12 @@
 use crate::real;
 use serde::{Deserialize, Serialize};
 
-/// Time in kernels, of rank 0.
+/// Time in kernels on rank 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelTimes {
     /// Seconds in all kernels.
     pub seconds: f64,
-    /// Share of the time from the links' upload to the solutions' download, or of the whole task.
+    /// Fraction of the time from the upload of the links to the download of the solutions, or of the whole task.
     #[serde(deserialize_with = "real::read")]
     pub share: f64,
     /// Launches and seconds of each kernel.

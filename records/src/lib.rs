@@ -8,21 +8,21 @@
 //! | [`configuration`] | files of configurations |
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
 //! | [`fit`] | fits, estimates with errors |
-//! | [`links`] | gauge fields that are generated, changed, converted, verified |
+//! | [`links`] | gauge fields that are generated, changed, converted or verified |
 //! | [`machine`] | machines of the scaling model |
 //! | [`measure`] | measurements and traces on configurations |
 //! | [`observables`] | observables of links |
-//! | [`place`] | where something was computed: backend, device, processes |
-//! | [`operator`] | the operator, its links and its sources; images and eigenvalues |
+//! | [`place`] | place of a computation: backend, device, processes |
+//! | [`operator`] | operators with their links and sources; `ferrite apply`, eigenvalues |
 //! | [`spectrum`] | correlators, and their summary |
 //! | [`solve`] | solves with one operator, and for several masses or shifts |
 //! | [`kernels`] | times of kernels |
 //! | [`program`] | errors, the machine, inputs, block sizes, predictions |
-//! | [`progress`] | progress of long work |
+//! | [`progress`] | progress of long tasks |
 //! | [`rational`] | rational functions |
 //! | [`report`] | reports |
 //! | [`read`] | reading of records |
-//! | [`real`] | numbers that are `null` where they are not finite |
+//! | [`real`] | numbers that are `null` if they are not finite |
 //!
 //! A record is an object with a [`Record::SCHEMA`], such as `ferrite.solve/1`. Within a version of a schema keys may be added, but none
 //! is removed and none changes its meaning.
@@ -59,7 +59,7 @@ pub trait Record: Serialize {
     /// Returns the object without its schema. Numbers that are not finite are `null`.
     ///
     /// # Panics
-    /// If a type is not an object, which is a mistake in its definition.
+    /// If the type is not an object, which is an error in its definition.
     fn object(&self) -> Map<String, Value> {
         object(self)
     }
@@ -74,7 +74,7 @@ pub trait Record: Serialize {
 /// Returns the object of a type with named fields. Numbers that are not finite are `null`.
 ///
 /// # Panics
-/// If the type is not an object, which is a mistake in its definition.
+/// If the type is not an object, which is an error in its definition.
 pub fn object<T: Serialize + ?Sized>(fields: &T) -> Map<String, Value> {
     match serde_json::to_value(fields) {
         Ok(Value::Object(object)) => object,

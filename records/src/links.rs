@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// The result of `ferrite generate`. The keys from `files` on are those of `ferrite generate quenched`.
+/// Result of `ferrite generate`. The keys from `files` on are those of `ferrite generate quenched`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRecord {
     /// File of the configuration.
@@ -16,23 +16,23 @@ pub struct GenerateRecord {
     pub lattice: [usize; 4],
     /// Seed of the random numbers.
     pub seed: Option<u64>,
-    /// Processes.
+    /// Processes and their grid.
     pub layout: Layout,
-    /// The plaquette.
+    /// Plaquette of the generated links.
     pub plaquette: GeneratedPlaquette,
-    /// Files that were written.
+    /// Files that were written; only from `generate quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<PathBuf>>,
-    /// Seconds of the sweeps.
+    /// Seconds of the sweeps; only from `generate quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`; only from `generate quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// The device of the first process, for people.
+    /// Description of the first process's device; only from `generate quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The run.
+    /// Sweeps of the run; only from `generate quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quenched: Option<QuenchedSweeps>,
 }
@@ -41,19 +41,19 @@ impl Record for GenerateRecord {
     const SCHEMA: &'static str = "ferrite.generate/1";
 }
 
-/// The plaquette of generated links. All keys but the first are those of `ferrite generate quenched`.
+/// Plaquette of generated links. All keys but the first are those of `ferrite generate quenched`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneratedPlaquette {
     /// Plaquette of the last configuration.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// Mean over all sweeps after `--thermalise`.
+    /// Mean over all sweeps after `--thermalise`; only from `generate quenched`.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub average: Option<f64>,
-    /// One standard deviation of that mean.
+    /// One standard deviation of `average`; only from `generate quenched`.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
-    /// Integrated autocorrelation time in sweeps; ½: independent.
+    /// Integrated autocorrelation time in sweeps, ½ if sweeps are independent; only from `generate quenched`.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub autocorrelation: Option<f64>,
 }
@@ -61,40 +61,40 @@ pub struct GeneratedPlaquette {
 /// Sweeps of a quenched run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuenchedSweeps {
-    /// β
+    /// Gauge coupling β.
     pub beta: f64,
-    /// Sweeps that made the links of the start.
+    /// Number of sweeps that had generated the initial links.
     pub first_sweep: u32,
     /// Number of the last sweep.
     pub last_sweep: u32,
-    /// Sweeps that are neither written nor averaged.
+    /// Number of sweeps that are neither written nor averaged.
     pub thermalise: u32,
-    /// Sweeps after these.
+    /// Number of sweeps after those of `thermalise`.
     pub sweeps: u32,
-    /// Over-relaxation updates in a sweep.
+    /// Number of over-relaxation updates in a sweep.
     pub overrelax: u32,
 }
 
-/// The result of `ferrite plaquette`.
+/// Result of `ferrite plaquette`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlaquetteRecord {
-    /// The configuration.
+    /// File of the configuration.
     pub file: PathBuf,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Mean of Re tr P / 3 over all, the xy, xz and yz, and the xt, yt and zt planes.
+    /// Mean of Re tr P / 3 over all planes, over the spatial planes xy, xz and yz, and over the temporal planes xt, yt and zt.
     pub plaquette: PlaquetteMeans,
-    /// Mean of Re tr U / 3.
+    /// Mean of Re tr U / 3 over all links.
     #[serde(deserialize_with = "real::read")]
     pub link_trace: f64,
-    /// The larger of ‖U U† − 1‖ and abs(det U − 1) of the worst link.
+    /// Maximum over links of ‖U U† − 1‖ and abs(det U − 1).
     #[serde(deserialize_with = "real::read")]
     pub unitarity_violation: f64,
-    /// `cpu`, `cuda`, or `host` for a lattice with an odd extent.
+    /// Backend: `cpu`, `cuda`, or `host` for a lattice with an odd extent.
     pub backend: String,
-    /// The device of the first process, for people; `None` on the host.
+    /// Description of the first process's device; `None` on the host.
     pub device: Option<String>,
-    /// Processes.
+    /// Processes and their grid.
     pub layout: Layout,
 }
 
@@ -102,17 +102,17 @@ impl Record for PlaquetteRecord {
     const SCHEMA: &'static str = "ferrite.plaquette/1";
 }
 
-/// The result of `ferrite verify`.
+/// Result of `ferrite verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifyRecord {
-    /// The file.
+    /// File that was verified.
     pub file: PathBuf,
-    /// Whether it was read without an error.
+    /// Whether the file was read without an error.
     pub ok: bool,
-    /// The error, as in `ferrite.error/1`, if not `ok`.
+    /// Error, as in `ferrite.error/1`; only if `ok` is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorMessage>,
-    /// The file, if `ok`.
+    /// Properties of the file; only if `ok` is true.
     #[serde(flatten)]
     pub verified: Option<VerifiedFile>,
 }
@@ -124,7 +124,7 @@ impl Record for VerifyRecord {
 /// A file that was read without an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifiedFile {
-    /// `gauge`, `spinor` or `colour vector`.
+    /// Kind of the fields: `gauge`, `spinor` or `colour vector`.
     pub field: String,
     /// Name of the format.
     pub format: String,
@@ -134,65 +134,65 @@ pub struct VerifiedFile {
     pub precision: String,
     /// Number of fields in the file, or of columns of a propagator.
     pub fields: usize,
-    /// The checksum.
+    /// Checksum of the file.
     pub checksum: ChecksumRecord,
     /// Values that differ from the header and were accepted: `length`, `checksum`, `plaquette`, `link trace`.
     pub differs: Vec<String>,
     /// Sentences about entries of headers that were ignored.
     pub notes: Vec<String>,
-    /// Squared norm of all spinors or colour vectors that were read.
+    /// Squared norm of all spinors or colour vectors that were read; only for these fields.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub norm2: Option<f64>,
-    /// Values of links.
+    /// Values of the links; only for gauge fields.
     #[serde(flatten)]
     pub links: Option<VerifiedLinks>,
-    /// Processes.
+    /// Processes and their grid.
     pub layout: Layout,
 }
 
 /// Values of the links of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifiedLinks {
-    /// The plaquette.
+    /// Plaquette of the links.
     pub plaquette: VerifiedPlaquette,
-    /// Mean of Re tr U / 3.
+    /// Mean of Re tr U / 3 over all links.
     #[serde(deserialize_with = "real::read")]
     pub link_trace: f64,
-    /// The larger of ‖U U† − 1‖ and abs(det U − 1) of the worst link.
+    /// Maximum over links of ‖U U† − 1‖ and abs(det U − 1).
     #[serde(deserialize_with = "real::read")]
     pub unitarity_violation: f64,
     /// Whether all U_t at t = T − 1 are zero.
     pub open_boundary: bool,
 }
 
-/// The plaquette of the links of a file.
+/// Plaquette of the links of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifiedPlaquette {
     /// Means over planes.
     #[serde(flatten)]
     pub means: PlaquetteMeans,
-    /// The plaquette of the header, or `None`.
+    /// Plaquette of the header; `None` if the header has none.
     pub stored: Option<f64>,
 }
 
-/// The checksum of a file.
+/// Checksum of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChecksumRecord {
-    /// `verified`, `absent` or `mismatch`.
+    /// Result of the check: `verified`, `absent` or `mismatch`.
     pub status: String,
-    /// Kind of the checksum, where there is one.
+    /// Kind of the checksum; only if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// The result of `ferrite convert`.
+/// Result of `ferrite convert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConvertRecord {
     /// File that was read.
     pub input: PathBuf,
     /// File that was written.
     pub output: PathBuf,
-    /// `gauge`, `spinor` or `colour vector`.
+    /// Kind of the fields: `gauge`, `spinor` or `colour vector`.
     pub field: String,
     /// Number of fields that were converted.
     pub fields: usize,
@@ -204,7 +204,7 @@ pub struct ConvertRecord {
     pub lattice: [usize; 4],
     /// Metadata of the input that was not copied.
     pub left_out: Vec<String>,
-    /// Processes.
+    /// Processes and their grid.
     pub layout: Layout,
 }
 
@@ -230,25 +230,25 @@ pub struct ChangedLinks {
     pub place: Place,
 }
 
-/// The result of `ferrite fix-gauge`.
+/// Result of `ferrite fix-gauge`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FixGaugeRecord {
     /// Files and device.
     #[serde(flatten)]
     pub links: ChangedLinks,
-    /// `coulomb` or `landau`.
+    /// Gauge: `coulomb` or `landau`.
     pub gauge: String,
     /// Number of sweeps.
     pub sweeps: usize,
-    /// Factor of over-relaxation.
+    /// Over-relaxation parameter.
     pub overrelax: f64,
     /// Requested θ.
     pub tol: f64,
     /// Seconds of the sweeps.
     pub seconds: f64,
-    /// θ = Σ tr Δ Δ† / (3 V) of the divergence.
+    /// Deviation θ = Σ tr Δ Δ† / (3 V) from the gauge condition.
     pub theta: BeforeAndAfter<f64>,
-    /// Mean of Re tr U / 3 over the directions that count.
+    /// Mean of Re tr U / 3 over the directions of the gauge condition.
     pub functional: BeforeAndAfter<f64>,
     /// Mean plaquette.
     pub plaquette: BeforeAndAfter<f64>,
@@ -267,21 +267,21 @@ pub struct BeforeAndAfter<T> {
     pub after: T,
 }
 
-/// The result of `ferrite smear`.
+/// Result of `ferrite smear`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SmearRecord {
     /// Files and device.
     #[serde(flatten)]
     pub links: ChangedLinks,
-    /// `stout`, `ape` or `hyp`.
+    /// Smearing method: `stout`, `ape` or `hyp`.
     pub kind: String,
-    /// ρ of stout links, else `None`.
+    /// Parameter ρ of `stout`, else `None`.
     pub rho: Option<f64>,
-    /// One share of the staples for `ape`, three for `hyp`; else `None`.
+    /// Weights of the staples: one for `ape`, three for `hyp`, else `None`.
     pub alpha: Option<Vec<f64>>,
-    /// Number of steps.
+    /// Number of smearing steps.
     pub levels: usize,
-    /// Whether only links in space are smeared, by staples in space.
+    /// Whether only spatial links are smeared, by spatial staples.
     pub spatial: bool,
     /// Plaquettes before and after.
     #[serde(flatten)]
@@ -299,25 +299,25 @@ pub struct SmearedLoops {
     pub plaquette: PlaquetteMeans,
 }
 
-/// The result of `ferrite links`.
+/// Result of `ferrite links`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinksRecord {
-    /// The configuration.
+    /// File of the configuration.
     pub input: PathBuf,
     /// File of fat links, with MILC's phases and the sign of the boundary condition.
     pub fat: PathBuf,
-    /// File of long links, likewise.
+    /// File of long links, with MILC's phases and the sign of the boundary condition.
     pub long: PathBuf,
-    /// `asqtad` or `hisq`.
+    /// Operator of the links: `asqtad` or `hisq`.
     pub operator: String,
-    /// Tadpole factor `u0`, or `None` for HISQ, and `naik_epsilon`, ε, or `None` for asqtad.
+    /// Tadpole factor `u0` (`None` for HISQ) and correction ε `naik_epsilon` of the Naik term (`None` for asqtad).
     #[serde(flatten)]
     pub smearing: Map<String, Value>,
-    /// `antiperiodic` or `periodic`.
+    /// Boundary condition in time: `antiperiodic` or `periodic`.
     pub bc_time: String,
-    /// The largest modulus of an element of all fat links.
+    /// Largest modulus of an element of the fat links.
     pub largest_fat: f64,
-    /// The largest modulus of an element of all long links.
+    /// Largest modulus of an element of the long links.
     pub largest_long: f64,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
@@ -330,32 +330,32 @@ impl Record for LinksRecord {
     const SCHEMA: &'static str = "ferrite.links/1";
 }
 
-/// A file of links, beside its links, for interfaces of other languages.
+/// Description of a file of links, passed with the links to interfaces of other languages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinksDescription {
     /// Format of the file.
     pub format: String,
-    /// Precision of its numbers.
+    /// Precision of the numbers in the file.
     pub precision: String,
-    /// Kind of the checksum and whether it is that of the data, or `none`.
+    /// Kind of the checksum and whether it matches the data, or `none`.
     pub checksum: String,
-    /// Mean plaquette of the header; `None` without.
+    /// Mean plaquette of the header; `None` if the header has none.
     pub plaquette: Option<f64>,
-    /// Mean link trace of the header; `None` without.
+    /// Mean link trace of the header; `None` if the header has none.
     pub link_trace: Option<f64>,
     /// Further entries of the header.
     pub metadata: Vec<(String, String)>,
-    /// Remarks on what was unusual.
+    /// Remarks on unusual properties of the file.
     pub notes: Vec<String>,
 }
 
-/// Loops, energy density and charge.
+/// Loops, energy density and topological charge.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredLoops {
-    /// Loops.
+    /// Means of loops.
     #[serde(flatten)]
     pub loops: LoopsRecord,
-    /// Energy density and charge.
+    /// Energy density and topological charge.
     #[serde(flatten)]
     pub field_strength: FieldStrengthRecord,
 }
@@ -363,10 +363,10 @@ pub struct MeasuredLoops {
 /// Steps of a gradient flow, and its scales.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSteps {
-    /// Time, energy density, energy density by plaquettes, and charge at each step.
+    /// Flow time, energy density, energy density by plaquettes, and topological charge at each step.
     pub points: Vec<[f64; 4]>,
-    /// t₀; `None` where the flow does not reach it.
+    /// Scale t₀ in units of a²; `None` if the flow does not reach it.
     pub t0: Option<f64>,
-    /// w₀; `None` where the flow does not reach it.
+    /// Scale w₀ in units of a; `None` if the flow does not reach it.
     pub w0: Option<f64>,
 }

@@ -3,14 +3,14 @@ use crate::Record;
 use crate::bench::ExchangeRecord;
 use serde::{Deserialize, Serialize};
 
-/// Times of a machine from which times on others are predicted, the file of `--save` and `--machine`.
+/// Times measured on a machine, from which times on other machines are predicted: the file of `--save` and `--machine`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineRecord {
-    /// The device.
+    /// Name of the device.
     pub device: String,
-    /// Number of processes that measured it.
+    /// Number of processes that measured the machine.
     pub processes: usize,
-    /// The operator.
+    /// Name of the operator.
     pub operator: String,
     /// Times of operations with hops.
     pub operations: Vec<MachineOperation>,
@@ -20,7 +20,7 @@ pub struct MachineRecord {
     pub exchanges: Vec<ExchangeRecord>,
     /// Microseconds of a step of a sum over processes.
     pub sum_step_microseconds: f64,
-    /// Iterations of solvers; `None` where they were not counted.
+    /// Iterations of solvers; `None` if they were not counted.
     #[serde(default)]
     pub iterations: Option<MachineIterations>,
 }
@@ -34,25 +34,25 @@ impl Record for MachineRecord {
 pub struct MachineOperation {
     /// Name of the operation, as in `ferrite.bench/1`.
     pub operator: String,
-    /// Precision of fields.
+    /// Precision of the fields.
     pub precision: String,
-    /// Reals of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// Steps of the longest hop.
+    /// Length of the longest hop in lattice units.
     pub reach: usize,
-    /// Hopping terms of a call, each with an exchange.
+    /// Number of hopping terms in a call, each with an exchange.
     pub hops: usize,
-    /// Sums over all processes that a call waits for.
+    /// Number of sums over all processes that a call waits for.
     pub sums: usize,
     /// Bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Operations on a site.
+    /// Floating-point operations per site.
     pub flops: f64,
-    /// Times of a call against local sites, on one GPU without neighbours.
+    /// Times of a call by the number of local sites, on one GPU without neighbours.
     pub alone: Vec<MachinePoint>,
-    /// Time that a hop takes longer where a direction is cut and its message comes in time, against sites of the exterior.
+    /// Additional time of a hop if a direction is partitioned and its message arrives in time, by the number of exterior sites.
     pub beside: MachineDirections,
-    /// Times of the exterior, by direction.
+    /// Times of the exterior by direction.
     pub exterior: MachineDirections,
 }
 
@@ -61,18 +61,18 @@ pub struct MachineOperation {
 pub struct MachineAlgebra {
     /// Name of the operation.
     pub operator: String,
-    /// Precision of fields.
+    /// Precision of the fields.
     pub precision: String,
-    /// Times of a call.
+    /// Times of a call by the number of sites.
     pub alone: Vec<MachinePoint>,
 }
 
-/// A time.
+/// Time for a number of sites.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachinePoint {
     /// Number of sites.
     pub sites: f64,
-    /// Microseconds.
+    /// Time in microseconds.
     pub microseconds: f64,
 }
 
@@ -92,15 +92,15 @@ pub struct MachineDirections {
 /// Iterations of solvers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineIterations {
-    /// Origin of the numbers, for people.
+    /// Source of the numbers, in words.
     pub source: String,
     /// Precision of the solves.
     pub precision: String,
-    /// BiCGstab.
+    /// Iterations of BiCGstab.
     pub bicgstab: BicgstabIterations,
-    /// GCR-DD.
+    /// Iterations of GCR-DD.
     pub gcr_dd: GcrDdIterations,
-    /// Microseconds of the work that a solve does once; `None` in files of before it was known.
+    /// Microseconds of the work that a solve does once; `None` in files of older versions.
     #[serde(default)]
     pub once_microseconds: Option<f64>,
 }
@@ -110,25 +110,25 @@ pub struct MachineIterations {
 pub struct BicgstabIterations {
     /// Number of iterations.
     pub iterations: f64,
-    /// Number of true residuals in between.
+    /// Number of reliable updates.
     pub updates: f64,
 }
 
 /// Iterations of GCR-DD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GcrDdIterations {
-    /// Iterations by the size of a domain.
+    /// Iterations by the size of the domains.
     pub domains: Vec<DomainIterations>,
     /// Number of restarts.
     pub restarts: f64,
-    /// Steps of minimum residual in a domain, in each iteration.
+    /// Number of minimum-residual steps in a domain per iteration.
     pub steps: usize,
 }
 
-/// Iterations of GCR-DD with domains of a size.
+/// Iterations of GCR-DD for domains of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainIterations {
-    /// Sites of a domain.
+    /// Number of sites of a domain.
     pub sites: f64,
     /// Number of iterations.
     pub iterations: f64,

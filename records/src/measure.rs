@@ -9,19 +9,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Origin of a line of `--output`; empty for a configuration that is only printed.
+/// Origin of a line of `--output`; empty for a configuration that is printed but not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineOrigin {
-    /// Schema of the line.
+    /// Schema of the line; only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The file from the root.
+    /// Absolute path of the configuration's file; only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absolute: Option<String>,
-    /// What the file held: `bytes`, `crc32` and `modified_ns`, as in `ferrite.correlators/1`.
+    /// Length, checksum and time of change of the configuration's file: `bytes`, `crc32` and `modified_ns`, as in `ferrite.correlators/1`;
+    /// only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
-    /// The keys that the result depends on: a file takes one input only.
+    /// Keys of the input on which the result depends; only in files. All lines of a file have the same input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
@@ -41,26 +42,27 @@ pub struct MeasurementLine {
     /// Origin of the line.
     #[serde(flatten)]
     pub origin: LineOrigin,
-    /// The configuration.
+    /// File of the configuration.
     pub file: PathBuf,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Plaquette, rectangle, Polyakov loop.
+    /// Plaquette, rectangle and Polyakov loop.
     #[serde(flatten)]
     pub loops: LoopsRecord,
-    /// Energy density and charge.
+    /// Energy density and topological charge.
     #[serde(flatten)]
     pub field_strength: FieldStrengthRecord,
-    /// With `--flow`: points after every `--flow-every` steps.
+    /// Points of the gradient flow, one after every `--flow-every` steps; only with `--flow`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowPointRecord>,
-    /// With `--flow`, in units of a², from all steps: where t² E reaches 0.3; `None` where it does not.
+    /// Scale t₀ in units of a², the flow time at which t² E reaches 0.3, from all steps; only with `--flow`, `None` if it is not reached.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub t0: Option<Option<f64>>,
-    /// With `--flow`, in units of a, from all steps: √t where t d/dt t² E reaches 0.3; `None` where it does not.
+    /// Scale w₀ in units of a, √t at the flow time at which t d/dt t² E reaches 0.3, from all steps; only with `--flow`, `None` if it is
+    /// not reached.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub w0: Option<Option<f64>>,
-    /// With `--loops`: Wilson loops of each separation.
+    /// Wilson loops of each separation; only with `--loops`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wilson_loops: Vec<WilsonLoopsRecord>,
 }
@@ -78,64 +80,64 @@ impl ConfigurationLine for MeasurementLine {
     }
 }
 
-/// The input of `ferrite measure`.
+/// Input of `ferrite measure`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasurementInput {
-    /// The gradient flow, or `None`.
+    /// Gradient flow; `None` without a flow.
     pub flow: Option<FlowInput>,
-    /// Wilson loops, or `None`.
+    /// Wilson loops; `None` without loops.
     pub loops: Option<LoopInput>,
-    /// Whether links are projected to SU(3).
+    /// Whether the links are projected to SU(3).
     pub reunitarise: bool,
     /// Number of the field in its file.
     pub record: usize,
 }
 
-/// A gradient flow.
+/// Parameters of a gradient flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowInput {
-    /// Its last time.
+    /// Last flow time.
     pub end: f64,
     /// Length of a step.
     pub step: f64,
-    /// Name of the action.
+    /// Name of the action of the flow.
     pub action: String,
-    /// Steps from one point that is shown to the next.
+    /// Number of steps between points of the output.
     pub every: u32,
 }
 
-/// Wilson loops.
+/// Parameters of Wilson loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopInput {
-    /// Longest R along an axis.
+    /// Largest R along an axis.
     pub distance: usize,
-    /// Longest T.
+    /// Largest T.
     pub time: usize,
-    /// Whether there are loops off the axes.
+    /// Whether separations off the axes are included.
     pub off_axis: bool,
-    /// Smearing of the links, or `None`.
+    /// Smearing of the spatial links; `None` without smearing.
     pub smearing: Option<LoopSmearing>,
 }
 
-/// Smearing of the links of loops.
+/// Smearing of the links in Wilson loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopSmearing {
-    /// `ape` or `hyp`.
+    /// Smearing method: `ape` or `hyp`.
     pub kind: String,
-    /// Shares of the staples.
+    /// Weights of the staples.
     pub alpha: Vec<f64>,
-    /// Number of steps.
+    /// Number of smearing steps.
     pub levels: usize,
 }
 
-/// The result of `ferrite measure`.
+/// Result of `ferrite measure`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureRecord {
     /// Measurements on each configuration.
     pub configurations: Vec<MeasurementLine>,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
 }
 
@@ -149,20 +151,20 @@ pub struct TraceLine {
     /// Origin of the line.
     #[serde(flatten)]
     pub origin: LineOrigin,
-    /// The configuration.
+    /// File of the configuration.
     pub file: PathBuf,
     /// Traces for each mass and Γ.
     pub traces: Vec<TraceRecord>,
-    /// The largest true residual, ‖η − M ψ‖ / ‖η‖.
+    /// Largest true residual ‖η − M ψ‖ / ‖η‖.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub residual: f64,
-    /// Iterations of all solves; of several masses those of multi-shift CG and of all refinements.
+    /// Iterations of all solves; for several masses those of multi-shift CG and of all refinements.
     #[serde(default)]
     pub iterations: usize,
-    /// Seconds of this configuration.
+    /// Seconds for the configuration.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub seconds: f64,
-    /// Operator and links.
+    /// Operator, links and sources.
     #[serde(flatten)]
     pub system: OperatorWithSources,
 }
@@ -183,16 +185,16 @@ impl ConfigurationLine for TraceLine {
 /// A trace on a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRecord {
-    /// Mass.
+    /// Bare mass.
     pub mass: f64,
-    /// `1`, `gx` … `g5`.
+    /// Matrix Γ: `1`, `gx` … `g5`.
     pub gamma: String,
-    /// `[re, im]` of tr Γ M⁻¹ / V from each noise vector.
+    /// `[re, im]` of tr Γ M⁻¹ / V, one from each noise vector.
     pub noise: Vec<[f64; 2]>,
     /// Mean over the noise vectors, `[re, im]`.
     #[serde(default = "unknown_pair", deserialize_with = "real::read")]
     pub mean: [f64; 2],
-    /// Error of the mean, `[re, im]`; `None` from one vector.
+    /// Error of the mean, `[re, im]`; `None` for a single noise vector.
     #[serde(default = "unknown_pair", deserialize_with = "real::read")]
     pub error: [f64; 2],
 }
@@ -201,27 +203,27 @@ fn unknown_pair() -> [f64; 2] {
     [f64::NAN; 2]
 }
 
-/// The input of `ferrite trace`. Keys that a line does not have, read with [`read_leniently`](crate::read::read_leniently), are empty.
+/// Input of `ferrite trace`. Keys that a line does not have, read with [`read_leniently`](crate::read::read_leniently), are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceInput {
-    /// Keys on which the solution depends, as typed.
+    /// Keys on which the solutions depend, as typed.
     pub solve: Map<String, Value>,
-    /// The noise.
+    /// Noise vectors.
     pub noise: NoiseInput,
 }
 
-/// Noise of `ferrite trace`.
+/// Noise vectors of `ferrite trace`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NoiseInput {
-    /// Number of vectors on each configuration.
+    /// Number of noise vectors on each configuration.
     pub vectors: u32,
-    /// Seed of the noise.
+    /// Seed of the noise vectors.
     pub seed: Option<u64>,
-    /// `z2` or `z4`.
+    /// Type of the noise: `z2` or `z4`.
     pub kind: String,
-    /// Dilution.
+    /// Dilution of the noise vectors.
     pub dilution: DilutionInput,
 }
 
@@ -229,13 +231,13 @@ pub struct NoiseInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DilutionInput {
-    /// Times: `all`, or the distance of those that are solved for together; or `None`.
+    /// Dilution in time: `all`, or the distance between times that are solved together; `None` without dilution in time.
     pub times: Option<DilutedTimes>,
-    /// Whether spins are solved for one by one.
+    /// Whether the noise is diluted in spin.
     pub spin: bool,
-    /// Whether colours are.
+    /// Whether the noise is diluted in colour.
     pub colour: bool,
-    /// Whether parities are.
+    /// Whether the noise is diluted in parity.
     pub parity: bool,
 }
 
@@ -243,20 +245,20 @@ pub struct DilutionInput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum DilutedTimes {
-    /// Times whose distance is a multiple of this are solved for together.
+    /// Distance between times that are solved together.
     Every(usize),
-    /// `all`
+    /// Every time by itself: `all`.
     Named(String),
 }
 
-/// The result of `ferrite trace`.
+/// Result of `ferrite trace`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracesRecord {
     /// Traces on each configuration.
     pub configurations: Vec<TraceLine>,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
 }
 

@@ -19,10 +19,10 @@ pub struct PlaquetteMeans {
 /// A mean with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanAndError {
-    /// The mean; `None` where there is none.
+    /// Mean; `None` if there is none.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// One standard deviation of the mean; `None` where it is unknown.
+    /// One standard deviation of the mean; `None` if it is unknown.
     #[serde(deserialize_with = "real::read")]
     pub error: f64,
 }
@@ -33,10 +33,10 @@ impl From<[f64; 2]> for MeanAndError {
     }
 }
 
-/// Means of loops, each 1 on unit links.
+/// Means of loops, each of which is 1 on unit links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopsRecord {
-    /// Mean of Re tr P / 3 over all, the spatial, and the temporal planes.
+    /// Mean of Re tr P / 3 over all planes, over the spatial and over the temporal planes.
     pub plaquette: PlaquetteMeans,
     /// Mean of Re tr R / 3 over all 2×1 loops.
     #[serde(deserialize_with = "real::read")]
@@ -46,17 +46,17 @@ pub struct LoopsRecord {
     pub polyakov_loop: [f64; 2],
 }
 
-/// Energy density and topological charge, by the clover-leaf field strength F.
+/// Energy density and topological charge from the clover-leaf field strength F.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldStrengthRecord {
-    /// The energy density.
+    /// Energy density.
     pub energy: EnergyDensity,
-    /// The topological charge.
+    /// Topological charge.
     #[serde(deserialize_with = "real::read")]
     pub charge: f64,
 }
 
-/// Parts of the energy density.
+/// Spatial and temporal part of the energy density.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnergyDensity {
     /// −Σ tr F² over the spatial planes, mean over sites.
@@ -77,22 +77,22 @@ impl EnergyDensity {
 /// A point of the gradient flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPointRecord {
-    /// Time of the flow.
+    /// Flow time in units of a².
     pub t: f64,
-    /// Energy density by the clover-leaf field strength.
+    /// Energy density from the clover-leaf field strength.
     pub energy: EnergyDensity,
-    /// 2 Σ Re tr (1 − P) over the planes, mean over sites.
+    /// Energy density from plaquettes: 2 Σ Re tr (1 − P) over the planes, mean over sites.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub plaquette_energy: f64,
-    /// The topological charge.
+    /// Topological charge.
     #[serde(deserialize_with = "real::read")]
     pub charge: f64,
 }
 
-/// Wilson loops of a separation.
+/// Wilson loops of one separation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WilsonLoopsRecord {
-    /// R, its three components in descending order.
+    /// Separation R, its three components in descending order.
     pub r: [usize; 3],
     /// W(R, T) for T = 1, 2, …
     pub values: Vec<f64>,

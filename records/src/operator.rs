@@ -1,4 +1,4 @@
-//! The operator of a task, its links and its sources; its images and its eigenvalues.
+//! Dirac operators with their links and sources; results of applying them, and their eigenvalues.
 use crate::place::{Layout, Place};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
@@ -9,59 +9,59 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorOnLinks {
-    /// Name of the operator, one of those of `--operator`.
+    /// Name of the operator, a value of `--operator`.
     pub operator: String,
-    /// The configuration; `None` with `--fat` and `--long`.
+    /// File of the configuration; `None` with `--fat` and `--long`.
     pub gauge: Option<PathBuf>,
     /// File of fat links.
     pub fat: Option<PathBuf>,
     /// File of long links.
     pub long: Option<PathBuf>,
-    /// Stout smearing of the links that the operator is made of.
+    /// Stout smearing of the links in the operator.
     pub stout: Option<Stout>,
-    /// `antiperiodic` or `periodic`.
+    /// Boundary condition in time: `antiperiodic` or `periodic`.
     pub bc_time: String,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Parameters of the operator, by the keys of its definition.
+    /// Parameters of the operator, under the names of its definition.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
 }
 
-/// A Dirac operator on links from files, and the sources that it is applied to or solved for.
+/// A Dirac operator on links from files, and the sources to which it is applied or for which systems are solved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorWithSources {
-    /// The operator.
+    /// Operator and links.
     #[serde(flatten)]
     pub operator: OperatorOnLinks,
-    /// The sources as given.
+    /// Sources, as typed.
     pub sources: Vec<String>,
 }
 
 /// Stout smearing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stout {
-    /// ρ
+    /// Parameter ρ of the smearing.
     pub rho: f64,
-    /// Number of steps.
+    /// Number of smearing steps.
     pub levels: usize,
-    /// Whether only links in space are smeared, by staples in space.
+    /// Whether only spatial links are smeared, by spatial staples.
     pub spatial: bool,
 }
 
-/// Parameters of operators, of which each has those of its definition. Keys that a record does not have, read with
+/// Parameters of operators; an operator has those of its definition. Keys that a record does not have, read with
 /// [`read_leniently`](crate::read::read_leniently), are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorParameters {
-    /// Hopping term's factor over the diagonal.
+    /// Hopping parameter: factor of the hopping term relative to the diagonal term.
     pub kappa: Option<f64>,
     /// Bare anisotropy ξ_0.
     pub xi: Option<f64>,
     /// Bare velocity of light ν.
     pub nu: Option<f64>,
-    /// Parameters of the clover term; `None` without one.
+    /// Parameters of the clover term; `None` without a clover term.
     pub clover: Option<CloverParameters>,
     /// Twisted mass μ.
     pub mu: Option<f64>,
@@ -73,26 +73,26 @@ pub struct OperatorParameters {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloverParameters {
-    /// Factor c of (i/2) Σ_{μ<ν} c σ_μν F_μν in M, in the spatial planes.
+    /// Factor c of the term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the spatial planes.
     pub space: Option<f64>,
-    /// The same in the temporal planes.
+    /// Factor c of the term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the temporal planes.
     pub time: Option<f64>,
-    /// `--csw`: c = csw / u0³ in all planes; `None` if `r` and `t` were given.
+    /// Coefficient of `--csw`: c = csw / u0³ in all planes; `None` if `r` and `t` were given.
     pub csw: Option<f64>,
-    /// `--u0`; `None` if `r` and `t` were given.
+    /// Tadpole factor of `--u0`; `None` if `r` and `t` were given.
     pub u0: Option<f64>,
-    /// `--clover-r`: c = r / ξ_0 in the spatial planes; or `None`.
+    /// Coefficient of `--clover-r`: c = r / ξ_0 in the spatial planes; `None` if `csw` was given.
     pub r: Option<f64>,
-    /// `--clover-t`: c = t in the temporal planes; or `None`.
+    /// Coefficient of `--clover-t`: c = t in the temporal planes; `None` if `csw` was given.
     pub t: Option<f64>,
-    /// `symmetric` (1 − ¼ A⁻¹ D A⁻¹ D) or `asymmetric` (A − ¼ D A⁻¹ D).
+    /// Form of the Schur complement: `symmetric` (1 − ¼ A⁻¹ D A⁻¹ D) or `asymmetric` (A − ¼ D A⁻¹ D).
     pub schur: Option<String>,
 }
 
-/// The result of `ferrite apply`.
+/// Result of `ferrite apply`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplyRecord {
-    /// The operator and the sources.
+    /// Operator, links and sources.
     #[serde(flatten)]
     pub system: OperatorWithSources,
     /// Bare mass.
@@ -101,15 +101,15 @@ pub struct ApplyRecord {
     pub dagger: bool,
     /// Whether M†M was applied.
     pub normal: bool,
-    /// Whether the Schur complement was applied; false of staggered operators.
+    /// Whether the Schur complement was applied; false for staggered operators.
     pub schur: bool,
     /// Precision of the fields.
     pub precision: String,
-    /// Reals stored of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
-    /// File of the images.
+    /// File of the results M b.
     pub output: PathBuf,
-    /// Squared norm of each image.
+    /// Squared norm of each result M b.
     #[serde(deserialize_with = "real::read")]
     pub norm2: Vec<f64>,
     /// Device and processes.
@@ -121,16 +121,16 @@ impl Record for ApplyRecord {
     const SCHEMA: &'static str = "ferrite.apply/1";
 }
 
-/// The result of `ferrite eigenvalues`.
+/// Result of `ferrite eigenvalues`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EigenvaluesRecord {
     /// Eigenvalues on each configuration.
     pub configurations: Vec<EigenvaluesLine>,
     /// Requested relative accuracy of Ritz vectors.
     pub tol: f64,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
 }
 
@@ -138,70 +138,70 @@ impl Record for EigenvaluesRecord {
     const SCHEMA: &'static str = "ferrite.eigenvalues/1";
 }
 
-/// Eigenvalues on a configuration.
+/// Extreme eigenvalues on a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EigenvaluesLine {
-    /// The configuration.
+    /// File of the configuration.
     pub file: PathBuf,
-    /// The operator.
+    /// Operator and links.
     #[serde(flatten)]
     pub system: OperatorWithSources,
     /// Bare mass.
     pub mass: f64,
-    /// Processes.
+    /// Processes and their grid.
     pub layout: Layout,
-    /// The largest eigenvalue of M̂†M̂.
+    /// Largest eigenvalue of M̂†M̂.
     pub largest: LargestRecord,
-    /// The smallest eigenvalue of M̂†M̂, by Lanczos for the inverse.
+    /// Smallest eigenvalue of M̂†M̂, from the Lanczos method for the inverse.
     pub smallest: SmallestRecord,
-    /// The largest over the smallest.
+    /// Condition number: ratio of the largest to the smallest eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub condition: f64,
-    /// Ends of D†D = −D² of staggered operators; else `None`.
+    /// Spectral bounds of D†D = −D² for staggered operators, else `None`.
     pub d_dagger_d: Option<SpectrumRange>,
 }
 
-/// The largest eigenvalue.
+/// Largest eigenvalue, with an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LargestRecord {
-    /// The value.
+    /// Estimate of the eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// Lower end of an interval with an eigenvalue.
+    /// Lower end of an interval that contains an eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub low: f64,
-    /// Upper end of that interval.
+    /// Upper end of an interval that contains an eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub high: f64,
-    /// Steps of Lanczos.
+    /// Number of Lanczos steps.
     pub steps: usize,
 }
 
-/// The smallest eigenvalue.
+/// Smallest eigenvalue, with an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SmallestRecord {
-    /// The value.
+    /// Estimate of the eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// Lower end of an interval with an eigenvalue.
+    /// Lower end of an interval that contains an eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub low: f64,
-    /// Upper end of that interval; `None` where nothing is known yet.
+    /// Upper end of an interval that contains an eigenvalue; `None` if it is not known yet.
     #[serde(deserialize_with = "real::read")]
     pub high: f64,
-    /// Steps of Lanczos.
+    /// Number of Lanczos steps.
     pub steps: usize,
-    /// Iterations of CG.
+    /// Number of CG iterations.
     pub iterations: usize,
 }
 
-/// Ends of a spectrum.
+/// Spectral bounds of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpectrumRange {
-    /// The smallest eigenvalue.
+    /// Smallest eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub smallest: f64,
-    /// The largest eigenvalue.
+    /// Largest eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub largest: f64,
 }
@@ -211,11 +211,11 @@ pub struct SpectrumRange {
 pub struct OperatorEntry {
     /// Name of the operator.
     pub name: String,
-    /// Name in sentences.
+    /// Name of the operator in sentences.
     pub title: String,
-    /// Formula.
+    /// Formula of the operator.
     pub formula: String,
-    /// Whether fields have no spins.
+    /// Whether the fields have one spin component (staggered fermions).
     pub staggered: bool,
     /// Parameters of the operator.
     pub parameters: Vec<ParameterEntry>,
@@ -226,11 +226,11 @@ pub struct OperatorEntry {
 pub struct ParameterEntry {
     /// Name of the parameter, with `_` between words.
     pub name: String,
-    /// `number`, `count`, `switch`, `numbers`, `text` or `text or number`.
+    /// Type of the value: `number`, `count`, `switch`, `numbers`, `text` or `text or number`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Description.
+    /// Description of the parameter.
     pub help: String,
-    /// Value where none is given; `None` where there is no such value.
+    /// Default value; `None` if there is none.
     pub default: Option<String>,
 }

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
-    /// Processes, and the grid in which they cut the lattice.
+    /// Processes, and the grid that partitions the lattice among them.
     pub layout: Layout,
 }
 
-/// The processes of a computation.
+/// Processes of a computation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Layout {
@@ -21,10 +21,10 @@ pub struct Layout {
     pub processes: usize,
     /// Number of processes in x, y, z and t.
     pub grid: [usize; 4],
-    /// Transport of faces between processes, in benchmarks of several.
+    /// Transport of faces between processes; only in benchmarks of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Whether computation and communication overlapped, in benchmarks of several processes.
+    /// Whether computation and communication overlapped; only in benchmarks of several processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! The program itself: errors, the machine, inputs, block sizes, predictions.
+//! Records about the program: errors, the machine, inputs, block sizes, predictions.
 use crate::Record;
 use crate::operator::OperatorOnLinks;
 use crate::place::Place;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The error of a command that has no result.
+/// Error of a command that has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// The error.
+    /// Message and exit code.
     pub error: ErrorMessage,
 }
 
@@ -18,35 +18,35 @@ impl Record for ErrorRecord {
     const SCHEMA: &'static str = "ferrite.error/1";
 }
 
-/// An error.
+/// Message and exit code of an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorMessage {
-    /// The message that is also on standard error.
+    /// Message, as printed on standard error.
     pub message: String,
-    /// 1, 2, 129, 130 or 143.
+    /// Exit code: 1, 2, 129, 130 or 143.
     pub exit_code: u8,
 }
 
-/// The result of `ferrite info`.
+/// Result of `ferrite info`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InfoRecord {
     /// Features of the build: `cuda`, `mpi`, `hdf5`.
     pub features: Vec<String>,
-    /// Processor and system of the build.
+    /// Architecture and operating system for which the program was built.
     pub target: String,
     /// Number of processes.
     pub processes: usize,
-    /// Number of threads of each.
+    /// Number of threads of each process.
     pub threads: usize,
-    /// `AVX-512`, `AVX2` or `no vector instructions`.
+    /// Vector instructions of the CPU: `AVX-512`, `AVX2` or `no vector instructions`.
     pub instructions: String,
     /// Modules of kernels.
     pub kernels: Vec<KernelModule>,
-    /// The driver of GPUs.
+    /// Driver of the GPUs.
     pub driver: DriverRecord,
-    /// GPUs.
+    /// GPUs of the host.
     pub devices: Vec<GpuRecord>,
-    /// File of the tuner.
+    /// Tune cache.
     pub tuning: TuningFile,
 }
 
@@ -59,9 +59,9 @@ impl Record for InfoRecord {
 pub struct KernelModule {
     /// Name of the module.
     pub module: String,
-    /// Bytes of machine code of all architectures together; `None` without any.
+    /// Bytes of machine code for all architectures together; `None` without machine code.
     pub cubin_bytes: Option<usize>,
-    /// Bytes of PTX of all architectures together; `None` without any.
+    /// Bytes of PTX for all architectures together; `None` without PTX.
     pub ptx_bytes: Option<usize>,
     /// Architectures of the machine code, such as `["sm_80", "sm_90"]`.
     pub cubins: Vec<String>,
@@ -69,12 +69,12 @@ pub struct KernelModule {
     pub ptx: Vec<String>,
 }
 
-/// The driver of GPUs.
+/// Driver of the GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverRecord {
-    /// Version of CUDA, or `None`.
+    /// Version of CUDA; `None` without a driver.
     pub cuda: Option<String>,
-    /// Why there is none.
+    /// Reason why there is no driver; only without a driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -86,32 +86,32 @@ pub struct GpuRecord {
     pub device: usize,
     /// Name of the device.
     pub name: String,
-    /// Bytes of its memory.
+    /// Bytes of memory of the device.
     pub memory_bytes: usize,
     /// Compute capability.
     pub capability: String,
-    /// Entries of the tune cache that fit the device, its driver and the kernels.
+    /// Number of entries of the tune cache for the device, its driver and the kernels.
     pub tuned_launches: usize,
 }
 
-/// The file of the tuner.
+/// File of the tune cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuningFile {
-    /// The file, or `None` with `--tuning off`.
+    /// Path of the file; `None` with `--tuning off`.
     pub cache: Option<PathBuf>,
-    /// Its entries for all devices, `None` if it was not read.
+    /// Number of entries of the file for all devices; `None` if the file was not read.
     pub launches: Option<usize>,
-    /// Why it cannot be read.
+    /// Reason why the file cannot be read; only in that case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The result of `ferrite init`.
+/// Result of `ferrite init`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitRecord {
-    /// Command that the input is for.
+    /// Command for which the input is.
     pub kind: String,
-    /// The input file, TOML with comments.
+    /// Text of the input file, TOML with comments.
     pub input: String,
 }
 
@@ -119,12 +119,12 @@ impl Record for InitRecord {
     const SCHEMA: &'static str = "ferrite.init/1";
 }
 
-/// The result of `ferrite completions`.
+/// Result of `ferrite completions`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionsRecord {
     /// Name of the shell.
     pub shell: String,
-    /// Script for the shell to read.
+    /// Script that the shell reads.
     pub script: String,
 }
 
@@ -132,10 +132,10 @@ impl Record for CompletionsRecord {
     const SCHEMA: &'static str = "ferrite.completions/1";
 }
 
-/// The result of `ferrite man`.
+/// Result of `ferrite man`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManRecord {
-    /// The manual pages that were written.
+    /// Manual pages that were written.
     pub files: Vec<PathBuf>,
 }
 
@@ -143,18 +143,18 @@ impl Record for ManRecord {
     const SCHEMA: &'static str = "ferrite.man/1";
 }
 
-/// The result of `ferrite tune`.
+/// Result of `ferrite tune`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneRecord {
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device, for people.
+    /// Description of the device.
     pub device: String,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// The file, or `None` on a CPU, which has nothing to tune.
+    /// File of the tune cache; `None` on a CPU, where nothing is tuned.
     pub cache: Option<PathBuf>,
-    /// Launches.
+    /// Tuned launches.
     pub launches: Vec<TunedLaunch>,
 }
 
@@ -165,55 +165,54 @@ impl Record for TuneRecord {
 /// A launch with its best block size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TunedLaunch {
-    /// Entry point.
+    /// Entry point of the kernel.
     pub kernel: String,
-    /// Sites of one launch.
+    /// Number of sites of a launch.
     pub sites: usize,
-    /// Right-hand sides of one launch.
+    /// Number of right-hand sides of a launch.
     pub nrhs: usize,
-    /// The blocks that were found best ([tuning.md](tuning.md)).
+    /// Fastest arrangement of the threads in blocks ([tuning.md](tuning.md)).
     pub shape: String,
-    /// Time of a launch with them.
+    /// Microseconds of a launch with the fastest blocks.
     pub best_microseconds: Option<f64>,
-    /// The blocks without tuning.
+    /// Arrangement of the threads in blocks without tuning.
     pub default_shape: String,
-    /// Time of a launch with them; `None` where they cannot be launched.
+    /// Microseconds of a launch with the default blocks; `None` if these cannot be launched.
     pub default_microseconds: Option<f64>,
-    /// `default_microseconds` over `best_microseconds`; 1 where the default is best.
+    /// Ratio of `default_microseconds` to `best_microseconds`; 1 if the default is fastest.
     pub gain: Option<f64>,
-    /// Times by blocks; `None` for blocks that cannot be launched.
+    /// Microseconds of a launch for each arrangement of blocks; `None` for arrangements that cannot be launched.
     pub microseconds: BTreeMap<String, Option<f64>>,
     /// Date and time of the measurement, UTC.
     pub measured: String,
-    /// Whether it was in this run, or in one before.
+    /// Whether the launch was measured in this run, not in an earlier one.
     pub measured_now: bool,
 }
 
-/// The result of `ferrite check`.
+/// Result of `ferrite check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    /// The input file.
+    /// Input file.
     pub file: PathBuf,
     /// Whether the free memory suffices.
     pub ok: bool,
-    /// The task of the input.
+    /// Task of the input.
     #[serde(flatten)]
     pub task: CheckedTask,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Device, and the processes of a run of as many as `--processes` says, or as `grid` has.
+    /// Device, and the processes of a run: as many as `--processes` requests, or as the `grid` of the input has.
     #[serde(flatten)]
     pub place: Place,
-    /// Memory of the device of each process.
+    /// Memory on the device of each process.
     pub memory: MemoryRecord,
-    /// The smallest number of processes, each with such a device, whose memory suffices with the grid that they take by themselves; `None`
-    /// if none up to 1024 does.
+    /// Smallest number of processes, each with such a device, whose memory suffices with the default grid; `None` if more than 1024 are
+    /// needed.
     pub processes_needed: Option<usize>,
-    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate; the memory is that with the largest of
-    /// them.
+    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate; `memory` is that of the largest batch.
     #[serde(flatten)]
     pub batches: Batches,
-    /// Predicted times, with `--time`, else `None`, also where a note says why they could not be predicted.
+    /// Predicted times; `None` without `--time`, and if times cannot be predicted, for which a note states the reason.
     pub time: Option<PredictedTime>,
 }
 
@@ -221,26 +220,26 @@ impl Record for CheckRecord {
     const SCHEMA: &'static str = "ferrite.check/1";
 }
 
-/// The task of an input.
+/// Task of an input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum CheckedTask {
     /// A solve.
     Solve {
-        /// The operator.
+        /// Operator and links.
         #[serde(flatten)]
         operator: Box<OperatorOnLinks>,
         /// Number of sources.
         sources: usize,
     },
-    /// An ensemble.
+    /// Generation of an ensemble.
     Rhmc {
         /// Number of the last trajectory.
         trajectories: u32,
-        /// Names of the groups of quarks.
+        /// Names of the fermion monomials.
         quarks: Vec<String>,
     },
-    /// A spectrum.
+    /// Computation of a spectrum.
     Spectrum {
         /// Number of configurations.
         configurations: usize,
@@ -250,22 +249,22 @@ pub enum CheckedTask {
 /// Memory of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRecord {
-    /// Bytes that are needed.
+    /// Number of bytes needed.
     pub needed_bytes: usize,
-    /// Bytes that are free.
+    /// Number of free bytes.
     pub free_bytes: usize,
-    /// Bytes of the device.
+    /// Total bytes of the device.
     pub total_bytes: usize,
-    /// Parts of what is needed; with several processes these have borders of links, ghost zones and messages.
+    /// Contributions to the memory needed; with several processes these include borders of links, ghost zones and messages.
     pub parts: Vec<MemoryPart>,
 }
 
-/// A part of the memory that is needed.
+/// A contribution to the memory needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPart {
-    /// Name of the part.
+    /// Name of the contribution.
     pub what: String,
-    /// Its bytes.
+    /// Number of bytes of the contribution.
     pub bytes: usize,
 }
 
@@ -282,17 +281,18 @@ pub enum PredictedTime {
 /// Predicted times of a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedSolve {
-    /// Seconds of an iteration for `right_hand_sides` together.
+    /// Seconds of an iteration for `right_hand_sides` right-hand sides together.
     pub seconds_per_iteration: f64,
     /// Seconds of 1000 iterations of all batches.
     pub seconds_per_1000_iterations: f64,
-    /// Right-hand sides of the largest batch.
+    /// Number of right-hand sides in the largest batch.
     pub right_hand_sides: usize,
     /// Number of batches.
     pub batches: usize,
     /// Seconds of the multigrid setup with `--solver multigrid`, else `None`.
     pub setup_seconds: Option<f64>,
-    /// The lattice that was timed on, from which seconds are scaled to the part of each process, without exchanges.
+    /// Extents of the lattice on which times were measured; seconds are scaled from it to the local lattice of each process, without
+    /// exchanges.
     pub timed_on: [usize; 4],
 }
 
@@ -303,6 +303,7 @@ pub struct PredictedEnsemble {
     pub seconds_per_trajectory: f64,
     /// Seconds of all trajectories.
     pub seconds: f64,
-    /// The lattice that was timed on, as for a solve.
+    /// Extents of the lattice on which times were measured; seconds are scaled from it to the local lattice of each process, without
+    /// exchanges.
     pub timed_on: [usize; 4],
 }

@@ -1,80 +1,81 @@
-//! Progress of long work, lines of `--progress json`.
+//! Progress of long tasks: lines of `--progress json`.
 use crate::read::present;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A line on standard error.
+/// A line of progress on standard error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgressLine {
-    /// What is under way: `solve`, `spectrum`, `rhmc`, `quenched`, `measure`, `trace`, `eigenvalues`, `bench`; `setup` while something is
-    /// prepared for a solve.
+    /// Task in progress: `solve`, `spectrum`, `rhmc`, `quenched`, `measure`, `trace`, `eigenvalues`, `bench`; `setup` during preparations
+    /// for a solve.
     pub progress: String,
-    /// How much of it is done, from 0 to 1; of a solve, by the logarithm of the residual; `None` where that is not known.
+    /// Fraction of the task that is done, from 0 to 1; for a solve by the logarithm of the residual; `None` if it is not known.
     pub fraction: Option<f64>,
-    /// Seconds since it began.
+    /// Seconds since the task began.
     pub seconds: f64,
-    /// Of a solve: iterations so far.
+    /// Number of iterations so far; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<usize>,
-    /// Of a solve: the largest residual ‖r‖/‖b‖ of the right-hand sides `rhs`.
+    /// Largest residual ‖r‖/‖b‖ of the right-hand sides `rhs`; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<f64>,
-    /// Of a solve: the requested residual.
+    /// Requested tolerance; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tol: Option<f64>,
-    /// Of a solve: right-hand sides from the first number to before the second.
+    /// Range of right-hand sides `[first, end]`, `end` not included; only from a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rhs: Option<[usize; 2]>,
-    /// Of `spectrum` and `measure`: the file.
+    /// File of the configuration; only from `spectrum` and `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<PathBuf>,
-    /// Of `spectrum`: quark and origin where there are several.
+    /// Quark and source position; only from `spectrum` with several of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solve: Option<String>,
-    /// Of `rhmc`: number of the trajectory.
+    /// Number of the trajectory; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectory: Option<u32>,
-    /// Of `rhmc`: number of the last trajectory.
+    /// Number of the last trajectory; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trajectories: Option<u32>,
-    /// Of `rhmc`: how much of the trajectory is done.
+    /// Fraction of the trajectory that is done, from 0 to 1; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
-    /// Of `rhmc`: whether all of it is; then there is a line in any case, with the next two.
+    /// Whether the trajectory has ended, for which a line with `accepted` and `dH` is always printed; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<bool>,
-    /// Of `rhmc`: whether the trajectory was accepted.
+    /// Whether the trajectory was accepted; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<bool>,
-    /// Of `rhmc`: ΔH.
+    /// Change ΔH of the Hamiltonian in the trajectory; only from `rhmc`.
     #[serde(rename = "dH", skip_serializing_if = "Option::is_none")]
     pub delta_h: Option<f64>,
-    /// Of `quenched`: number of the sweep.
+    /// Number of the sweep; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<u32>,
-    /// Of `quenched`: number of the last sweep.
+    /// Number of the last sweep; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweeps: Option<u32>,
-    /// Of `quenched`: the plaquette.
+    /// Mean plaquette; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plaquette: Option<f64>,
-    /// Of `measure`: time of the flow.
+    /// Flow time reached; only from `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_time: Option<f64>,
-    /// Of `bench`: mass.
+    /// Bare mass; only from `bench`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// Of `setup`, with the keys of the work that it is for: `multigrid setup` or `largest eigenvalue`.
+    /// Preparation in progress: `multigrid setup` or `largest eigenvalue`; only from `setup`, whose lines also have the keys of the task
+    /// for which it prepares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
-    /// Of `setup`: seconds that all of it takes by what is done, `None` where that is not known.
+    /// Expected seconds of the whole preparation, from the fraction that is done; only from `setup`, `None` if it is not known.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub expected_seconds: Option<Option<f64>>,
 }
 
 impl ProgressLine {
-    /// Returns the line of a task before it begins.
+    /// Returns the line of a task before the task begins.
     pub fn of(task: &str) -> Self {
         ProgressLine { progress: task.into(), ..Self::default() }
     }

@@ -2,24 +2,24 @@
 use crate::Record;
 use serde::{Deserialize, Serialize};
 
-/// The result of `ferrite rational`.
+/// Result of `ferrite rational`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RationalRecord {
     /// Factors of the function.
     pub function: Vec<FactorOfFunction>,
-    /// Both ends of the interval.
+    /// Lower and upper end of the interval.
     pub interval: [f64; 2],
     /// Number of poles.
     pub order: usize,
-    /// Largest relative error before coefficients were rounded.
+    /// Largest relative error before the coefficients were rounded.
     pub error: f64,
-    /// R.
+    /// Rational function R.
     pub direct: FunctionOfPoles,
-    /// 1/R.
+    /// Rational function 1/R.
     pub inverse: FunctionOfPoles,
-    /// Quality of both with rounded coefficients.
+    /// Quality of R and 1/R with rounded coefficients.
     pub check: RationalChecks,
-    /// The lines of `--milc`, or `None`.
+    /// Lines of `--milc`; `None` without this flag.
     pub milc: Option<String>,
 }
 
@@ -30,31 +30,31 @@ impl Record for RationalRecord {
 /// A factor (x + `shift`)^`power`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactorOfFunction {
-    /// The shift.
+    /// Shift of the factor.
     pub shift: f64,
-    /// The power, a fraction as text.
+    /// Power of the factor, a fraction as text.
     pub power: String,
 }
 
 /// A constant and poles: `constant` + Σ `residue` / (x + `shift`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionOfPoles {
-    /// The constant.
+    /// Constant term.
     pub constant: f64,
-    /// The poles.
+    /// Poles of the function.
     pub poles: Vec<PoleOfFunction>,
 }
 
 /// A pole of a rational function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PoleOfFunction {
-    /// The residue.
+    /// Residue of the pole.
     pub residue: f64,
-    /// The shift.
+    /// Shift of the pole.
     pub shift: f64,
 }
 
-/// Quality of a function and of its inverse.
+/// Quality of a rational function and of its inverse.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RationalChecks {
     /// Quality of R.
@@ -68,19 +68,19 @@ pub struct RationalChecks {
 pub struct RationalCheck {
     /// Largest relative error.
     pub error: f64,
-    /// Largest relative error where the function is evaluated in double precision.
+    /// Largest relative error if the function is evaluated in double precision.
     pub error_in_double: f64,
-    /// Condition of the sum over poles.
+    /// Condition number of the sum over poles.
     pub condition: f64,
 }
 
-/// Functions of a group of quarks in `functions.json` of `--replay`.
+/// Rational functions of a fermion monomial in `functions.json` of `--replay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupFunctions {
-    /// The function of molecular dynamics.
+    /// Function of molecular dynamics.
     pub dynamics: FunctionOfPoles,
-    /// The function of the heat bath.
+    /// Function of the heat bath.
     pub heat_bath: FunctionOfPoles,
-    /// The function of the action.
+    /// Function of the action.
     pub action: FunctionOfPoles,
 }

@@ -1,4 +1,4 @@
-//! Records from JSON.
+//! Reading of records from JSON.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_path_to_error::Segment;
 /// Reads a record. Keys that its type does not have are ignored.
 ///
 /// # Errors
-/// A sentence on what is missing or of another type, after the key where it is: ``plaquette: missing field `spatial` ``.
+/// A sentence on the value that is missing or has another type, after the path of its key: ``plaquette: missing field `spatial` ``.
 pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|why| match why.path().to_string().as_str() {
         "." | "?" => why.inner().to_string(),
@@ -15,7 +15,7 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
     })
 }
 
-/// Reads a record whose keys may be missing, without those keys whose values are of another type.
+/// Reads a record whose keys may be missing; keys with values of another type are ignored.
 pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
     let mut value = value.clone();
     while let Value::Object(object) = &mut value {
@@ -28,26 +28,26 @@ pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
     serde_json::from_value(value).unwrap_or_default()
 }
 
-/// Reads the elements of a list, each without its keys whose values are of another type; `None` where the value is no list.
+/// Reads the elements of a list, ignoring their keys with values of another type; `None` if the value is not a list.
 pub fn read_list_leniently<T: DeserializeOwned + Default>(value: &Value) -> Option<Vec<T>> {
     let Value::Array(list) = value else { return None };
     Some(list.iter().map(read_leniently).collect())
 }
 
-/// Reads a key that is there with any value, `null` among them, for an option of an option that is `None` where the key is missing.
+/// Reads the value of a key, which may be `null`, as `Some`; for an option of an option that is `None` if the key is missing.
 ///
 /// # Errors
-/// A value of another type.
+/// Fails if the value has another type.
 pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
-/// Returns the schema of an object, such as `ferrite.solve/1`; `None` without one.
+/// Returns the schema of an object, such as `ferrite.solve/1`; `None` if the object has none.
 pub fn schema(value: &Value) -> Option<&str> {
     value["schema"].as_str()
 }
 
-/// Returns the schema of an object without its version; an empty text without one.
+/// Returns the schema of an object without its version; an empty text if the object has no schema.
 pub fn kind(value: &Value) -> &str {
     let schema = schema(value).unwrap_or_default();
     schema.split_once('/').map_or(schema, |(kind, _)| kind)

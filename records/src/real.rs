@@ -1,11 +1,11 @@
-//! Numbers that are `null` in JSON where they are not finite: written so by `serde_json`, and read as NaN by [`read`], for
+//! Numbers that are `null` in JSON if they are not finite: written so by `serde_json`, and read as NaN by [`read`], for
 //! `#[serde(deserialize_with = "real::read")]`.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// A number, or numbers in lists, that may be `null` in JSON.
+/// A number, or lists of numbers, that may be `null` in JSON.
 pub trait Reals {
-    /// The same with `None` for numbers that are not finite.
+    /// Type with `None` for numbers that are not finite.
     type Nullable: DeserializeOwned;
     /// Replaces `None` with NaN.
     fn of(read: Self::Nullable) -> Self;
@@ -25,7 +25,7 @@ impl<T: Reals> Reals for Vec<T> {
     }
 }
 
-/// A pair, such as real and imaginary part, or mean and error.
+/// Pair of numbers, such as real and imaginary part, or mean and error.
 impl<T: Reals> Reals for [T; 2] {
     type Nullable = [T::Nullable; 2];
     fn of(read: [T::Nullable; 2]) -> Self {
@@ -33,7 +33,7 @@ impl<T: Reals> Reals for [T; 2] {
     }
 }
 
-/// A number that some records have and others do not: `None` where the key is missing, which takes `#[serde(default)]`, and NaN for `null`.
+/// Number that only some records have: `None` if the key is missing, which requires `#[serde(default)]`, and NaN for `null`.
 impl<T: Reals> Reals for Option<T> {
     type Nullable = T::Nullable;
     fn of(read: T::Nullable) -> Self {
@@ -41,15 +41,15 @@ impl<T: Reals> Reals for Option<T> {
     }
 }
 
-/// Reads numbers, NaN for `null`.
+/// Reads numbers, with NaN for `null`.
 ///
 /// # Errors
-/// Something else than numbers or `null`, or lists of another shape.
+/// Fails for values other than numbers or `null`, and for lists of another shape.
 pub fn read<'de, T: Reals, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Nullable::deserialize(deserializer).map(T::of)
 }
 
-/// Returns NaN, for `#[serde(default = "real::unknown")]`: the number of a record that does not have its key.
+/// Returns NaN, for `#[serde(default = "real::unknown")]`: the value of a number whose key is missing.
 pub fn unknown() -> f64 {
     f64::NAN
 }

@@ -1,35 +1,35 @@
-//! What `ferrite report` prints.
+//! Results of `ferrite report`.
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The report of a run of `ferrite rhmc`.
+/// Report of a run of `ferrite rhmc`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReportRecord {
     /// Folder of the run.
     pub folder: PathBuf,
-    /// The page.
+    /// File of the page.
     pub output: PathBuf,
     /// Number of the first trajectory.
     pub first_trajectory: u64,
     /// Number of the last trajectory.
     pub last_trajectory: u64,
-    /// Number of lines.
+    /// Number of lines of trajectories.
     pub trajectories: usize,
-    /// Number of the first trajectories that do not count below: `--skip`, or those before the first Metropolis step.
+    /// Number of trajectories at the beginning that the means leave out: `--skip`, or those before the first Metropolis step.
     pub skipped: usize,
-    /// Trajectories after these with a Metropolis step.
+    /// Number of later trajectories that ended with a Metropolis step.
     pub metropolis_steps: usize,
-    /// Accepted ones of these.
+    /// Number of accepted trajectories among `metropolis_steps`.
     pub accepted: usize,
-    /// Whether the last line is half written, which is left out.
+    /// Whether the last line is incomplete, in which case it is ignored.
     pub half_line: bool,
-    /// The settings of the last start; `None` where no line has any.
+    /// Settings of the last start of the program; `None` if no line has any.
     pub run: Option<Value>,
     /// Means of observables.
     pub observables: Vec<ObservableMeans>,
-    /// Sentences on what deserves attention: missing means, values that are not finite, ⟨exp(−ΔH)⟩ far from 1, settings that have
+    /// Sentences on points that need attention: missing means, values that are not finite, ⟨exp(−ΔH)⟩ far from 1, settings that have
     /// changed.
     pub notes: Vec<String>,
 }
@@ -41,41 +41,41 @@ impl Record for RunReportRecord {
 /// Mean of an observable over trajectories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservableMeans {
-    /// A key of `ferrite.trajectory/1`, such as `plaquette.mean` or `quarks.iterations.dynamics`, of which parts of the action that have
-    /// no solver, or no eigenvalues, have none; `polyakov_loop.abs` and `.re`; `identities.plaquette` and `.rectangle`, `forces` less
-    /// `loops`; `kernels.share`, of which none are left out; `accepted`: 1 or 0 for each Metropolis step, so that the mean is the
-    /// acceptance.
+    /// Name of the observable: a key of `ferrite.trajectory/1`, such as `plaquette.mean` or `quarks.iterations.dynamics`, except keys of
+    /// parts of the action that have no solver or no eigenvalues; `polyakov_loop.abs` and `.re`; `identities.plaquette` and `.rectangle`,
+    /// `forces` − `loops`; `kernels.share`, for which no trajectories are skipped; `accepted`, 1 or 0 for each Metropolis step, so that the
+    /// mean is the acceptance rate.
     pub name: String,
-    /// Mass of a `condensate`.
+    /// Mass; only for `condensate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// Name of the group, for what is counted for each.
+    /// Name of the part of the fermion action; only for observables that each part has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarks: Option<String>,
-    /// The mean; `None` without a value.
+    /// Mean; `None` without a value.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// One standard deviation of the mean, √(2 τ σ² / n); `None` with less than two values.
+    /// One standard deviation of the mean, √(2 τ σ² / n); `None` with fewer than two values.
     #[serde(deserialize_with = "real::read")]
     pub error: f64,
-    /// τ, the integrated autocorrelation time in steps from one value to the next (½: independent).
+    /// Integrated autocorrelation time τ in steps from one value to the next (½ if values are independent).
     #[serde(deserialize_with = "real::read")]
     pub autocorrelation: f64,
-    /// Its error τ √((4 W + 2) / n) for a window W of 6 τ.
+    /// Error of τ, τ √((4 W + 2) / n) for a window W of 6 τ.
     #[serde(deserialize_with = "real::read")]
     pub autocorrelation_error: f64,
-    /// n, the number of values that count.
+    /// Number n of values in the mean.
     pub measurements: usize,
-    /// Trajectories from one value to the next.
+    /// Number of trajectories from one value to the next.
     pub every: u64,
-    /// Values that do not count because they are not finite.
+    /// Number of values left out because they are not finite.
     pub not_numbers: usize,
 }
 
-/// The report of several things.
+/// Report of several files and folders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectionRecord {
-    /// The page.
+    /// File of the page.
     pub output: PathBuf,
     /// Sections of the page.
     pub sections: Vec<SectionRecord>,
@@ -88,10 +88,10 @@ impl Record for CollectionRecord {
 /// A section of a page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SectionRecord {
-    /// File or folder.
+    /// File or folder of the section.
     pub path: PathBuf,
-    /// `rhmc`, `spectrum`, `measurements`, `traces`, `fit`, `convergence`, `shifts`, `scaling` or `timeline`.
+    /// Kind of the section: `rhmc`, `spectrum`, `measurements`, `traces`, `fit`, `convergence`, `shifts`, `scaling` or `timeline`.
     pub kind: String,
-    /// What there is to see.
+    /// Summary of the section.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Solves.
+//! Solves with one operator, and solves for several masses or shifts.
 use crate::kernels::KernelTimes;
 use crate::operator::OperatorWithSources;
 use crate::place::Place;
@@ -6,33 +6,33 @@ use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Outcome of a solve, whichever interface called the solver.
+/// Outcome of a solve, for every interface that calls the solver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SolveOutcome {
-    /// Whether every true residual is at or below the requested one, whatever the solver reported.
+    /// Whether every true residual is at or below the requested tolerance, regardless of what the solver reported.
     pub converged: bool,
-    /// Requested residual.
+    /// Requested tolerance.
     #[serde(default = "real::unknown")]
     pub tol: f64,
     /// Iterations of the slowest source.
     pub iterations: usize,
     /// Iterations of each source.
     pub iterations_per_source: Vec<usize>,
-    /// ‖b − M x‖ / ‖b‖ of the full system, computed in double precision from the solution: the largest of all sources.
+    /// Largest ‖b − M x‖ / ‖b‖ over all sources for the full system, computed in double precision from the solution.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub true_residual: f64,
-    /// ‖b − M x‖ / ‖b‖ of each source.
+    /// True residual ‖b − M x‖ / ‖b‖ of each source.
     #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Seconds of the iteration.
     #[serde(default = "real::unknown")]
     pub seconds: f64,
-    /// Seconds with transfers and the final check.
+    /// Seconds of the solve including transfers and the final check.
     #[serde(default = "real::unknown")]
     pub total_seconds: f64,
-    /// 10⁹ operations of M per second of the iteration: of Wilson-like operators 1320 per site for hopping, 504 for the clover
-    /// term.
+    /// 10⁹ floating-point operations of M per second of the iteration; for Wilson-like operators 1320 per site for hopping and 504 for the
+    /// clover term.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
     /// Method at the end: `bicgstab`, `idr`, `cg`, `cgne`, `block-cg`, `gcr-dd` or `multigrid`.
@@ -41,26 +41,26 @@ pub struct SolveOutcome {
     pub precision: String,
     /// Precision of the solver's true residuals at the end.
     pub outer: String,
-    /// Reals stored of a link at the end.
+    /// Number of reals stored per link at the end.
     pub reconstruct: String,
     /// Continuations in a higher precision.
     pub escalations: Vec<Escalation>,
-    /// Continuations with another method: `auto` went on with `multigrid` or `cg`, or `multigrid` did not converge.
+    /// Continuations with another method: `auto` continued with `multigrid` or `cg`, or `multigrid` did not converge.
     pub method_changes: Vec<MethodChange>,
-    /// Why a solver gave up whose solution is nevertheless at or below the requested residual, which alone decides.
+    /// Reason why a solver gave up although its solution is at or below the requested tolerance, which alone determines `converged`.
     pub gave_up: Option<String>,
     /// Number of times that the host waited for sums over the lattice.
     pub reductions: usize,
-    /// Number of true residuals computed in between, the last check included.
+    /// Number of true residuals computed during the iteration, including the last check.
     pub reliable_updates: usize,
-    /// Number of restarts, at which directions were forgotten.
+    /// Number of restarts, at which search directions were discarded.
     pub restarts: usize,
     /// Applications of the even-odd operator.
     pub applications: Applications,
-    /// Work of multigrid; `None` where it did not solve.
+    /// Work of multigrid; `None` if multigrid did not solve.
     pub multigrid: Option<Multigrid>,
-    /// ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or k corrections with `defect`;
-    /// entry 0 is the start.
+    /// Residuals ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or after k corrections with
+    /// `defect`; k = 0 is the start.
     #[serde(deserialize_with = "real::read")]
     pub history: Vec<Vec<f64>>,
 }
@@ -68,26 +68,26 @@ pub struct SolveOutcome {
 /// A continuation of a solve in a higher precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Escalation {
-    /// Iterations before it.
+    /// Number of iterations before the continuation.
     pub iterations: usize,
-    /// Why the solve did not go on as it was.
+    /// Reason for the continuation.
     pub reason: String,
-    /// Precision of the iteration from here on.
+    /// Precision of the iteration after the change.
     pub precision: String,
-    /// Precision of the solver's true residuals from here on.
+    /// Precision of the solver's true residuals after the change.
     pub outer: String,
-    /// Reals stored of a link from here on.
+    /// Number of reals stored per link after the change.
     pub reconstruct: String,
 }
 
 /// A continuation of a solve with another method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodChange {
-    /// Iterations before it.
+    /// Number of iterations before the continuation.
     pub iterations: usize,
-    /// Method from here on.
+    /// Method after the change.
     pub solver: String,
-    /// Why.
+    /// Reason for the change.
     pub reason: String,
 }
 
@@ -105,39 +105,39 @@ pub struct Applications {
 /// Work of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Multigrid {
-    /// Seconds of the setup, whenever it was made.
+    /// Seconds of the setup, even if it was computed earlier.
     pub setup_seconds: f64,
-    /// Levels, from the lattice itself down.
+    /// Levels, from the finest to the coarsest.
     pub levels: Vec<MultigridLevel>,
 }
 
-/// A level of multigrid. The coarsest one has no `block`, `vectors` and `check`.
+/// A level of multigrid. The coarsest level has no `block`, `vectors` and `check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultigridLevel {
-    /// Extents of its lattice on a process.
+    /// Extents of the local lattice of the level on a process.
     pub lattice: [usize; 4],
-    /// Extents of an aggregate on a process; `None` of the coarsest level.
+    /// Extents of an aggregate on a process; `None` for the coarsest level.
     pub block: Option<[usize; 4]>,
-    /// Number of near-null vectors; `None` of the coarsest level.
+    /// Number of near-null vectors; `None` for the coarsest level.
     pub vectors: Option<usize>,
-    /// Iterations of its solver in all.
+    /// Total iterations of the solver of the level.
     pub iterations: usize,
-    /// Seconds in it and in coarser levels.
+    /// Seconds on this and coarser levels.
     pub seconds: f64,
-    /// Relative errors of the setup, with `--check-setup`; else `None`, as of the coarsest level.
+    /// Relative errors of the setup, with `--check-setup`; `None` without this flag and for the coarsest level.
     pub check: Option<LevelCheck>,
 }
 
 /// Relative errors of a level after the setup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCheck {
-    /// (1 − P P†) v of the near-null vectors.
+    /// Error (1 − P P†) v of the near-null vectors v.
     #[serde(deserialize_with = "real::read")]
     pub near_null: f64,
-    /// Coarse operator against P† M P.
+    /// Difference between the coarse operator and P† M P.
     #[serde(deserialize_with = "real::read")]
     pub galerkin: f64,
-    /// γ5-hermiticity of the coarse operator.
+    /// Violation of the γ5-hermiticity of the coarse operator.
     #[serde(deserialize_with = "real::read")]
     pub gamma5: f64,
 }
@@ -145,20 +145,20 @@ pub struct LevelCheck {
 /// Batches of right-hand sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Batches {
-    /// Right-hand sides that were solved together, one batch after the other.
+    /// Numbers of right-hand sides that are solved together, one for each batch.
     pub batches: Vec<usize>,
-    /// Why there are several batches: `memory`, `asked` (`--batch`), `size` (more than 16, or another number than 16, 12, 8, 6, 4,
-    /// 3, 2, 1) or `before`; `None` for one.
+    /// Reason why there are several batches: `memory`, `asked` (`--batch`), `size` (more than 16, or another number than 16, 12, 8, 6, 4,
+    /// 3, 2, 1) or `before`; `None` for one batch.
     pub batches_limited_by: Option<String>,
 }
 
-/// Circumstances of `ferrite solve`: the system, and where and how it was solved.
+/// Circumstances of `ferrite solve`: the system, the device and the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SolveCircumstances {
-    /// The system that was solved.
+    /// Operator, links and sources.
     #[serde(flatten)]
     pub system: OperatorWithSources,
-    /// `reliable` or `defect`.
+    /// Correction of the iteration: `reliable` (reliable updates) or `defect` (defect correction).
     pub correction: String,
     /// Batches of sources.
     #[serde(flatten)]
@@ -166,20 +166,20 @@ pub struct SolveCircumstances {
     /// Device and processes.
     #[serde(flatten)]
     pub place: Place,
-    /// With `--profile`: times of kernels of the first process.
+    /// Times of kernels on rank 0; only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<KernelTimes>,
     /// File of the solutions.
     pub output: Option<PathBuf>,
 }
 
-/// The result of `ferrite solve` with one operator.
+/// Result of `ferrite solve` with one operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SolveRecord {
     /// Outcome of the solve.
     #[serde(flatten)]
     pub outcome: SolveOutcome,
-    /// The system, and where and how it was solved.
+    /// System, device and method.
     #[serde(flatten)]
     pub circumstances: SolveCircumstances,
     /// Bare mass.
@@ -192,22 +192,22 @@ impl Record for SolveRecord {
     const SCHEMA: &'static str = "ferrite.solve/1";
 }
 
-/// Outcome of solves for several masses or shifts, whichever interface called the solvers.
+/// Outcome of solves for several masses or shifts, for every interface that calls the solvers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShiftsOutcome {
-    /// Whether every true residual of every system is at or below the requested one.
+    /// Whether every true residual of every system is at or below the requested tolerance.
     pub converged: bool,
-    /// Requested residual.
+    /// Requested tolerance.
     #[serde(default = "real::unknown")]
     pub tol: f64,
     /// Systems in the order of their masses or shifts.
     pub systems: Vec<SystemOutcome>,
-    /// Precision of multi-shift CG, `double` or `single`; `None` if there was none.
+    /// Precision of multi-shift CG, `double` or `single`; `None` without multi-shift CG.
     pub first_precision: Option<String>,
     /// Precision of the iteration that refines each system, before any escalation.
     pub precision: String,
-    /// Reals stored of a link.
+    /// Number of reals stored per link.
     pub reconstruct: String,
     /// Precision of the solver's true residuals.
     pub outer: String,
@@ -217,10 +217,10 @@ pub struct ShiftsOutcome {
     /// Seconds of all iterations, those of multi-shift CG included.
     #[serde(default = "real::unknown")]
     pub seconds: f64,
-    /// Seconds with transfers and the final check.
+    /// Seconds of all solves including transfers and the final check.
     #[serde(default = "real::unknown")]
     pub total_seconds: f64,
-    /// 10⁹ operations of M†M per second of all iterations.
+    /// 10⁹ floating-point operations of M†M per second of all iterations.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
 }
@@ -229,29 +229,29 @@ pub struct ShiftsOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SystemOutcome {
-    /// Mass of M x = b.
+    /// Mass of M x = b; only for solves with masses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// σ of (M†M + σ) x = b.
+    /// Shift σ of (M†M + σ) x = b; only for solves with shifts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<f64>,
-    /// Iterations of multi-shift CG until the system was dropped, those of both parities together; 0 without it.
+    /// Iterations of multi-shift CG until the system was dropped, summed over both parities; 0 without multi-shift CG.
     pub iterations: usize,
-    /// Iterations after that, likewise.
+    /// Iterations of the refinement after multi-shift CG, summed over both parities.
     pub refinement_iterations: usize,
-    /// Number of true residuals computed in between, the last check included.
+    /// Number of true residuals computed during the iteration, including the last check.
     pub reliable_updates: usize,
-    /// The largest ‖b − M x‖ / ‖b‖, or ‖b − (M†M + σ) x‖ / ‖b‖.
+    /// Largest ‖b − M x‖ / ‖b‖, or ‖b − (M†M + σ) x‖ / ‖b‖, over all sources.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub true_residual: f64,
-    /// The same of each source.
+    /// True residual ‖b − M x‖ / ‖b‖, or ‖b − (M†M + σ) x‖ / ‖b‖, of each source.
     #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Continuations in a higher precision.
     pub escalations: Vec<Escalation>,
-    /// Why the solver gave up; `None` where the true residual is at or below the requested one.
+    /// Reason why the solver gave up; `None` if the true residual is at or below the requested tolerance.
     pub failure: Option<String>,
-    /// Why a solver gave up whose solution is nevertheless at or below the requested residual.
+    /// Reason why a solver gave up although its solution is at or below the requested tolerance.
     pub gave_up: Option<String>,
 }
 
@@ -259,27 +259,27 @@ pub struct SystemOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShiftSolvers {
-    /// Mass of M with shifts; `None` with masses.
+    /// Mass of M for solves with shifts; `None` for several masses.
     pub mass: Option<f64>,
-    /// `cg` or `block-cg`, which solves or refines each system.
+    /// Method that solves or refines each system: `cg` or `block-cg`.
     pub solver: String,
-    /// `multishift` or `sequential`; with `block-cg` always `sequential`, which has to be asked for.
+    /// Method for several systems: `multishift` or `sequential`; `block-cg` requires `sequential`, which must be requested.
     pub shift_solver: String,
 }
 
-/// The result of `ferrite solve` for several masses or shifts.
+/// Result of `ferrite solve` for several masses or shifts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShiftsRecord {
     /// Outcome of the solves.
     #[serde(flatten)]
     pub outcome: ShiftsOutcome,
-    /// The systems, and where and how they were solved.
+    /// Systems, device and method.
     #[serde(flatten)]
     pub circumstances: SolveCircumstances,
-    /// Mass and methods.
+    /// Mass and methods of the solves.
     #[serde(flatten)]
     pub solvers: ShiftSolvers,
-    /// Axes of the solutions before those of a field: number of masses or shifts, and with several sources their number.
+    /// Axes of the solutions before those of a field: number of masses or shifts, followed by the number of sources if there are several.
     pub output_axes: Vec<usize>,
 }
 
@@ -287,25 +287,25 @@ impl Record for ShiftsRecord {
     const SCHEMA: &'static str = "ferrite.solve_shifts/1";
 }
 
-/// Outcome of a solve with its true residuals on the way, for interfaces of other languages.
+/// Outcome of a solve with the true residuals during the iteration, for interfaces of other languages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservedSolve {
-    /// Outcome.
+    /// Outcome of the solve.
     #[serde(flatten)]
     pub outcome: SolveOutcome,
-    /// Why the solver gave up; `None` where it did not.
+    /// Reason why the solver gave up; `None` if it did not.
     pub failure: Option<String>,
-    /// Iterations at which true residuals were computed, with those of the right-hand sides of the batch.
+    /// Iterations at which true residuals were computed, with the residuals of the right-hand sides of the batch.
     pub updates: Vec<(usize, Vec<f64>)>,
 }
 
 /// Outcome of solves for several masses or shifts, for interfaces of other languages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservedShifts {
-    /// Outcome.
+    /// Outcome of the solves.
     #[serde(flatten)]
     pub outcome: ShiftsOutcome,
-    /// Always `None`: each system has its own reason.
+    /// Always `None`: each system has a reason of its own.
     pub failure: Option<String>,
 }
 
@@ -314,9 +314,9 @@ pub struct ObservedShifts {
 pub struct SetupRecord {
     /// Seconds of the setup.
     pub seconds: f64,
-    /// Levels that have a coarser one.
+    /// Levels that have a coarser level.
     pub levels: Vec<SetupLevel>,
-    /// Near-null vectors of the finest level.
+    /// Number of near-null vectors of the finest level.
     pub vectors: usize,
 }
 
@@ -325,21 +325,21 @@ pub struct SetupRecord {
 pub struct SetupLevel {
     /// Extents of the aggregates.
     pub block: Vec<usize>,
-    /// Near-null vectors.
+    /// Number of near-null vectors.
     pub vectors: usize,
 }
 
-/// A method in the list of all methods of solves.
+/// A method in the list of all solution methods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodEntry {
     /// Name of the method.
     pub name: String,
-    /// Name in sentences.
+    /// Name of the method in sentences.
     pub title: String,
-    /// Description; empty where the name is enough.
+    /// Description of the method; empty if the name suffices.
     pub help: String,
-    /// Whether it solves for Wilson-like operators.
+    /// Whether the method solves for Wilson-like operators.
     pub wilson: bool,
-    /// Whether it solves for staggered operators.
+    /// Whether the method solves for staggered operators.
     pub staggered: bool,
 }

@@ -1,4 +1,4 @@
-//! Correlators of `ferrite spectrum`, and its summary.
+//! Correlators of `ferrite spectrum`, and their summary.
 use crate::configuration::Content;
 use crate::fit::{EstimateRecord, HadronFitRecord, PcacFitRecord};
 use crate::{Record, real};
@@ -10,42 +10,42 @@ use std::path::PathBuf;
 /// A line of `correlators.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorrelatorLine {
-    /// The file, as typed.
+    /// File of the configuration, as typed.
     pub configuration: PathBuf,
-    /// The file from the root.
+    /// Absolute path of the configuration's file.
     pub file: String,
-    /// What the file held: `bytes`, `crc32` of all bytes, and `modified_ns`, when it was last written, in nanoseconds since 1970 as text;
-    /// `None` in lines of earlier versions.
+    /// Length, checksum and time of change of the configuration's file: `bytes`, `crc32` of all bytes, and `modified_ns`, the time of the
+    /// last write in nanoseconds since 1970 as text; `None` in lines of earlier versions.
     pub content: Option<Content>,
-    /// The keys that decide what the correlators are: a folder takes one input only.
+    /// Keys of the input on which the correlators depend. All lines of a folder have the same input.
     #[serde(default)]
     pub input: Value,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Mean plaquette of its links; in lines of earlier versions `None` where all propagators were read.
+    /// Mean plaquette of the configuration's links; `None` in lines of earlier versions if all propagators were read.
     pub plaquette: Option<f64>,
-    /// Of twisted mass only: what the antiquark of mesons has that the quark has not, `-mu`; mesons are
+    /// Parameter of the antiquark of mesons where it differs from the quark, `-mu`; only for twisted mass. Mesons are
     /// [charged](spectrum.md#twisted-mass).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub antiquark: Option<String>,
-    /// Origins of all sources, whose correlators are averaged.
+    /// Source positions, over which the correlators are averaged.
     #[serde(default)]
     pub origins: Vec<[usize; 4]>,
-    /// Number of sites at which the source is one or noise: 1 for points and shells.
+    /// Number of sites at which the source is one or noise: 1 for point and shell sources.
     #[serde(default)]
     pub source_sites: usize,
-    /// Solves of all propagators: the largest residual, and iterations and seconds added up. Of a propagator that was
-    /// [read](spectrum.md#kept-propagators) the residual is computed from what was read, and the rest is that of the solve which made it;
-    /// `None` where that is not known, as it was kept by an earlier version.
+    /// Solves of all propagators: the largest residual, and total iterations and seconds. For a propagator that was
+    /// [read](spectrum.md#kept-propagators) the residual is computed from the propagator, and the other values are those of the solve that
+    /// computed it; `None` if these are not known because an earlier version kept the propagator.
     #[serde(flatten)]
     pub together: SolveNote,
     /// Number of propagators that were read.
     #[serde(default)]
     pub propagators_read: usize,
-    /// With several origins, quarks or further solves only: the solve for each propagator.
+    /// Solve for each propagator; only with several source positions, quarks or further solves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solves: Option<Vec<PropagatorSolve>>,
-    /// Correlators.
+    /// Correlators of the configuration.
     pub correlators: Vec<CorrelatorValues>,
 }
 
@@ -53,70 +53,71 @@ impl Record for CorrelatorLine {
     const SCHEMA: &'static str = "ferrite.correlators/1";
 }
 
-/// The `input` of a [`CorrelatorLine`]: keys on which correlators depend besides their configuration.
+/// Keys on which correlators depend besides their configuration: the `input` of a [`CorrelatorLine`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct CorrelatorInput {
-    /// The source.
+    /// Source without its position.
     #[serde(flatten)]
     pub source: SourceInput,
-    /// Origin of the only source.
+    /// Source position; only for a single source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<[usize; 4]>,
-    /// Origins of several sources.
+    /// Source positions; only for several sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origins: Option<Vec<[usize; 4]>>,
-    /// Number of times with sources at each origin, where there are several.
+    /// Number of source times at each source position; only if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<usize>,
-    /// The only quark: keys on which its solution depends, as typed.
+    /// Keys on which the solution depends, as typed; only for a single quark.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solve: Option<BTreeMap<String, String>>,
-    /// Several quarks by name.
+    /// Quarks by name; only for several quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarks: Option<BTreeMap<String, QuarkOfCorrelators>>,
-    /// Names of the mesons of several quarks.
+    /// Names of the mesons; only for several quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mesons: Option<Vec<String>>,
-    /// Smearing of quarks at the sink; `None` without it.
+    /// Smearing of quarks at the sink; `None` without smearing.
     pub sink: Option<ShellInput>,
     /// Number of momenta.
     pub momenta: usize,
-    /// Three-point functions.
+    /// Three-point functions; only if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub three_point: Option<ThreePointInput>,
-    /// Whether there are nucleons.
+    /// Whether nucleons are computed.
     pub nucleon: bool,
-    /// Whether there is the axial current with the pion at the source; missing where there is not, as in folders of earlier versions.
+    /// Whether the correlator of the axial current with the pion at the source is computed; absent if not, as in folders of earlier
+    /// versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pcac: bool,
-    /// Names of mesons of staggered quarks by spin and taste.
+    /// Names of mesons of staggered quarks by spin and taste; absent without them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tastes: Vec<String>,
 }
 
-/// The `input` of a [`PropagatorRecord`]: keys on which a propagator depends besides its configuration.
+/// Keys on which a propagator depends besides its configuration: the `input` of a [`PropagatorRecord`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PropagatorInput {
-    /// The source.
+    /// Source without its position.
     #[serde(flatten)]
     pub source: SourceInput,
-    /// Origin of the source.
+    /// Source position.
     pub origin: [usize; 4],
     /// Keys on which the solution depends, as typed.
     pub solve: BTreeMap<String, String>,
 }
 
-/// A source without its origin.
+/// Source without its position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceInput {
-    /// `point`, `shell`, `wall` or `noise`.
+    /// Type of the source: `point`, `shell`, `wall` or `noise`.
     pub source: String,
-    /// Seed of noise; `None` of other sources.
+    /// Seed of the noise; `None` for other sources.
     pub seed: Option<u64>,
-    /// Smearing of a shell; `None` of other sources.
+    /// Gaussian smearing of a shell source; `None` for other sources.
     pub shell: Option<ShellInput>,
 }
 
@@ -124,15 +125,15 @@ pub struct SourceInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShellInput {
-    /// Width.
+    /// Width of the Gaussian.
     pub width: f64,
-    /// Number of steps.
+    /// Number of smearing steps.
     pub steps: usize,
-    /// Weight of a link against its staples in APE smearing.
+    /// Weight of a link relative to its staples in APE smearing.
     pub ape_weight: f64,
-    /// Steps of APE smearing.
+    /// Number of steps of APE smearing.
     pub ape_steps: usize,
-    /// Momentum of the quarks for which smearing is best, in units of 2π/L, where there is one.
+    /// Momentum of the quarks for which the smearing is optimal, in units of 2π/L; only with momentum smearing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momentum: Option<[f64; 3]>,
 }
@@ -141,28 +142,28 @@ pub struct ShellInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuarkOfCorrelators {
-    /// Keys on which its solution depends, as typed.
+    /// Keys on which the solution of the quark depends, as typed.
     #[serde(flatten)]
     pub solve: BTreeMap<String, String>,
-    /// Momentum of its own shells.
+    /// Momentum of the quark's own smearing, in units of 2π/L; only if it has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momentum: Option<[f64; 3]>,
 }
 
-/// Three-point functions of an input.
+/// Three-point functions in an input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreePointInput {
-    /// `nucleon`; `None` of mesons.
+    /// Hadron: `nucleon`; absent for mesons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hadron: Option<String>,
-    /// Projectors of the nucleon.
+    /// Projectors of the nucleon; only for the nucleon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projectors: Option<Vec<String>>,
-    /// Matrix at the sink of mesons.
+    /// Matrix at the sink; only for mesons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sink: Option<String>,
-    /// Times between source and sink.
+    /// Separations in time of source and sink.
     pub separations: Vec<usize>,
     /// Momentum at the sink, in units of 2π/L.
     pub momentum: [i32; 3],
@@ -170,55 +171,56 @@ pub struct ThreePointInput {
     pub charge: bool,
 }
 
-/// The solve for a propagator. What is not known, as earlier versions noted nothing, is `None`.
+/// Solve for a propagator. Values that are not known because earlier versions did not record them are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SolveNote {
-    /// Largest ‖b − M x‖ / ‖b‖ of all components, computed in double.
+    /// Largest ‖b − M x‖ / ‖b‖ over all components, computed in double precision.
     pub true_residual: Option<f64>,
     /// Iterations of the slowest component.
     pub iterations: Option<usize>,
-    /// Numbers of components that were solved together.
+    /// Numbers of components that were solved together, one for each batch.
     pub batches: Option<Vec<usize>>,
     /// Seconds of the solve.
     pub seconds: Option<f64>,
 }
 
-/// The solve for one of several propagators.
+/// Solve for one of several propagators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PropagatorSolve {
-    /// Its own residual, iterations, seconds and batches.
+    /// Residual, iterations, seconds and batches of the solve.
     #[serde(flatten)]
     pub note: SolveNote,
     /// Whether the propagator was read.
     pub read: bool,
-    /// Name of the quark, empty for the only one.
+    /// Name of the quark; empty for a single quark.
     pub quark: String,
-    /// Origin of the source.
+    /// Source position.
     pub origin: [usize; 4],
-    /// Separation, where it goes through the sink of a three-point function.
+    /// Separation in time of source and sink; only for a solve through the sink of a three-point function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separation: Option<usize>,
-    /// Projector of the nucleon at that sink.
+    /// Projector of the nucleon at the sink; only for three-point functions of the nucleon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projector: Option<String>,
-    /// `u` or `d`, flavour of the current in that nucleon.
+    /// Flavour of the current in the nucleon, `u` or `d`; only for three-point functions of the nucleon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flavour: Option<String>,
-    /// With `tastes`: directions in which source and sink are shifted, such as `xz`.
+    /// Directions in which source and sink are shifted, such as `xz`; only with `tastes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<String>,
 }
 
-/// A correlator of a configuration.
+/// A correlator on a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorrelatorValues {
-    /// Name: of several quarks behind theirs, `light-strange.g5`, `light.nucleon.positive`; of three-point functions `g5:4:gt`,
-    /// `nucleon.unpolarised:4:u:gt`; with `pcac` `gxgygz-g5`, Γ at sink and source; with `tastes` `pion-i5`, or spin and taste `gx-gxgy`.
+    /// Name of the correlator; with several quarks behind their names, `light-strange.g5`, `light.nucleon.positive`; for three-point
+    /// functions `g5:4:gt`, `nucleon.unpolarised:4:u:gt`; with `pcac` `gxgygz-g5`, Γ at sink and source; with `tastes` `pion-i5`, or spin
+    /// and taste `gx-gxgy`.
     pub name: String,
     /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
-    /// `[re, im]` by time from the source.
+    /// `[re, im]` for each time from the source.
     pub values: Vec<[f64; 2]>,
 }
 
@@ -228,11 +230,11 @@ pub struct CorrelatorValues {
 pub struct CorrelatorAxes {
     /// Names of the axes.
     pub axes: Vec<String>,
-    /// Configurations of a bin.
+    /// Number of configurations in a bin.
     pub bin: usize,
-    /// Names along the first axis.
+    /// Configurations along the first axis.
     pub configurations: Vec<String>,
-    /// Names along the second axis.
+    /// Correlators along the second axis.
     pub correlators: Vec<CorrelatorName>,
 }
 
@@ -243,25 +245,25 @@ impl Record for CorrelatorAxes {
 /// Name and momentum of a correlator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorrelatorName {
-    /// Name.
+    /// Name of the correlator.
     pub name: String,
     /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
 }
 
-/// The record beside a kept propagator.
+/// Record beside a kept propagator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PropagatorRecord {
-    /// File of the configuration from the root.
+    /// Absolute path of the configuration's file.
     pub configuration: String,
-    /// What the file held, as in a line of correlators.
+    /// Length, checksum and time of change of the configuration's file, as in a line of correlators.
     pub content: Option<Content>,
     /// [Checksum](formats.md#folder-of-ferrite-spectrum) of the fields; `None` in files of earlier versions.
     pub checksum: Option<String>,
-    /// The solve.
+    /// Solve for the propagator.
     pub solve: SolveNote,
-    /// The keys that decide what the propagator is.
+    /// Keys of the input on which the propagator depends.
     pub input: Value,
 }
 
@@ -269,28 +271,28 @@ impl Record for PropagatorRecord {
     const SCHEMA: &'static str = "ferrite.propagator/1";
 }
 
-/// The result of `ferrite spectrum`.
+/// Result of `ferrite spectrum`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpectrumRecord {
-    /// The folder.
+    /// Folder of the results.
     pub output: PathBuf,
-    /// Configurations, as typed.
+    /// Files of the configurations, as typed.
     pub configurations: Vec<String>,
     /// Files that were written.
     pub files: Vec<PathBuf>,
     /// Effective masses of hadrons.
     pub effective_masses: Vec<HadronMasses>,
-    /// Correlators of the same hadrons, the ρ's the mean over x, y and z.
+    /// Correlators of the same hadrons; for the ρ the mean over x, y and z.
     pub correlators: Vec<HadronValues>,
     /// Fits of hadrons, as `hadrons` of [`ferrite.fit/1`](#ferritefit1), without `correlator`.
     pub fits: Vec<HadronFitRecord>,
     /// Quark masses of the axial current, as in [`ferrite.fit/1`](#ferritefit1), empty unless the input has `pcac = true`.
     pub pcac: Vec<PcacFitRecord>,
-    /// Bins that errors are over.
+    /// Bins of the errors.
     pub jackknife: JackknifeRecord,
-    /// `cpu` or `cuda`.
+    /// Backend: `cpu` or `cuda`.
     pub backend: String,
-    /// The device of the first process, for people.
+    /// Description of the first process's device.
     pub device: String,
 }
 
@@ -301,13 +303,13 @@ impl Record for SpectrumRecord {
 /// Effective masses of a hadron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HadronMasses {
-    /// Name of the hadron, of several quarks `light-strange pion`.
+    /// Name of the hadron; with several quarks `light-strange pion`.
     pub hadron: String,
-    /// Estimates from each time to the next, or `None` where there is none.
+    /// Estimates from each time to the next; `None` if there is none.
     pub masses: Vec<Option<EstimateRecord>>,
 }
 
-/// The correlator of a hadron.
+/// Correlator of a hadron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HadronValues {
     /// Name of the hadron.
@@ -319,34 +321,34 @@ pub struct HadronValues {
 /// Bins of the jackknife.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JackknifeRecord {
-    /// Configurations of a bin.
+    /// Number of configurations in a bin.
     pub bin: usize,
-    /// Number of bins. Of one bin there are no errors.
+    /// Number of bins. A single bin has no errors.
     pub bins: usize,
-    /// Configurations at the end that fill none.
+    /// Number of configurations at the end that fill no bin.
     pub left_out: usize,
 }
 
-/// The report of a folder of `ferrite spectrum`.
+/// Report of a folder of `ferrite spectrum`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpectrumReportRecord {
-    /// The folder.
+    /// Folder of the correlators.
     pub folder: PathBuf,
-    /// The page.
+    /// File of the page.
     pub output: PathBuf,
     /// Number of configurations.
     pub configurations: usize,
-    /// Configurations of a bin in the last run that ended, which errors are over.
+    /// Number of configurations in a bin, from the last run that ended; errors are over these bins.
     pub bin: usize,
-    /// Whether the last line is half written, which is left out.
+    /// Whether the last line is incomplete, in which case it is ignored.
     pub half_line: bool,
-    /// Hadrons.
+    /// Hadrons of the report.
     pub hadrons: Vec<ReportedHadron>,
     /// Quark masses of the axial current, as in [`ferrite.fit/1`](#ferritefit1).
     pub pcac: Vec<PcacFitRecord>,
     /// Correlators with a state that [alternates](spectrum.md#effective-masses).
     pub alternating: Vec<AlternatingRecord>,
-    /// Sentences on what deserves attention.
+    /// Sentences on points that need attention.
     pub notes: Vec<String>,
 }
 
@@ -354,7 +356,7 @@ impl Record for SpectrumReportRecord {
     const SCHEMA: &'static str = "ferrite.report/1";
 }
 
-/// A hadron of a report.
+/// A hadron in a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedHadron {
     /// Name of the hadron.
@@ -363,17 +365,17 @@ pub struct ReportedHadron {
     pub correlator: Vec<Option<MeanOfTime>>,
     /// Effective masses from each time to the next.
     pub masses: Vec<Option<MeanOfTime>>,
-    /// The fit, as in [`ferrite.fit/1`](#ferritefit1).
+    /// Fit of the correlator, as in [`ferrite.fit/1`](#ferritefit1).
     pub fit: HadronFitRecord,
 }
 
-/// A value with its error at a time.
+/// A mean with its error at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanOfTime {
-    /// The value.
+    /// Mean over configurations.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// The error.
+    /// Error of the mean.
     #[serde(deserialize_with = "real::read")]
     pub error: f64,
 }

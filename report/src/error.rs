@@ -1,12 +1,12 @@
-//! Why something cannot be reported.
+//! Errors of reports.
 
-/// Why something cannot be reported: a sentence.
+/// Reason why a report cannot be made, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
-    /// It cannot be read, or is not what it should be.
+    /// Unreadable input, or input with unexpected content.
     #[error("{0}")]
     Unreadable(String),
-    /// A picture cannot be drawn.
+    /// Picture that cannot be drawn.
     #[error("{0}")]
     Undrawable(String),
 }

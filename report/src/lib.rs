@@ -1,7 +1,7 @@
-//! What draws: plots, pages and the scaling model of Ferrite.
+//! Plots, pages and the scaling model of Ferrite.
 //!
-//! Everything here works on plain numbers and on JSON that commands have written. Nothing needs a backend, a field or an
-//! operator, so that this crate compiles beside the library `ferrite`, which does not depend on it; the program does.
+//! The crate works on plain numbers and on JSON that commands have written. It needs no backend, field or operator, so that
+//! it compiles in parallel with the library `ferrite`, which does not depend on it; the program does.
 //!
 //! | module | what |
 //! |---|---|
@@ -9,11 +9,11 @@
 //! | [`analysis`] | fits and scales from records of many configurations |
 //! | [`records`] | the lines of JSON that commands write for each trajectory and configuration |
 //! | [`page`] | the HTML pages of `ferrite report` |
-//! | [`model`] | the scaling model: from measured times to those on many GPUs |
+//! | [`model`] | the scaling model: predicts times on many GPUs from measured times |
 //! | [`precision_study`] | tables and figures of `ferrite bench rhmc` |
-//! | [`text`] | words and numbers as people read them |
+//! | [`text`] | formatting of words and numbers |
 //!
-//! Files are read here, but not written: pictures and pages are texts, which the program puts in their place.
+//! The crate reads files but does not write them: pictures and pages are returned as text, which the program writes.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

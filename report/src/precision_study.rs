@@ -1,5 +1,5 @@
-//! What `ferrite bench rhmc` finds: ensembles in several settings of precision, as a table, as a record, and as figures 4 to 9
-//! of Bonati, Cossu, D'Elia and Incardona (2011).
+//! Results of `ferrite bench rhmc`: ensembles in several settings of precision, as a table, as a record, and as figures 4 to 9 of Bonati,
+//! Cossu, D'Elia and Incardona (2011).
 use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
 use crate::text::extents;
 use ferrite_records::bench::{BenchRhmcRow, IrreversibilityMeans};
@@ -8,65 +8,65 @@ use ferrite_records::observables::MeanAndError;
 use statistics::average;
 use std::fmt::Write;
 
-/// The two lattices.
+/// Size of a lattice in the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatticeSize {
-    /// Of figures 4 to 6.
+    /// Lattice of figures 4 to 6.
     Small,
-    /// Of figures 7 and 9.
+    /// Lattice of figures 7 and 9.
     Large,
 }
 
-/// What belongs to the whole study.
+/// Properties of the whole study.
 #[derive(Clone, Debug)]
 pub struct StudyTitle {
     /// Extents of the small lattice.
     pub small: [usize; 4],
     /// Extents of the large lattice.
     pub large: [usize; 4],
-    /// Fermions, mass and coupling, for people.
+    /// Fermions, mass and coupling, as text.
     pub action: String,
 }
 
-/// A setting of precision and integrator on one of the lattices.
+/// Setting of precision and integrator on one of the lattices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySetting {
-    /// For figures.
+    /// Name in figures.
     pub name: String,
-    /// Whether links move in double.
+    /// Whether links are updated in double precision.
     pub double_links: bool,
-    /// Steps of the quarks' force.
+    /// Number of steps of the fermion force.
     pub steps: u32,
-    /// Steps of the gauge force in each move of the links.
+    /// Number of steps of the gauge force in each update of the links.
     pub gauge_steps: u32,
-    /// Moves of the links in a trajectory.
+    /// Number of updates of the links in a trajectory.
     pub updates: usize,
 }
 
 /// Results of a setting: means with their errors.
 pub struct SettingResult {
-    /// Which lattice.
+    /// Lattice of the setting.
     pub size: LatticeSize,
-    /// Its extents.
+    /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// The setting.
+    /// Setting of precision and integrator.
     pub setting: StudySetting,
-    /// Trajectories.
+    /// Number of trajectories.
     pub trajectories: usize,
     /// Plaquette, real part of the Polyakov loop, condensate.
     pub observables: [[f64; 2]; 3],
-    /// Of links and momenta: eqs. 14 and 15.
+    /// Reversibility violations of links and momenta (eqs. 14 and 15).
     pub irreversibility: [[f64; 2]; 2],
-    /// ΔH
+    /// Change ΔH of the Hamiltonian.
     pub delta: [f64; 2],
-    /// Share of trajectories that were accepted.
+    /// Fraction of accepted trajectories.
     pub accepted: [f64; 2],
     /// Seconds of a trajectory.
     pub seconds: f64,
 }
 
 impl SettingResult {
-    /// The means over these trajectories.
+    /// Computes the means over trajectories.
     pub fn new(size: LatticeSize, lattice: [usize; 4], setting: StudySetting, trajectories: &[TrajectoryLine]) -> Self {
         let of = |value: &dyn Fn(&TrajectoryLine) -> Option<f64>| {
             let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
@@ -111,7 +111,7 @@ impl SettingResult {
     }
 }
 
-/// For people.
+/// Returns the results as a text table.
 pub fn table(results: &[SettingResult], device: &str) -> String {
     let mut text = format!("{device}\n");
     let mut lattice = None;
@@ -155,15 +155,15 @@ pub fn table(results: &[SettingResult], device: &str) -> String {
     text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
 }
 
-/// A figure of the paper.
+/// Figure of the paper.
 pub enum StudyFigure {
     /// Values in all settings.
     Settings(ErrorBarPlot),
-    /// Irreversibility against updates.
+    /// Reversibility violation against the number of updates.
     Updates(LinePlot),
 }
 
-/// All figures, with their numbers.
+/// Draws all figures and returns them with their numbers.
 pub fn figures(title: &StudyTitle, results: &[SettingResult]) -> Vec<(u32, StudyFigure)> {
     let (small, large) = (of(results, LatticeSize::Small), of(results, LatticeSize::Large));
     let settings = |name: &str, extents_of: [usize; 4], shown: &[&SettingResult], panels: Vec<ErrorBarPanel>| {
@@ -216,7 +216,8 @@ fn acceptance(results: &[&SettingResult]) -> ErrorBarPanel {
     panel(results, "accepted", false, |result| result.accepted)
 }
 
-/// Figure 8: irreversibility of the links against the number of their updates, settings with links in single precision.
+/// Draws figure 8: the reversibility violation of the links against the number of their updates, for settings with links in single
+/// precision.
 fn updates(title: &StudyTitle, small: &[&SettingResult], large: &[&SettingResult]) -> LinePlot {
     let marks = |lattice: [usize; 4], results: &[&SettingResult]| PlottedCurve {
         name: extents(lattice),

@@ -1,7 +1,7 @@
-//! Words and numbers as people read them.
+//! Formatting of words and numbers for readers.
 use serde_json::Value;
 
-/// `1 mistake`, `2 mistakes`; `2 masses`, `2 trajectories`.
+/// Formats a number with a noun: `1 mistake`, `2 mistakes`; `2 masses`, `2 trajectories`.
 pub fn count(n: usize, word: &str) -> String {
     let vowel_before_y = ["ay", "ey", "oy", "uy"].iter().any(|end| word.ends_with(end));
     match word.strip_suffix('y') {
@@ -11,7 +11,7 @@ pub fn count(n: usize, word: &str) -> String {
     }
 }
 
-/// A number to six significant digits, without zeros at its end: `6` for 5.999999999999987; `–` for what is no number.
+/// Formats a number with six significant digits, without zeros at its end: `6` for 5.999999999999987; `–` for NaN and infinities.
 pub fn number(x: f64) -> String {
     if !x.is_finite() {
         return "–".into();
@@ -29,7 +29,7 @@ pub fn number(x: f64) -> String {
     minus(without_zeros(&shown).into())
 }
 
-/// A value of JSON in words: texts as they are, numbers to six digits.
+/// Formats a JSON value in words: texts unchanged, numbers with six digits.
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -47,17 +47,17 @@ fn minus(text: String) -> String {
     if text.starts_with('-') { text.replacen('-', "−", 1) } else { text }
 }
 
-/// Number of columns that a text takes in a terminal: accents that are characters of their own, as in M̂, take none.
+/// Returns the number of columns that a text takes in a terminal; combining accents, as in M̂, take none.
 pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).count()
 }
 
-/// Extents of a lattice or a grid: `8×8×8×16`.
+/// Formats the extents of a lattice or a grid: `8×8×8×16`.
 pub fn extents<T: ToString>(size: [T; 4]) -> String {
     size.map(|extent| extent.to_string()).join("×")
 }
 
-/// A text as it may stand in HTML and SVG, between tags and within quotes.
+/// Escapes a text for HTML and SVG, between tags and within quotes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -66,7 +66,7 @@ pub fn escape(text: &str) -> String {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
-            // Not allowed in XML, whatever the spelling.
+            // Not allowed in XML, not even escaped.
             c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -74,7 +74,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Mean and error with the digits that the error allows: two of it. Without an error the mean has nine.
+/// Formats mean and error with the digits that the error allows: two of the error. Without an error the mean has nine.
 pub fn digits(mean: f64, error: f64) -> [String; 2] {
     if !mean.is_finite() {
         return ["–", "–"].map(String::from);
@@ -94,7 +94,7 @@ pub fn digits(mean: f64, error: f64) -> [String; 2] {
     [minus(format!("{mean:.places$}")), format!("{error:.places$}")]
 }
 
-/// ⌊log₁₀ |x|⌋
+/// Returns ⌊log₁₀ |x|⌋.
 fn magnitude(x: f64) -> i32 {
     if x == 0.0 { i32::MIN / 2 } else { x.abs().log10().floor() as i32 }
 }

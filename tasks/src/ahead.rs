@@ -2,8 +2,8 @@
 use ferrite::operators::Definition;
 use ferrite::{LinkStorage, Precision};
 
-/// Modules of the kernels of an operator in double and in the precision of the iteration, with the link storage that was
-/// asked for, if one was. `cut`: the lattice has faces. What does not exist is reported when it is launched.
+/// Returns the modules of the kernels of an operator in double precision and in the precision of the iteration, with the requested link
+/// storage, if one was requested. `cut`: the lattice has faces. Kernels that do not exist are reported when they are launched.
 pub fn modules(definition: &Definition, precision: Precision, storage: Option<LinkStorage>, cut: bool) -> Vec<String> {
     let mut modules: Vec<String> = Vec::new();
     for (table, format) in definition.kernels((precision, storage.unwrap_or_default()), cut) {

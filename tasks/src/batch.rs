@@ -65,7 +65,7 @@ impl BatchTask<'_> {
         let BatchTask { device, comm, name, noun } = *self;
         let free = comm.agree(device.memory())?.free;
         let mine = fitting(free, n, &needs).unwrap_or(0) as f64;
-        // What all devices hold.
+        // Batch size that fits into the memory of all devices.
         let fits = -comm.largest(-mine)? as usize;
         let found = choice.split(n, (fits > 0).then_some(fits));
         let together = found.largest();

@@ -58,7 +58,7 @@ impl BatchChoice {
     pub fn within(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Batches {
         self.split(n, fitting(free, n, needs))
     }
-    /// Splits as [`within`](Self::within), and returns what the largest batch needs, too.
+    /// Splits as [`within`](Self::within), and also returns what the largest batch needs.
     pub fn split_with_needs(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> (Batches, Needs) {
         let batches = self.within(free, n, &needs);
         let needs = needs(batches.largest());

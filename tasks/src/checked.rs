@@ -30,9 +30,9 @@ pub struct Checked {
 pub const MOST_PROCESSES: usize = 1024;
 
 impl Checked {
-    /// What `split` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does. How
-    /// many processes at least have to share the lattice for that follows from how the run would `plan` it for a number of
-    /// them: by itself, whatever grid was asked for.
+    /// Determines the memory needs of a run and the smallest sufficient number of processes. `split` returns the batches of right-hand
+    /// sides, which fit if any do, and the memory needs for a part of the lattice and a number of free bytes. The number of processes
+    /// follows from `plan`, which cuts the lattice for a number of processes by itself, whatever grid was requested.
     pub fn new(
         device: Device,
         lattice: Lattice,
@@ -48,7 +48,7 @@ impl Checked {
     }
 }
 
-/// A layout for which no grid was asked.
+/// Returns a layout without a requested grid.
 pub fn any_layout() -> LayoutChoice {
     LayoutChoice::of(&mut Input::new(&EVERY_INPUT))
 }

@@ -15,27 +15,27 @@ pub struct RunCommunicator {
 }
 
 impl RunCommunicator {
-    /// The processes of a network.
+    /// Returns the processes of a network.
     pub fn of(network: impl Network + 'static) -> Self {
         RunCommunicator { network: Arc::new(network) }
     }
-    /// This process, from 0.
+    /// Returns the rank of this process, from 0.
     pub fn rank(&self) -> usize {
         self.network.rank()
     }
-    /// Number of processes.
+    /// Returns the number of processes.
     pub fn size(&self) -> usize {
         self.network.size()
     }
-    /// Whether this is the process that writes and prints.
+    /// Returns whether this is the process that writes and prints.
     pub fn speaks(&self) -> bool {
         self.rank() == 0
     }
-    /// Messages and sums.
+    /// Returns the network for messages and sums.
     pub fn network(&self) -> Arc<dyn Network> {
         Arc::clone(&self.network)
     }
-    /// *Collective.* All go on, or all get the failure of the first that has one.
+    /// *Collective.* Returns the result if all processes succeeded; otherwise all return the failure of the first process that has one.
     pub fn agree<T>(&self, result: Outcome<T>) -> Outcome<T> {
         if self.size() == 1 {
             return result.map_err(Failure::shared);
@@ -50,7 +50,7 @@ impl RunCommunicator {
         let message = if rank == 0 { message.into_owned() } else { format!("rank {rank}: {message}") };
         Err(Failure::new(Code::from_number(code), message).of_kind(FailureKind::from_number(kind)).shared())
     }
-    /// *Collective.* What the first process does for all, such as writing a picture.
+    /// *Collective.* Does work on the first process for all, such as writing a picture.
     pub fn once(&self, work: impl FnOnce() -> Outcome) -> Outcome {
         self.agree(if self.speaks() { work() } else { Ok(()) })
     }
@@ -58,29 +58,29 @@ impl RunCommunicator {
     pub fn sum(&self, values: &mut [f64]) -> Outcome {
         self.network.sum(values).map_err(Failure::failed)
     }
-    /// *Collective.* The largest of all numbers.
+    /// *Collective.* Returns the largest of all numbers.
     pub fn largest(&self, value: f64) -> Outcome<f64> {
         Ok(self.numbers(value)?.into_iter().fold(value, f64::max))
     }
-    /// *Collective.* The number of each process, in the order of ranks.
+    /// *Collective.* Returns the number of each process, in the order of ranks.
     pub fn numbers(&self, value: f64) -> Outcome<Vec<f64>> {
         let all = self.network.all_gather(&value.to_le_bytes()).map_err(Failure::failed)?;
         Ok(all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes)).collect())
     }
-    /// *Collective.* A text of each process, in the order of ranks.
+    /// *Collective.* Returns a text of each process, in the order of ranks.
     pub fn texts(&self, mine: &str) -> Outcome<Vec<String>> {
         self.network.texts(mine).map_err(Failure::failed)
     }
-    /// *Collective.* Names of the hosts of all processes.
+    /// *Collective.* Returns the names of the hosts of all processes.
     pub fn hosts(&self) -> Outcome<Vec<String>> {
         Ok(self.network.places().map_err(Failure::failed)?.into_iter().map(|place| place.host).collect())
     }
-    /// *Collective.* How many processes share the cores of this one; those that were bound to cores of their own share
-    /// none.
+    /// *Collective.* Returns the number of processes that share the cores of this one; processes that are bound to cores of their own
+    /// share none.
     pub fn sharers(&self) -> Outcome<usize> {
         self.network.sharers().map_err(Failure::failed)
     }
-    /// *Collective.* How many processes of this one's host say the same as it, such as which device they use.
+    /// *Collective.* Returns the number of processes of this one's host that give the same text, such as the device that they use.
     pub fn alike(&self, mine: &str) -> Outcome<usize> {
         self.network.alike(mine).map_err(Failure::failed)
     }

@@ -1,5 +1,5 @@
-//! Which configuration a result is of: by what its file holds. The path alone would not do: a run that was started again
-//! writes other links under the same names, and folders move.
+//! Identity of the configuration that a result belongs to, which the contents of its file determine. The path alone would not suffice: a
+//! run that was started again writes other links under the same names, and folders are moved.
 //!
 //! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
 //! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
@@ -17,24 +17,24 @@ use tracing::{info, warn};
 /// A configuration.
 #[derive(Clone, Debug)]
 pub struct Configured {
-    /// As typed.
+    /// The path as typed.
     pub typed: PathBuf,
-    /// From the root, without links: the same for the same file.
+    /// Absolute path without symbolic links; equal for equal files.
     pub canonical: String,
-    /// The file as it is found; `None` of a line of an earlier version.
+    /// Stamp of the file as it is found; `None` for a line of an earlier version.
     pub stamp: Option<Stamp>,
-    /// What it holds, once that was read; `None` likewise.
+    /// Contents of the file, once they have been read; `None` for a line of an earlier version.
     pub content: Option<Content>,
 }
 
-/// What is known of a configuration that a result was made of before.
+/// Relation of a configuration to the one that an earlier result was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Of another configuration.
+    /// The result belongs to another configuration.
     Other,
-    /// Of this one.
+    /// The result belongs to this configuration.
     Same,
-    /// Of a file at the same place, which held other links.
+    /// The result belongs to a file at the same place, which held other links.
     Replaced,
 }
 
@@ -49,7 +49,7 @@ fn crc32_of(path: &Path) -> std::io::Result<String> {
 }
 
 impl Configured {
-    /// *Collective.* Files as the first process finds them; all that cannot be read are named.
+    /// *Collective.* Returns the files as the first process finds them. The failure names all files that cannot be read.
     pub fn all(paths: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<Self>> {
         let (mut mine, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
@@ -69,12 +69,12 @@ impl Configured {
         };
         Ok(paths.iter().zip(all).map(one).collect())
     }
-    /// The end of its name.
+    /// Returns the end of the file's name.
     pub fn file(&self) -> String {
         let path = Path::new(&self.canonical);
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
-    /// A number that goes with the end of its name as typed, wherever the file is.
+    /// Returns a number that depends only on the end of the name as typed, wherever the file is.
     pub fn hash(&self) -> u64 {
         let name = self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         u64::from(crc32fast::hash(name.as_bytes())) << 32
@@ -98,8 +98,8 @@ impl Configured {
         let stamp = Stamp::of(path).map_err(cannot)?;
         Ok(Content { stamp, crc32: crc32_of(path).map_err(cannot)? })
     }
-    /// What a result, whose configuration was at `canonical` and held `content`, is of; `made` is when the result was
-    /// written. Reads the file where its length and time do not tell. On one process.
+    /// Compares this configuration with that of a result written at `made`, whose file was at `canonical` and held `content`. Reads the
+    /// file if its size and modification time are inconclusive. Called on one process.
     pub fn compare(&mut self, canonical: &str, content: Option<&Content>, made: Option<SystemTime>) -> Outcome<Match> {
         let (same_place, same_name) = (canonical == self.canonical, {
             let other = Path::new(canonical).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -130,8 +130,8 @@ impl Configured {
         let same = self.content.as_ref().is_some_and(|own| own.is_of_same_bytes(content));
         Ok(if same { Match::Same } else { differs })
     }
-    /// *Collective.* Whether this is one of those before it, or a copy of one in another folder; says so, because it counts
-    /// once. Reads only what has the same name and length.
+    /// *Collective.* Returns whether this is one of the configurations before it, or a copy of one in another folder; reports it, because
+    /// it counts once. Reads only files of the same name and length.
     pub fn is_among<'a>(
         &mut self,
         before: impl Iterator<Item = &'a mut Self>,
@@ -155,7 +155,7 @@ impl Configured {
         }
         Ok(false)
     }
-    /// Whether both are the same configuration, as far as their lines tell.
+    /// Returns whether both are the same configuration, as far as their lines show.
     pub fn is_same(&self, other: &Self) -> bool {
         let same_bytes = match (&self.content, &other.content) {
             (Some(own), Some(its)) => own.is_of_same_bytes(its),

@@ -1,4 +1,4 @@
-//! Which device computes.
+//! Choice of the device that computes.
 use super::communicator::RunCommunicator;
 use super::layout::{Layout, LayoutChoice};
 use super::provenance;
@@ -30,7 +30,7 @@ pub enum BackendChoice {
     Cpu,
 }
 
-/// What the user said about devices, checked.
+/// Checked choice of the device by the user.
 #[derive(Clone, Debug)]
 pub struct DeviceChoice {
     kind: BackendChoice,
@@ -39,29 +39,29 @@ pub struct DeviceChoice {
     threads: Option<usize>,
     /// `--tuning`: [`Mode::Use`] or [`Mode::Off`]; `tune` searches.
     pub tuning: Mode,
-    /// How lattices are cut.
+    /// Choice of how lattices are cut.
     pub layout: LayoutChoice,
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are always shared"))]
     share: bool,
     /// `--memory`
     memory: Option<usize>,
-    /// All that was typed, for logs.
+    /// Everything that was typed, for logs.
     input: Vec<String>,
 }
 
 /// An open device.
 pub struct Device {
-    /// What computes.
+    /// The CPU or GPU.
     pub what: Processor,
-    /// How much of its memory may be used, if that is limited.
+    /// Limit in bytes on the memory that may be used, if there is one.
     limit: Option<usize>,
-    /// What was free when it was opened, of a GPU.
+    /// Free bytes of a GPU when it was opened.
     free_before: usize,
-    /// How many processes have their memory from it.
+    /// Number of processes that share its memory.
     sharers: usize,
 }
 
-/// What computes.
+/// The CPU or GPU that computes.
 pub enum Processor {
     /// Threads.
     Cpu(Cpu),
@@ -113,7 +113,7 @@ impl DeviceChoice {
         provenance::note(&self.input, &places, why.as_deref());
         Ok(device)
     }
-    /// *Collective.* The same for a command that computes nothing.
+    /// *Collective.* Opens the device of each process for a command that computes nothing, without notes on the run.
     pub fn open_silently(&self, comm: &RunCommunicator) -> Outcome<Device> {
         let (device, why) = self.find(comm)?;
         if let Some(why) = why {
@@ -121,7 +121,7 @@ impl DeviceChoice {
         }
         Ok(device)
     }
-    /// *Collective.* The device, and why it is a CPU although the machine has a GPU.
+    /// *Collective.* Returns the device, and why it is a CPU although the machine has a GPU.
     fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
         let threads = self.start_threads(comm)?;
         let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
@@ -158,8 +158,8 @@ impl DeviceChoice {
             },
         }
     }
-    /// *Collective.* Threads for reading files and other work of the host. Answers with their number where it is not that
-    /// of all cores.
+    /// *Collective.* Starts the threads for reading files and other work of the host. Returns their number if it is not the number of
+    /// cores.
     pub fn start_threads(&self, comm: &RunCommunicator) -> Outcome<Option<usize>> {
         let threads = match (self.threads, comm.size()) {
             (Some(threads), _) => Some(threads),
@@ -172,7 +172,7 @@ impl DeviceChoice {
         }
         Ok(threads)
     }
-    /// *Collective.* Says so if a process was bound to far fewer cores than its share of the machine.
+    /// *Collective.* Warns if a process was bound to far fewer cores than its share of the machine.
     fn note_few_cores(&self, comm: &RunCommunicator, threads: Option<usize>) -> Outcome {
         let hosts = comm.hosts()?;
         let here = hosts.iter().filter(|host| **host == hosts[comm.rank()]).count();
@@ -262,11 +262,11 @@ fn refuse_mixture(comm: &RunCommunicator, device: &Device) -> Outcome {
     Ok(())
 }
 
-/// The most threads.
+/// Largest number of threads.
 const MOST_THREADS: usize = 1024;
 
-/// Refuses what the environment asks of threads where `--threads` would: a system that cannot start so many ends the program.
-/// 0 and nothing stand for all cores.
+/// Refuses a number of threads in the environment that `--threads` would refuse: a system that cannot start as many ends the program. 0
+/// and an empty value stand for all cores.
 pub fn threads_of_environment() -> Outcome {
     let Some(asked) = std::env::var_os("RAYON_NUM_THREADS") else { return Ok(()) };
     let text = asked.to_string_lossy();
@@ -278,12 +278,12 @@ pub fn threads_of_environment() -> Outcome {
     )))
 }
 
-/// Whether so many threads are less than half of a process's share of the machine.
+/// Returns whether the number of threads is less than half of a process's share of the machine.
 fn few(threads: usize, cores: usize, processes: usize) -> bool {
     2 * threads * processes < cores
 }
 
-/// How many numbers are in a list of the kernel's: 4 in `0-2,5`.
+/// Returns how many numbers a list of the Linux kernel contains: 4 in `0-2,5`.
 fn count_of_list(list: &str) -> Option<usize> {
     let parts = list.trim().split(',').map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -293,7 +293,7 @@ fn count_of_list(list: &str) -> Option<usize> {
     parts.sum()
 }
 
-/// A line for each run of ranks that compute on devices of one description and host.
+/// Returns a line for each sequence of ranks that compute on devices of one description and host.
 fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = 0;
@@ -399,7 +399,7 @@ impl Processor {
 }
 
 impl Device {
-    /// What computes, for those who need not know more.
+    /// Returns the device as a [`Backend`].
     pub fn backend(&self) -> &dyn Backend {
         match &self.what {
             Processor::Cpu(cpu) => cpu,
@@ -407,11 +407,11 @@ impl Device {
             Processor::Cuda(cuda) => cuda,
         }
     }
-    /// `cpu` or `cuda`.
+    /// Returns `cpu` or `cuda`.
     pub fn name(&self) -> &'static str {
         self.backend().name()
     }
-    /// For people.
+    /// Describes the device for people.
     pub fn describe(&self) -> String {
         self.backend().device()
     }
@@ -419,8 +419,8 @@ impl Device {
     pub fn record(&self, layout: &Layout) -> Place {
         Place { backend: self.name().into(), device: self.describe(), layout: layout.record() }
     }
-    /// Does work of the host, and as long as that takes loads modules of kernels beside it if this is a GPU. What cannot be
-    /// loaded is an error where it is used.
+    /// Does work of the host, and meanwhile loads modules of kernels if this is a GPU. A module that cannot be loaded is reported where
+    /// it is used.
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
     pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
         match &self.what {
@@ -440,7 +440,7 @@ impl Device {
             }
         }
     }
-    /// What is known of launch parameters; a CPU has none.
+    /// Returns the tuner of launch parameters; `None` on a CPU.
     pub fn tuner(&self) -> Option<&Tuner> {
         match &self.what {
             Processor::Cpu(_) => None,
@@ -448,7 +448,7 @@ impl Device {
             Processor::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
-    /// Blocks of the kernels launched so far; none on a CPU.
+    /// Returns the blocks of the kernels launched so far; none on a CPU.
     pub fn launches(&self) -> Vec<LaunchRecord> {
         match &self.what {
             Processor::Cpu(_) => Vec::new(),
@@ -466,7 +466,7 @@ impl Device {
             }
         }
     }
-    /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.
+    /// Returns free and total memory. Processes that share a device have equal parts of it, and no more than the limit is free.
     pub fn memory(&self) -> Outcome<Memory> {
         let Memory { free, total } = self.backend().memory()?;
         // What lies on a GPU already is part of what may be used there.
@@ -474,11 +474,11 @@ impl Device {
         let free = free / self.sharers;
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit.saturating_sub(used))), total })
     }
-    /// *Collective.* Refuses before the start what some process's device cannot hold.
+    /// *Collective.* Refuses, before the start, work that some process's device cannot hold.
     pub fn require_all(&self, comm: &RunCommunicator, needs: &[(&str, usize)], what: &str) -> Outcome {
         comm.agree(self.require(needs, what))
     }
-    /// Refuses before the start what the device's memory cannot hold.
+    /// Refuses, before the start, work that the device's memory cannot hold.
     pub fn require(&self, needs: &[(&str, usize)], what: &str) -> Outcome {
         let needed: usize = needs.iter().map(|(_, n)| n).sum();
         let memory = self.memory()?;

@@ -16,17 +16,17 @@ use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
 use ferrite_inputs::none_of;
 use std::path::{Path, PathBuf};
 
-/// How a gauge field is read.
+/// Options for reading a gauge field.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// For the library.
+    /// Options of the library.
     pub options: ReadOptions,
-    /// By what users say so.
+    /// Way in which users give the options: flags or keys.
     pub by: ReadBy,
 }
 
 impl Reading {
-    /// The same for links that need not be in SU(3).
+    /// Returns the options for links that need not be in SU(3).
     #[must_use]
     pub fn of_any_links(&self) -> Self {
         Reading { options: ReadOptions { allow_non_unitary: true, ..self.options }, by: self.by }
@@ -40,12 +40,12 @@ pub enum Source {
     Point([usize; 4], Vec<usize>),
     /// Normal random numbers: seed, and which of those that the seed has.
     Random(u64, u32),
-    /// From a file; the number counts its fields.
+    /// A field of a file; the number counts the fields of the file.
     File(PathBuf, usize),
 }
 
 impl Source {
-    /// `point:x,y,z,t,spin,colour` (without spin for colour vectors), `random:SEED`, `random:SEED,NUMBER` or `file:PATH`.
+    /// Reads `point:x,y,z,t,spin,colour` (without spin for colour vectors), `random:SEED`, `random:SEED,NUMBER` or `file:PATH`.
     pub fn parse<T: Fermion>(text: &str) -> Result<Self, String> {
         let point = format!("point:x,y,z,t,{}", T::AXES.join(","));
         let expected = format!("expected {point}, random:SEED or file:PATH");
@@ -81,8 +81,8 @@ impl Source {
             _ => Err(refused()),
         }
     }
-    /// `n` sources that begin with one as typed: components of a point, spin by spin, from the first on where none is named;
-    /// noise with consecutive numbers.
+    /// Returns `n` sources that begin with one as typed: components of a point, spin by spin, from the first on if none is named; noise
+    /// with consecutive numbers.
     pub fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<Self>, String> {
         let is_bare = text.starts_with("point:") && text.split(',').count() == 4;
         let first = match is_bare {
@@ -185,7 +185,7 @@ impl Source {
                     Ok(None) => files::read_fermion(file, &ReadOptions::default()),
                     Err(error) => Err(error),
                 };
-                // How a file is read is said of links, not of sources.
+                // Options for reading files apply to links, not to sources.
                 read.map(|file| file.field).map_err(|error| Failure::reading(&error, ReadBy::Convert))
             }
         }
@@ -257,7 +257,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// The format of a gauge file by its name.
+/// Returns the format of a gauge file by its name.
 pub fn gauge_format(path: &Path) -> Result<&'static FileFormat, String> {
     match FileFormat::of_gauge_file(path) {
         Some(format) => built_in(path, format),
@@ -265,7 +265,7 @@ pub fn gauge_format(path: &Path) -> Result<&'static FileFormat, String> {
     }
 }
 
-/// Help on a file of links that is written: what it is, and the endings that choose its format.
+/// Returns the help on a file of links that is written: `what` it is, and the endings that choose its format.
 pub fn help_of_output(what: &str) -> String {
     format!("{what}: {}", formats::endings_of_gauge_files())
 }
@@ -274,7 +274,7 @@ fn unclear(path: &Path, endings: &str) -> String {
     format!("{}: the format is unclear from the name; end it in {endings}", path.display())
 }
 
-/// A format of a file, if this build of the program has it.
+/// Returns a format of a file, if this build of the program has it.
 pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static FileFormat, String> {
     match format.missing_feature {
         None => Ok(format),
@@ -285,19 +285,19 @@ pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static Fil
     }
 }
 
-/// How many fermion fields a file is to hold.
+/// Number of fermion fields that a file is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
     /// One.
     One,
-    /// As many as a field has components, 12 or 3: the columns of a propagator.
+    /// A propagator: as many fields as a field has components, 12 or 3.
     Propagator(usize),
-    /// Any other number, or those of several systems.
+    /// Any other number of fields, or the fields of several systems.
     Several(usize),
 }
 
 impl Stack {
-    /// For fields with so many components on a site, with these axes before those of the lattice.
+    /// Returns the stack of fields with `components` numbers on a site and with `axes` before the axes of the lattice.
     pub fn of(axes: &[usize], components: usize) -> Self {
         match axes {
             [] => Stack::One,
@@ -305,11 +305,11 @@ impl Stack {
             _ => Stack::Several(axes.iter().product()),
         }
     }
-    /// For so many right-hand sides.
+    /// Returns the stack of `count` right-hand sides.
     pub fn of_sources(count: usize, components: usize) -> Self {
         Self::of(if count > 1 { std::slice::from_ref(&count) } else { &[] }, components)
     }
-    /// Whether a file of a format holds them.
+    /// Returns whether a file of a format holds this stack.
     pub fn is_held_by(self, format: &FileFormat) -> bool {
         match self {
             Stack::One => format.holds_fermions(0, &[]),
@@ -319,7 +319,7 @@ impl Stack {
     }
 }
 
-/// The format of a file of fermion fields by its name.
+/// Returns the format of a file of fermion fields by its name.
 pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, String> {
     let named = FileFormat::of_fermion_file(path).and_then(|format| Some((format, format.fermions.as_ref()?)));
     let Some((format, fermions)) = named else {
@@ -343,7 +343,7 @@ pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &
     write_block(path, &all, &axes, title, layout)
 }
 
-/// *Collective.* The same with other leading axes, as many fields as they have places; without axes, one field.
+/// *Collective.* Writes fermion fields with these leading axes, as many fields as the axes have places; without axes, one field.
 pub fn write_block<T: Fermion>(
     path: &Path,
     fields: &[&HostField<T>],
@@ -363,8 +363,8 @@ pub fn write_block<T: Fermion>(
     written.map_err(Failure::writing)
 }
 
-/// The precision of a gauge file: what was asked for, which the format must be able to hold, else what is at hand, as far
-/// as it can.
+/// Returns the precision of a gauge file: the requested one, which the format must be able to hold, or the one at hand as far as the
+/// format can hold it.
 pub fn gauge_precision(
     asked: Option<FilePrecision>,
     at_hand: FilePrecision,
@@ -386,14 +386,14 @@ pub fn gauge_precision(
     }
 }
 
-/// *Collective.* The lattice of a file, for work on a device: its extents have to be even.
+/// *Collective.* Returns the lattice of a file, for work on a device: its extents have to be even.
 pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let lattice = any_lattice_of(path, read, comm)?;
     require_even(path, lattice).map_err(|why| Failure::refused(why).shared())?;
     Ok(lattice)
 }
 
-/// *Collective.* The lattice of a file, of even extents, and how many complex numbers it has for each site.
+/// *Collective.* Returns the lattice of a file, of even extents, and how many complex numbers it has for each site.
 pub fn shape_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<(Lattice, usize)> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
@@ -401,20 +401,20 @@ pub fn shape_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<
     Ok((header.lattice, header.values_per_site()))
 }
 
-/// *Collective.* The lattice of a file.
+/// *Collective.* Returns the lattice of a file.
 pub fn any_lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
 }
 
-/// Says what can be done with a file whose lattice has odd extents.
+/// Refuses a lattice with odd extents; the message says what can be done with the file.
 pub fn require_even(path: &Path, lattice: Lattice) -> Result<(), String> {
     lattice.require_even().map_err(|why| {
         format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` take any extents", path.display())
     })
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A gauge field.
@@ -423,7 +423,7 @@ pub enum Content {
     Spinors,
     /// A field of colour vectors, or several.
     ColourVectors,
-    /// So many numbers on a site, which have no meaning here.
+    /// This many numbers on a site, which have no meaning here.
     Other(usize),
 }
 
@@ -436,7 +436,7 @@ impl Content {
             n => Content::Other(n),
         }
     }
-    /// How messages and JSON call it.
+    /// Returns the name of the content in messages and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Content::Spinors => Spinor::NAME,
@@ -448,15 +448,15 @@ impl Content {
 
 /// The header of a file, and how it is to be read.
 pub struct Inspected {
-    /// That of the first field that is read.
+    /// Header of the first field that is read.
     pub header: Header,
-    /// What it holds.
+    /// Content of the file.
     pub content: Content,
     /// Whether all of several fermion fields are read.
     pub block: bool,
 }
 
-/// *Collective.* What is in a file: of a file with several fermion fields all of them, unless `one` is asked for.
+/// *Collective.* Inspects a file; of several fermion fields all are to be read, unless `one` is requested.
 pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -> Result<Inspected, FileError> {
     let network = comm.network();
     let file = SharedFile::new(path, &*network);
@@ -557,7 +557,7 @@ pub fn require_host_memory(comm: &RunCommunicator, lattice: Lattice, site_bytes:
     comm.agree(enough())
 }
 
-/// `single` or `double` for files.
+/// Reads the precision of a file, `single` or `double`.
 pub fn file_precision(text: &str) -> Result<FilePrecision, String> {
     match text {
         "single" => Ok(FilePrecision::Single),

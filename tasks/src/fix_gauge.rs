@@ -65,7 +65,7 @@ impl FixGaugeRequest {
                 let (sweeps, reunitarise) = (relaxation.sweeps(), by.spelled("reunitarise", ""));
                 let why = format!(
                     "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): {reunitarise} \
-                     puts them back, or tells which one cannot be"
+                     puts them back, or reports the link that cannot be put back"
                 );
                 return Err(Failure::failed(why).shared());
             }
@@ -76,7 +76,7 @@ impl FixGaugeRequest {
                 let (theta, sweeps, tol) = (now.theta, relaxation.sweeps(), self.tol);
                 let [max_sweeps, overrelax] = ["max-sweeps", "overrelax"].map(|key| by.spelled(key, ""));
                 let why = format!(
-                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give {max_sweeps} more, or another \
+                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: give {max_sweeps} more, or another \
                      {overrelax}"
                 );
                 return Err(Failure::failed(why).shared());

@@ -56,7 +56,7 @@ impl From<Vec<HostColour>> for HostFields {
     }
 }
 
-/// Lengths of the axes of a site, in C order.
+/// Returns the lengths of the axes of a site, in C order.
 pub fn site_shape(kind: FermionKind) -> &'static [usize] {
     match kind {
         FermionKind::Wilson => Spinor::SHAPE,
@@ -64,7 +64,7 @@ pub fn site_shape(kind: FermionKind) -> &'static [usize] {
     }
 }
 
-/// Number of components of a source.
+/// Returns the number of components of a source.
 pub fn components(kind: FermionKind) -> usize {
     site_shape(kind).iter().product()
 }

@@ -27,11 +27,11 @@ pub enum HostLinks {
 
 /// Links that were read.
 pub struct LinksRead {
-    /// They themselves.
+    /// The links.
     pub links: HostLinks,
     /// The operator on them, with a number for its tadpole factor.
     pub operator: Operator,
-    /// How they are to be stored on a device.
+    /// Storage of the links on a device.
     pub storage: LinkStorage,
 }
 
@@ -68,7 +68,7 @@ impl LinksRead {
             }
         }
     }
-    /// *Collective.* Smears them on the device, if the plan says so: from here on all is as if the file had smeared links.
+    /// *Collective.* Smears the links on the device, if the plan has smearing; afterwards all is as if the file had smeared links.
     pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout, session: &Session) -> Outcome<Self> {
         if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
             (plan.stout, &plan.links, &mut self.links)
@@ -83,7 +83,7 @@ impl LinksRead {
 }
 
 impl HostLinks {
-    /// *Collective.* For a device.
+    /// *Collective.* Returns the links for solves on a device.
     pub fn on(&self, domain: &Domain) -> Outcome<Configuration<'_>> {
         Ok(match self {
             HostLinks::Gauge(file) => Configuration::new(domain, &file.gauge),
@@ -92,7 +92,7 @@ impl HostLinks {
     }
 }
 
-/// An operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
+/// Returns an operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
 pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
     let Some(&staggered) = operator.parameters::<StaggeredOperator>() else { return Ok(operator.clone()) };
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
@@ -103,7 +103,7 @@ pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, g
     })
 }
 
-/// How far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
+/// Returns how far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
 fn off_su3_limit(precision: Precision) -> f64 {
     match precision {
         Precision::Double => 1e-12,
@@ -113,7 +113,7 @@ fn off_su3_limit(precision: Precision) -> f64 {
     }
 }
 
-/// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
+/// Returns the storage of the links: twelve reals if the links allow it. Refuses a request for fewer than 18 if they do not.
 fn storage(
     path: &Path,
     read: &Reading,

@@ -30,14 +30,14 @@ keys! {
         "\"fat.scidac\"";
     LONG: Text "long" "FILE" "Existing long links", "\"long.scidac\"";
     LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
-    RECORD: Count "record" "N" "Which field of a LIME file with several, from 0", "0";
+    RECORD: Count "record" "N" "Number of the field to read from a LIME file with several, from 0", "0";
     NO_VERIFY: Switch "no-verify" ""
         "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
     STOUT_RHO: Number "stout-rho" "RHO"
         "Stout links: smear the configuration before the operator is made of it, with this weight of a staple, 0 to 0.25", "0.1";
-    STOUT_LEVELS: Count "stout-levels" "N" "How many times links are replaced by stout ones [default: 1]", "2";
+    STOUT_LEVELS: Count "stout-levels" "N" "Number of times that links are replaced by stout ones [default: 1]", "2";
     STOUT_SPATIAL: Switch "stout-spatial" "" "Smear links in x, y and z only, by staples in these directions", "false";
     MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
     SHIFT_SOLVER: Word "shift-solver" "NAME"
@@ -52,7 +52,7 @@ keys! {
          that many noise vectors", "12";
     BATCH: Count "batch" "N"
         "Right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
-    GUESS: Text "guess" "FILE" "A first guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
+    GUESS: Text "guess" "FILE" "Initial guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
     PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
     RECONSTRUCT: Word "reconstruct" "N"
         "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
@@ -69,8 +69,8 @@ keys! {
         "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
         "\"double\"";
     CORRECTION: Word "correction" "NAME"
-        "How true residuals correct the iteration: reliable (updates within one Krylov space) or defect (correction by inner solves) [default: \
-         reliable]", "\"reliable\"";
+        "Correction of the iteration by true residuals: reliable (updates within one Krylov space) or defect (correction by inner solves) \
+         [default: reliable]", "\"reliable\"";
     DELTA: Number "delta" "D"
         "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
          [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
@@ -88,12 +88,12 @@ static SHIFTS: Key = Key::new(
 )
 .instead_of("masses");
 
-/// The names of all operators: `wilson, clover, staggered, asqtad or hisq`.
+/// Returns the names of all operators: `wilson, clover, staggered, asqtad or hisq`.
 pub fn operator_names() -> String {
     alternatives(OPERATORS.iter().map(|definition| definition.name))
 }
 
-/// `a, b or c`
+/// Joins words as `a, b or c`.
 pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<&str> = words.into_iter().collect();
     match words.as_slice() {
@@ -127,12 +127,12 @@ static SOLVER: LazyLock<Key> = LazyLock::new(|| {
     Key::new("solver", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"auto\"")
 });
 
-/// The operators that have a key.
+/// Returns the operators that have a key.
 pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
     OPERATORS.into_iter().filter(move |definition| definition.has_key(key))
 }
 
-/// The keys of all operators, each once: those of several kinds of operators first.
+/// Returns the keys of all operators, each once: those of several kinds of operators first.
 fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
     let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
     for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()) {
@@ -144,7 +144,7 @@ fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
     all
 }
 
-/// Under which heading help texts have an operator's key: none for those of all Wilson-like operators or of both kinds.
+/// Returns the heading of an operator's key in help texts: none for keys of all Wilson-like operators or of both kinds.
 fn heading(key: &Key) -> Option<&'static str> {
     let is = |kind| move |definition: &&Definition| definition.kind == kind;
     let of = |kind| owners(key.name).filter(move |definition| definition.kind == kind).count();
@@ -239,10 +239,10 @@ pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
 /// Keys of staggered operators that are not the operator's own.
 pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
-/// Keys of which the solution depends, but for those of operators.
+/// Keys on which the solution depends, but for the keys of operators.
 const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
 
-/// All keys of which the solution depends.
+/// Returns all keys on which the solution depends.
 pub fn physics() -> impl Iterator<Item = &'static str> {
     let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
     PHYSICS.into_iter().chain(of_operators.map(|key| key.name))

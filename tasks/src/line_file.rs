@@ -1,4 +1,4 @@
-//! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command goes on.
+//! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command resumes.
 use super::communicator::RunCommunicator;
 use super::configured::{Configured, Match};
 use super::session::Session;
@@ -10,23 +10,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// How each line begins: JSON has its keys in the order of the alphabet.
+/// Beginning of each line: JSON has its keys in alphabetical order.
 const BEGIN: &str = "{\"absolute\":";
 
 /// A file of lines.
 pub struct LineFile<L> {
     path: PathBuf,
-    /// What decides what is measured.
+    /// Keys of the input that determine what is measured.
     input: Map<String, Value>,
-    /// Lines that were there.
+    /// Lines that the file had.
     lines: Vec<L>,
     /// Keeps other processes away as long as it is open; with rank 0.
     _lock: Option<File>,
 }
 
 impl<L: ConfigurationLine> LineFile<L> {
-    /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
-    /// configurations or anything else; it is left as it is then.
+    /// *Collective.* Opens the file and reads its lines. Refuses a line that was made with another input, and a file that is one of the
+    /// configurations or anything else, which is left as it is.
     pub fn open(
         path: PathBuf,
         input: Map<String, Value>,
@@ -38,12 +38,12 @@ impl<L: ConfigurationLine> LineFile<L> {
         target::claim(comm, &read, &[&path])?;
         comm.once(|| {
             target::check_lines(&path).map_err(Failure::refused)?;
-            // Before it is read: nobody adds lines to it behind our back.
+            // The lock comes before reading, so that no other process adds lines meanwhile.
             lock = Some(target::lock_file(&path).map_err(Failure::refused)?);
             found = target::lines(&path, BEGIN).map_err(Failure::refused)?;
             Ok(())
         })?;
-        // What the first process sees, all see.
+        // All processes get what the first one finds.
         let text = comm.texts(&found.text)?.swap_remove(0);
         let mut record = LineFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
@@ -55,7 +55,7 @@ impl<L: ConfigurationLine> LineFile<L> {
         comm.once(|| target::mend_last_line(&record.path, &found).map_err(Failure::failed))?;
         Ok(record)
     }
-    /// Something is wrong with the line behind the last one.
+    /// Returns the failure of a wrong line, the one after those that were read.
     fn wrong(&self, why: String) -> Failure {
         Failure::refused(format!("{}, line {}: {why}", self.path.display(), self.lines.len() + 1)).shared()
     }
@@ -77,8 +77,7 @@ impl<L: ConfigurationLine> LineFile<L> {
             _ => Err(self.wrong("absolute or content is missing".into())),
         }
     }
-    /// *Collective.* The line of a configuration, if it has one. Refused where it is of a file at this place which held
-    /// other links.
+    /// *Collective.* Returns the line of a configuration, if there is one. Refuses a line of a file at this place that held other links.
     pub fn find(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<Option<L>> {
         let mut found = None;
         comm.once(|| {
@@ -106,7 +105,7 @@ impl<L: ConfigurationLine> LineFile<L> {
         let number = comm.texts(&found.map_or(String::new(), |number| number.to_string()))?.swap_remove(0);
         Ok(number.parse::<usize>().ok().and_then(|number| self.lines.get(number).cloned()))
     }
-    /// *Collective.* Adds what was found of a configuration.
+    /// *Collective.* Adds the line of a configuration.
     pub fn add(&self, configuration: &mut Configured, found: L, comm: &RunCommunicator) -> Outcome<L> {
         let line = found.with_origin(LineOrigin {
             schema: Some(L::SCHEMA.into()),
@@ -120,8 +119,9 @@ impl<L: ConfigurationLine> LineFile<L> {
     }
 }
 
-/// *Collective.* Measures configurations one after the other, each with what is known of it beforehand, but for those that have a line of
-/// `record` or are listed twice. Lines of all of them, and how it ended: what was measured before a failure is a result.
+/// *Collective.* Measures configurations one after the other, each with the data known beforehand, but for those that have a line of
+/// `record` or are listed twice. Returns the lines of all of them, and how the measurement ended: lines from before a failure are a
+/// result.
 ///
 /// # Errors
 /// Failures before there is a line.
@@ -132,7 +132,7 @@ pub fn measure_all<T, L: ConfigurationLine>(
     mut one: impl FnMut(&mut Configured, T) -> Outcome<L>,
 ) -> Outcome<(Vec<L>, Outcome)> {
     let comm = &session.comm;
-    // What is there, before the first is measured.
+    // The lines that exist, before the first measurement.
     let mut rest: Vec<(Configured, T, Option<L>)> = Vec::new();
     for (mut configuration, known) in configurations {
         let there = record.map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();

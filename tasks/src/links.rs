@@ -260,13 +260,13 @@ impl LatticeLinks {
         let omega = request.overrelax.unwrap_or_else(|| omega_for(self.part.global, kind));
         let mut relaxation = Relaxation::new(&device.domain(&self.part)?, &self.gauge, kind, omega)?;
         let mut state = relaxation.state()?;
-        // A θ that is no number ends it, too.
+        // A θ that is not a number also ends the loop.
         while state.theta > request.tol {
             check(go_on)?;
             if relaxation.sweeps() >= request.max_sweeps {
                 let (theta, sweeps, tol) = (state.theta, relaxation.sweeps(), request.tol);
                 let why = format!(
-                    "theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give max_sweeps more, or another overrelax"
+                    "theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: give max_sweeps more, or another overrelax"
                 );
                 return Err(Failure::failed(why));
             }

@@ -1,4 +1,4 @@
-//! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
+//! The course of a solve: the solver, its precisions and its limits, from flags and settings.
 use super::batch::{self, BatchChoice, BatchSize};
 use super::fields::Source;
 use super::layout::Cut;
@@ -22,11 +22,11 @@ use std::path::PathBuf;
 
 /// The resolved flags.
 pub struct SolveScheme {
-    /// Asked residual.
+    /// Requested tolerance.
     pub tol: f64,
-    /// First guesses, one per source.
+    /// Initial guesses, one per source.
     pub guess: Option<Vec<Source>>,
-    /// How many right-hand sides go together.
+    /// Number of right-hand sides in a batch.
     pub batch: BatchChoice,
     method: &'static Method,
     max_iterations: usize,
@@ -110,12 +110,12 @@ impl SolveScheme {
             outer,
         }
     }
-    /// Refuses what does not go with how the lattice is cut.
+    /// Refuses options that do not fit the cut of the lattice.
     pub fn check(&self, operator: Operator, cut: Cut) -> Outcome {
         let request = Request { schwarz: self.schwarz, multigrid: self.multigrid, ..Request::new(operator) };
         (self.method.check)(&request, cut.local, &cut.grid).map_err(Failure::from)
     }
-    /// For the library.
+    /// Returns the request for the library.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
         Request {
             method: self.method,
@@ -133,23 +133,23 @@ impl SolveScheme {
             ..Request::new(operator)
         }
     }
-    /// The method that was asked for.
+    /// Returns the requested method.
     pub fn asked(&self) -> &'static Method {
         self.method
     }
-    /// Its name for people.
+    /// Returns the name of a method for people.
     pub fn title(&self, taken: &Method) -> &'static str {
         taken.titles[usize::from(self.positive)]
     }
-    /// Whether all right-hand sides of a batch share a Krylov space.
+    /// Returns whether all right-hand sides of a batch share a Krylov space.
     pub fn is_block(&self) -> bool {
         self.method.is_block
     }
-    /// `reliable` or `defect`.
+    /// Returns `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {
         self.correction.name()
     }
-    /// The iterations to which the entries of a residual history belong: one entry an iteration with reliable updates,
+    /// Returns the iterations to which the entries of a residual history belong: one entry an iteration with reliable updates,
     /// one a correction with defect correction. `updates` holds the iterations at which true residuals were computed.
     pub fn iterations_of(&self, history: &[f64], updates: &[usize]) -> Vec<(usize, f64)> {
         let defect = matches!(self.correction, Correction::Defect { .. });
@@ -159,7 +159,7 @@ impl SolveScheme {
             false => history.iter().copied().enumerate().collect(),
         }
     }
-    /// What was computed how, for people.
+    /// Describes the solve for people: solver, precisions and storage.
     pub fn describe(&self, report: &Report) -> String {
         let solver = self.title(report.method);
         let outer = match report.outer {
@@ -232,7 +232,7 @@ fn refuse_keys_of_others(input: &mut Input, method: &Method) {
     }
 }
 
-/// The file of `--guess`, which has to hold a field for each source.
+/// Reads the file of `--guess`, which has to hold a field for each source.
 fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
     let fields = |path: &str| {
         let source = Source::parse::<T>(&format!("file:{path}"))?;

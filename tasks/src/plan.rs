@@ -1,4 +1,4 @@
-//! What a solve or an application of an operator needs, resolved and checked from settings as typed.
+//! Data for a solve or an application of an operator, resolved and checked from settings as typed.
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::fields::{self, Reading, Source, Stack, require_even};
@@ -102,7 +102,7 @@ pub fn reading(input: &mut Input) -> Reading {
     Reading { options, by: input.given_by() }
 }
 
-/// Where links come from.
+/// Files that links are read from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkFiles {
     /// A gauge configuration.
@@ -111,7 +111,7 @@ pub enum LinkFiles {
     Improved(PathBuf, PathBuf),
 }
 
-/// Which systems are solved.
+/// Systems that are solved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Systems {
     /// M ψ = η.
@@ -123,7 +123,7 @@ pub enum Systems {
 }
 
 impl Systems {
-    /// How many there are, where there are several.
+    /// Returns the number of systems; `None` for a single one.
     pub fn count(&self) -> Option<usize> {
         match self {
             Systems::One => None,
@@ -148,19 +148,19 @@ pub struct Wanted {
 pub struct FermionPlan {
     /// The links.
     pub links: LinkFiles,
-    /// How to read them.
+    /// Options for reading the links.
     pub read: Reading,
-    /// How they are smeared before the operator is made of them.
+    /// Smearing of the links before the operator is made of them.
     pub stout: Option<StoutSmearing>,
     /// Extents.
     pub lattice: Lattice,
     /// The operator; of several masses with the smallest.
     pub operator: Operator,
-    /// What is said of its parameters.
+    /// Record of the operator's parameters.
     parameters: Map<String, Value>,
-    /// What is solved.
+    /// Systems that are solved.
     pub systems: Systems,
-    /// How several systems are solved.
+    /// Strategy for several systems.
     pub strategy: ShiftStrategy,
     /// Right-hand sides.
     pub sources: Vec<Source>,
@@ -168,7 +168,7 @@ pub struct FermionPlan {
     pub precision: Precision,
     /// `None`: whatever the links allow.
     pub reconstruction: Option<LinkStorage>,
-    /// Where the result goes.
+    /// File of the result.
     pub output: Option<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ impl FermionPlan {
     pub fn for_solve(input: &mut Input) -> Option<Self> {
         Self::resolve(input, true)
     }
-    /// Resolves those of an application: of one operator, whose mass may be any.
+    /// Resolves the input of an application of one operator, whose mass may be any.
     pub fn for_apply(input: &mut Input) -> Option<Self> {
         Self::resolve(input, false)
     }
@@ -234,7 +234,7 @@ impl FermionPlan {
             output,
         })
     }
-    /// What is known of the operator before its parameters.
+    /// Returns the definition of the operator, which does not depend on its parameters.
     pub fn definition(&self) -> &'static Definition {
         self.operator.definition()
     }
@@ -242,23 +242,23 @@ impl FermionPlan {
     pub fn cut(&self, layout: &LayoutChoice, comm: &RunCommunicator) -> Outcome<Layout> {
         layout.cut(comm, self.lattice, self.definition().steps())
     }
-    /// Whether several systems are solved together by multi-shift CG.
+    /// Returns whether several systems are solved together by multi-shift CG.
     pub fn is_multishift(&self) -> bool {
         self.systems.count().is_some() && self.strategy == ShiftStrategy::MultiShift
     }
-    /// The link storage asked for, or the one that takes most memory as long as the links have not been seen.
+    /// Returns the requested link storage, or the one that takes most memory as long as the links have not been read.
     pub fn largest_storage(&self) -> LinkStorage {
         self.reconstruction.unwrap_or(LinkStorage::FULL)
     }
-    /// The memory of a command on a process's part of the lattice, with that for smearing links, which comes before.
+    /// Returns the memory of a command on a process's part of the lattice, with the memory for smearing links, which comes before.
     pub fn with_smearing(&self, cut: Cut, others: Needs) -> Needs {
         stout::with_smearing(self.stout, Part::new(cut.local, &cut.grid), cut.local.volume(), others)
     }
-    /// For the solver's settings.
+    /// Returns what the solver's settings depend on: lattice, number of sources and precision.
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
     }
-    /// Files that are read: links, sources, and guesses if there are any.
+    /// Returns the files that are read: links, sources, and initial guesses if there are any.
     pub fn inputs<'a>(&'a self, guesses: &'a [Source]) -> Vec<&'a Path> {
         let links = match &self.links {
             LinkFiles::Gauge(path) => vec![path],
@@ -274,7 +274,7 @@ impl FermionPlan {
     pub fn fields<T: Fermion>(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
         fields::all_fields(sources, layout)
     }
-    /// Shape of a block of solutions: by mass or shift and by source, where there are several.
+    /// Returns the shape of a block of solutions: by mass or shift and by source, if there are several.
     pub fn block(&self) -> Vec<usize> {
         let inner = (self.sources.len() > 1).then_some(self.sources.len());
         self.systems.count().into_iter().chain(inner).collect()
@@ -299,7 +299,7 @@ impl FermionPlan {
         };
         OperatorWithSources { operator, sources: self.sources.iter().map(ToString::to_string).collect() }
     }
-    /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
+    /// Describes the system: `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`.
     pub fn headline(&self, operator: &Operator) -> String {
         let details = match (&self.links, operator.smearing()) {
             (LinkFiles::Improved(..), _) => ", links as read".into(),
@@ -360,7 +360,7 @@ pub fn definition(input: &mut Input) -> Option<&'static Definition> {
     chosen.or_else(|| (!input.was_given("operator")).then_some(&WILSON))
 }
 
-/// Returns the places of keys of other operators than the one chosen, and what is wrong with each.
+/// Returns the places of keys of other operators than the chosen one, with a sentence for each.
 pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(Place, String)> {
     let of_others =
         OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
@@ -381,7 +381,7 @@ pub fn refuse_foreign_keys(input: &mut Input, chosen: &Definition) {
     }
 }
 
-/// Names of the staggered operators: `staggered, asqtad or hisq`.
+/// Returns the names of the staggered operators: `staggered, asqtad or hisq`.
 pub fn staggered_names() -> String {
     let staggered = OPERATORS.into_iter().filter(|definition| definition.kind == FermionKind::Staggered);
     keys::alternatives(staggered.map(|definition| definition.name))
@@ -410,7 +410,7 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Op
     (precision, reconstruction)
 }
 
-/// `--gauge`, or `--fat` and `--long`, and the header of the first.
+/// Reads `--gauge`, or `--fat` and `--long`, and the header of the first.
 fn link_files(
     input: &mut Input,
     definition: Option<&Definition>,
@@ -471,7 +471,7 @@ fn link_files(
     }
 }
 
-/// The mass of a staggered operator that is applied.
+/// Returns the mass of a staggered operator that is applied.
 fn one_mass(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     if input.get("mass").is_none() {
         input.missing(format!("no mass: give {}", input.spelled("mass", "M")));
@@ -479,8 +479,8 @@ fn one_mass(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     input.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
 }
 
-/// `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator: the mass, the smallest of several, and what is
-/// solved.
+/// Reads `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator. Returns the mass, the smallest of several, and the
+/// systems.
 fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     let given = ["mass", "masses", "shifts"].map(|key| input.get(key).is_some());
     let keys: SystemKeys = input.read("");
@@ -529,7 +529,7 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     }
 }
 
-/// Whether M†M + σ has an inverse for all shifts σ, whatever the links.
+/// Checks whether M†M + σ has an inverse for all shifts σ, whatever the links.
 pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
     match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
         Some(bad) => Err(format!("m^2 + {bad} is not above 0, so that M^+ M + {bad} may have no inverse")),
@@ -551,7 +551,7 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
     };
     let several = several.value();
     if input.was_given("sources") && several.is_none() {
-        // Nothing is known of the sources.
+        // An invalid `sources` was already reported.
         return None;
     }
     if given.len() > 1 && several.is_some() {

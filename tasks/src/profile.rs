@@ -18,19 +18,19 @@ pub struct Profile(Option<KernelTimes>);
 
 struct KernelTimes {
     kernels: Vec<KernelTime>,
-    /// Of the whole, from the clock.
+    /// Seconds of the whole, from the clock.
     seconds: f64,
 }
 
 impl Running {
-    /// From now on, if asked.
+    /// Starts taking times, if `asked`.
     pub fn start(asked: bool, device: &Device) -> Outcome<Self> {
         if asked {
             device.backend().start_profile()?;
         }
         Ok(Running(asked.then(Instant::now)))
     }
-    /// Until now.
+    /// Ends taking times and returns them.
     pub fn end(self, device: &Device) -> Outcome<Profile> {
         let Some(clock) = self.0 else { return Ok(Profile(None)) };
         let kernels = device.backend().end_profile()?;
@@ -43,7 +43,7 @@ impl Profile {
     pub fn record(&self) -> Option<records::KernelTimes> {
         self.0.as_ref().map(|times| record(&times.kernels, times.seconds))
     }
-    /// A table; empty without times. Of several processes this is the first one's.
+    /// Returns a table; empty without times. Of several processes this is the first one's.
     pub fn table(&self, processes: usize) -> String {
         let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
@@ -68,7 +68,7 @@ impl Profile {
     }
 }
 
-/// Seconds in kernels.
+/// Returns the seconds in kernels.
 pub fn inside(kernels: &[KernelTime]) -> f64 {
     kernels.iter().map(|kernel| kernel.seconds).sum()
 }

@@ -1,4 +1,4 @@
-//! What a log begins with, so that years later it says what made the numbers: program, commit, command, input, devices.
+//! Beginning of a log, which identifies years later what made the numbers: program, commit, command, input, devices.
 use std::io::IsTerminal;
 use std::sync::Once;
 use tracing::{debug, info};
@@ -7,25 +7,25 @@ use tracing::{debug, info};
 /// parts may have been compiled later. None where there was no repository.
 pub const COMMIT: Option<&str> = option_env!("FERRITE_BUILT_FROM");
 
-/// Name, version and commit.
+/// Returns name, version and commit.
 pub fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     COMMIT.map_or_else(|| format!("ferrite {version}"), |commit| format!("ferrite {version}, commit {commit}"))
 }
 
-/// What the program was built with, joined with commas.
+/// Returns the features that the program was built with.
 pub fn features() -> Vec<&'static str> {
     let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
     features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 
-/// Processor and system that the program was built for.
+/// Returns processor and system that the program was built for.
 pub fn target() -> String {
     format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// Notes what runs and where, once: in a log on one line, and with `-v` command, input, features and a line for each device. `why` says
-/// why a GPU of the machine is not used, which is seen at a terminal, too.
+/// Notes the program and its devices, once: in a log on one line, and with `-v` command, input, features and a line for each device.
+/// `why` is the reason why a GPU of the machine is not used, which is also printed on a terminal.
 pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -55,7 +55,7 @@ pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     });
 }
 
-/// A command as a shell would take it; of the program its name only.
+/// Returns a command as a shell would take it; of the program its name only.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_=+,.:/@%".contains(c));
     let quoted = |text: String| if plain(&text) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };

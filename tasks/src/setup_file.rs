@@ -23,7 +23,7 @@ pub struct SetupFile {
 }
 
 impl SetupFile {
-    /// *Collective.* For a solve with an operator on this process's part of the links.
+    /// *Collective.* Opens the file for a solve with an operator on this process's part of the links.
     pub fn new(
         path: &Path,
         layout: &Layout,
@@ -38,8 +38,8 @@ impl SetupFile {
         let is_there = there.first().is_some_and(|first| *first == [1]);
         Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there, given_by })
     }
-    /// *Collective.* Hands over what the file has, if it is there, and makes a request for as many near-null vectors; `asked`:
-    /// their number was asked for.
+    /// *Collective.* Passes on the near-null vectors of the file, if it exists, and makes `request` ask for as many; `asked`: their
+    /// number was requested.
     pub fn load(&self, configuration: &Configuration<'_>, request: &mut Request, asked: bool) -> Outcome {
         if !self.is_there {
             return Ok(());

@@ -88,12 +88,12 @@ impl Solve {
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
         self.scheme.check(self.plan.operator.clone(), cut).map(|()| cut)
     }
-    /// Device memory at the peak for `nrhs` right-hand sides together, with names for what takes it, as long as the links
-    /// have not been seen.
+    /// Returns the peak device memory for `nrhs` right-hand sides together, with names for what takes it, as long as the links have not
+    /// been read.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         self.memory_with(cut, nrhs, false)
     }
-    /// Returns the memory with multigrid from the start, where a setup of an earlier solve is there.
+    /// Returns the memory with multigrid from the start, if there is a setup of an earlier solve.
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
         let mut request = self.request(self.plan.operator.clone(), self.plan.largest_storage());
         if has_setup {
@@ -102,7 +102,7 @@ impl Solve {
         let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
         self.plan.with_smearing(cut, needs)
     }
-    /// *Collective.* Gets links ready on a device, with the multigrid setup of an earlier run.
+    /// *Collective.* Prepares links on a device, with the multigrid setup of an earlier run.
     pub fn ready<'l>(&self, domain: &Domain, layout: &Layout, links: &'l LinksRead) -> Outcome<ReadySolve<'l>> {
         let mut request = self.request(links.operator.clone(), links.storage);
         let configuration = links.links.on(domain)?;
@@ -204,7 +204,7 @@ impl<F: Fermion> Ended<F> {
     }
 }
 
-/// Says so where links are not stored as planned.
+/// Notes that links are not stored as planned.
 pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));

@@ -16,7 +16,7 @@ use ferrite_inputs::{Given, Input};
 use ferrite_records::operator::Stout;
 use serde::Deserialize;
 
-/// ρ as typed.
+/// Reads ρ as typed.
 pub fn rho(typed: &str) -> Result<f64, String> {
     match typed.parse::<f64>() {
         Ok(x) if (0.0..=LARGEST_RHO).contains(&x) => Ok(x),
@@ -62,14 +62,14 @@ pub fn record(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Stout {
     Stout { rho, levels, spatial }
 }
 
-/// `2 levels of stout links in space, rho = 0.1`
+/// Describes the smearing: `2 levels of stout links in space, rho = 0.1`.
 pub fn sentence(smearing: StoutSmearing) -> String {
     let StoutSmearing { rho, levels, spatial } = smearing;
     let place = if spatial { " in space" } else { "" };
     format!("{} of stout links{place}, rho = {}", text::count(levels, "level"), text::number(rho))
 }
 
-/// What making smeared links takes on a device, with names.
+/// Returns the device memory that making smeared links takes, with names.
 fn needs(part: Part, sites: usize) -> Needs {
     let mut needs = vec![
         ("links", part.links_bytes(Precision::Double)),
@@ -80,7 +80,7 @@ fn needs(part: Part, sites: usize) -> Needs {
     needs
 }
 
-/// The memory of a command whose operator has smeared links: these are made before anything else is there.
+/// Returns the memory of a command whose operator has smeared links, which are made before anything else is allocated.
 pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, others: Needs) -> Needs {
     let sum = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let more = smearing.map_or(0, |_| sum(&needs(part, sites)).saturating_sub(sum(&others)));

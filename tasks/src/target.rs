@@ -16,7 +16,7 @@ pub fn claim(comm: &RunCommunicator, inputs: &[&Path], outputs: &[&Path]) -> Out
     comm.agree(claimed(inputs, outputs, comm.size()).map_err(Failure::refused))
 }
 
-/// Paths as [`claim`] takes them.
+/// Returns paths as [`claim`] takes them.
 pub fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
     paths.into_iter().map(PathBuf::as_path).collect()
 }
@@ -55,7 +55,7 @@ fn claimed(inputs: &[&Path], outputs: &[&Path], processes: usize) -> Result<(), 
     Ok(())
 }
 
-/// Whether a path is a device such as `/dev/null`.
+/// Returns whether a path is a device such as `/dev/null`.
 fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|existing| existing.file_type().is_char_device())
 }
@@ -64,7 +64,7 @@ fn destination(path: &Path) -> Result<Destination, String> {
     Destination::of(path).map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// Whether `path` is a pipe or a device and no file.
+/// Returns whether `path` is a pipe or a device and no file.
 pub fn is_stream(path: &Path) -> bool {
     matches!(Destination::of(path), Ok(Destination::Stream(_)))
 }
@@ -87,7 +87,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     created.map_err(|why| format!("{shown} cannot be written: no file can be created in {}: {why}", folder.display()))
 }
 
-/// [`check`] for a file to which lines are appended, and which is read first.
+/// Applies [`check`] to a file to which lines are appended, and which is read first.
 pub fn check_lines(path: &Path) -> Result<(), String> {
     if is_stream(path) {
         return Err(format!("{} is not a regular file: name a file to write", path.display()));
@@ -95,7 +95,7 @@ pub fn check_lines(path: &Path) -> Result<(), String> {
     check(path)
 }
 
-/// [`check`] for a plot, which is SVG.
+/// Applies [`check`] to a plot, which is SVG.
 pub fn check_svg(path: &Path) -> Result<(), String> {
     if path.extension().is_none_or(|e| e != "svg") {
         return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
@@ -103,7 +103,7 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
     check(path)
 }
 
-/// The absolute path of a file that may not exist yet, without symbolic links: the same for all spellings.
+/// Returns the absolute path of a file that may not exist yet, without symbolic links: the same for all spellings.
 pub fn place(path: &Path) -> PathBuf {
     if let Ok(there) = std::fs::canonicalize(path) {
         return there;
@@ -115,21 +115,21 @@ pub fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Sees to it that no other process works in a folder, as long as the file that comes back is open. Some network file
-/// systems cannot lock: there it is up to the user.
+/// Keeps other processes out of a folder as long as the returned file is open. On network file systems that cannot lock, users have to
+/// see to it themselves.
 pub fn lock(folder: &Path) -> Result<std::fs::File, String> {
     let path = folder.join(".lock");
     locked(&path)?
         .ok_or_else(|| format!("{} is being worked in by another process: wait for it, or end it", folder.display()))
 }
 
-/// The same for a file that lines are added to, which is made if it is not there.
+/// Locks a file that lines are added to; creates it if it does not exist.
 pub fn lock_file(path: &Path) -> Result<std::fs::File, String> {
     locked(path)?
         .ok_or_else(|| format!("{} is being written by another process: wait for it, or end it", path.display()))
 }
 
-/// `None` where another process has the lock.
+/// Locks a file; `None` if another process has the lock.
 fn locked(path: &Path) -> Result<Option<std::fs::File>, String> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
@@ -139,7 +139,7 @@ fn locked(path: &Path) -> Result<Option<std::fs::File>, String> {
     }
 }
 
-/// Adds a line of JSON to a file, which is made if it is not there, and waits until it is on the disk.
+/// Adds a line of JSON to a file, which is made if it does not exist, and waits until it is on the disk.
 pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let line = format!("{object}\n");
@@ -172,7 +172,7 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     if last[..both] != begin.as_bytes()[..both] {
         return Err(format!("{shown} ends with something that is not a line of results: name another file"));
     }
-    // A letter of several bytes may be torn, too: only whole lines are text for sure.
+    // A letter of several bytes may also be torn: only whole lines are certain to be text.
     let (whole, end) = whole_lines(&bytes);
     let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is not text: {why}; name another file"))?;
     let mut text = String::from(text);

@@ -1,4 +1,4 @@
-//! The one way of text to standard output and standard error.
+//! Printing of all text on standard output and standard error.
 //!
 //! Names of files, titles inside them and texts of inputs are others' text, and a terminal obeys some characters: they could
 //! hide what a message says, or do more. So whatever is printed goes through [`printable`]; the compiler refuses `println!`
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a terminal prints this character, or ends a line or goes to the next column for it.
+/// Returns whether a terminal prints this character, or ends a line or goes to the next column for it.
 fn is_printed(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -18,7 +18,7 @@ fn is_printed(c: char) -> bool {
     }
 }
 
-/// A text with characters that a terminal obeys instead of printing them spelled as in JSON, `\u001b`: within JSON, where
+/// Returns a text with characters that a terminal obeys instead of printing them spelled as in JSON, `\u001b`: within JSON, where
 /// they stand in texts only, it is the same JSON.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printed) {
@@ -41,7 +41,7 @@ pub fn print(mut to: impl Write, text: &str) -> io::Result<()> {
     to.write_all(printable(text).as_bytes()).and_then(|()| to.flush())
 }
 
-/// Prints a text on standard error. There is nobody to tell if that is closed.
+/// Prints a text on standard error. Errors are ignored: if standard error is closed, there is nowhere to report them.
 pub fn say(text: &str) {
     let _ = print(io::stderr().lock(), text);
 }

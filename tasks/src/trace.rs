@@ -246,7 +246,7 @@ impl TraceMeasurement<'_> {
             Systems::Masses(masses) => masses.clone(),
             Systems::One | Systems::Shifts(_) => vec![links.operator.mass()],
         };
-        // The list of masses is solved for by way of the host.
+        // Solves for several masses take fields of the host.
         let by_host = matches!(solve.plan.systems, Systems::Masses(_));
         let host = if by_host { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
         require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
@@ -291,7 +291,7 @@ impl TraceMeasurement<'_> {
         let traces = (0..masses.len()).flat_map(|mass| (0..F::GAMMAS).map(move |gamma| (mass, gamma)));
         Ok(FoundTraces { traces: traces.map(trace).collect(), residual, iterations })
     }
-    /// *Collective.* Solutions of a batch.
+    /// *Collective.* Returns the solutions of a batch.
     fn batch<F: TraceField>(
         &self,
         on: &Configuration<'_>,
@@ -303,7 +303,7 @@ impl TraceMeasurement<'_> {
         let solve = &self.solve.solve;
         let request = solve.request(links.operator.clone(), links.storage);
         let failed = |reached: f64, why: String, cancelled: bool| {
-            let reached = format!("|b - Mx| / |b| = {reached:.3e}, asked was {:e}", solve.scheme.tol);
+            let reached = format!("|b - Mx| / |b| = {reached:.3e}, requested {:e}", solve.scheme.tol);
             let why = format!("{}: the solve did not converge{why}; {reached}", configuration.typed.display());
             Err(if cancelled { self.session.stopped(why) } else { Failure::failed(why).shared() })
         };

@@ -78,7 +78,7 @@ pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     context.output.record(&record, || table(&curves, lattice, &device.describe()))
 }
 
-/// One column for every second power of ten.
+/// Formats a table with one column for every second power of ten.
 fn table(curves: &[Curve], lattice: Lattice, device: &str) -> String {
     let tolerances = tolerances();
     let columns: Vec<usize> = (0..tolerances.len()).filter(|k| k % 8 == 4).collect();
@@ -100,7 +100,7 @@ fn table(curves: &[Curve], lattice: Lattice, device: &str) -> String {
     text
 }
 
-/// A share in at most eight characters.
+/// Returns a share in at most eight characters.
 fn short(share: f64) -> String {
     match share {
         0.0 => "-".into(),

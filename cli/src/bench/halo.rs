@@ -44,13 +44,13 @@ pub struct HaloBenchArguments {
 /// Rows of one transport.
 struct TransportRows {
     name: &'static str,
-    /// How faces were sent: another transport where processes cannot access each other's memory.
+    /// Transports that faces really used: another one where processes cannot access each other's memory.
     travelled: Vec<&'static str>,
     overlap: bool,
     rows: Vec<BenchRow>,
 }
 
-/// What is measured.
+/// Operator and formats whose exchanges are measured.
 struct HaloPlan {
     definition: &'static Definition,
     precisions: Vec<Precision>,
@@ -122,7 +122,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// One process's part alone, and every way to exchange.
+/// Measures the part of one process alone, and with every transport of faces.
 fn all_ways(
     backend: &dyn Backend,
     layout: &Layout,
@@ -191,7 +191,7 @@ fn table(text: &mut String, alone: &[BenchRow], ways: &[TransportRows], processe
     }
 }
 
-/// Complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
+/// Returns complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
 fn events(rank: usize, spans: &[Span]) -> Vec<TimelineEvent> {
     const TRACKS: [&str; 9] = ["main", "x-", "x+", "y-", "y+", "z-", "z+", "t-", "t+"];
     let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0) as u64;

@@ -34,7 +34,7 @@ links have 18 reals, its long links, a number times SU(3), 18, 12 or 8; 13 and 9
 and are timed on such links. GB/s count every link and every spinor once; in temporal gauge (12t, 8t) the links in t, which
 are 1 and not read, do not count. With several processes GFLOP/s are those of all, GB/s those of one. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
-/// What is timed.
+/// Kernels to time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimedKernels {
     /// The hopping terms of operators and their even-odd matrices.
@@ -45,12 +45,12 @@ pub enum TimedKernels {
     Copy,
 }
 
-/// The operators whose kernels can be timed and tuned: HISQ has those of asqtad.
+/// Returns the operators whose kernels can be timed and tuned: HISQ has those of asqtad.
 fn all_operators() -> impl Iterator<Item = &'static Definition> {
     OPERATORS.into_iter().filter(|definition| definition.has_own_kernels)
 }
 
-/// Their names: `wilson, clover, staggered or asqtad`.
+/// Returns the names of these operators: `wilson, clover, staggered or asqtad`.
 pub fn names() -> String {
     alternatives(all_operators().map(|definition| definition.name))
 }
@@ -60,7 +60,7 @@ pub fn timed_operators() -> Vec<String> {
     all_operators().map(|definition| definition.name).chain(["all"]).map(String::from).collect()
 }
 
-/// The operator named, or all.
+/// Returns the named operator, or all.
 pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     if name == "all" {
         return Ok(all_operators().collect());
@@ -72,7 +72,7 @@ pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     })
 }
 
-/// The operator named.
+/// Returns the named operator.
 pub fn operator(name: &str) -> Outcome<&'static Definition> {
     match operators(name)?[..] {
         [one] => Ok(one),
@@ -104,12 +104,12 @@ pub struct KernelFlags {
     pub nrhs: usize,
 }
 
-/// What is said where no pair of the formats asked for exists.
+/// Message if none of the requested pairs of formats exists.
 pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8 and 8t are for Wilson fermions in double and single precision, \
     12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
     long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
 
-/// Whether there is a kernel for some pair.
+/// Returns whether there is a kernel for some pair.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
     precisions.iter().any(|&p| reconstructions.iter().any(|&r| definition.exists(p, r)))
 }
@@ -123,13 +123,13 @@ pub fn check_nrhs(nrhs: usize) -> Outcome {
     Err(Failure::refused(format!("--nrhs {nrhs}: between 1 and {most} right-hand sides")))
 }
 
-/// The lattice asked for, or one that fills the device.
+/// Returns the requested lattice, or one that fills the device.
 pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
     let extent = if device.name() == "cpu" { 16 } else { 32 };
     lattice.map_or_else(|| Lattice::new([extent; 4]).map_err(Failure::refused), Ok)
 }
 
-/// Bytes that the operations on a lattice need.
+/// Returns the bytes that the operations on a lattice need.
 pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(&'static str, usize)> {
     let sites = lattice.half_volume();
     let spinor = FieldShape::spinors(Precision::Double, nrhs).bytes(sites);
@@ -161,7 +161,7 @@ pub fn dslash(args: Dslash, context: &Context) -> Outcome {
 }
 
 impl KernelFlags {
-    /// The formats asked for, of which there have to be kernels.
+    /// Returns the requested formats, for which kernels must exist.
     fn formats_of(&self, what: &TimedKernels) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
         let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
         check_nrhs(self.nrhs)?;

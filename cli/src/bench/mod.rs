@@ -32,7 +32,7 @@ pub struct BenchArguments {
     what: BenchCommand,
 }
 
-/// What is measured.
+/// Benchmarks.
 #[derive(Subcommand)]
 enum BenchCommand {
     /// The hopping term of an operator, by itself and as a x + b D psi, and the operator
@@ -41,11 +41,11 @@ enum BenchCommand {
     Blas(kernels::KernelFlags),
     /// A copy in the device's memory
     Copy(kernels::KernelFlags),
-    /// Exchanges with other processes, in every way
+    /// Exchanges with other processes, by every transport
     Halo(halo::HaloBenchArguments),
     /// A model of operators and solvers on many GPUs, from measurements on a few
     Model(Box<model::ModelBenchArguments>),
-    /// How exact each format is
+    /// Accuracy of each format
     Accuracy(accuracy::AccuracyArguments),
     /// Ensembles in several settings of precision: observables, reversibility, acceptance
     Rhmc(Box<rhmc::EnsembleBenchArguments>),

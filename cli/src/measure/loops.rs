@@ -14,16 +14,16 @@ pub struct LoopFlags {
     /// Wilson loops up to this distance R along each axis of space, and this time T
     #[arg(long, value_name = "R,T", value_parser = sizes, allow_hyphen_values = true)]
     loops: Option<[usize; 2]>,
-    /// Loops off the axes, too: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
+    /// Also measure loops off the axes: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
     #[arg(long)]
     off_axis: bool,
-    /// Smear the links in space that loops have, by staples in space
+    /// Smear the spatial links of the loops with spatial staples
     #[arg(long, value_name = "NAME", value_enum)]
     loop_smear: Option<LoopSmear>,
     /// APE: share of the staples; HYP: those of its sums, the outermost first [default: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     loop_alpha: Vec<f64>,
-    /// How many times they are smeared [default: 1]
+    /// Number of times that these links are smeared [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), allow_hyphen_values = true)]
     loop_levels: Option<u16>,
 }
@@ -33,7 +33,7 @@ pub struct LoopFlags {
 enum LoopSmear {
     /// Projected sums of links and staples
     Ape,
-    /// The same twice, within cubes
+    /// Projected sums of links and staples, twice, within cubes
     Hyp,
 }
 
@@ -90,7 +90,7 @@ impl LoopFlags {
     }
 }
 
-/// W(R, T), a line for each R.
+/// Formats W(R, T), a line for each R.
 pub fn text(all: &[WilsonLoopsRecord]) -> String {
     let times = all.first().map_or(0, |one| one.values.len());
     let mut text = WILSON_LOOPS.line("W(R, T)");

@@ -38,13 +38,13 @@ pub struct MeasureArguments {
     /// Follow the gradient flow up to this time, in lattice units
     #[arg(long, value_name = "T", value_parser = positive, allow_hyphen_values = true)]
     flow: Option<f64>,
-    /// Length of its steps [default: 0.02]
+    /// Length of the steps of the flow [default: 0.02]
     #[arg(long, value_name = "E", value_parser = positive, allow_hyphen_values = true)]
     flow_step: Option<f64>,
-    /// Action whose gradient it follows [default: wilson]
+    /// Action whose gradient the flow follows [default: wilson]
     #[arg(long, value_name = "NAME", value_enum)]
     flow_action: Option<Action>,
-    /// Show energy and charge once in so many steps; t0 and w0 use all steps [default: 1]
+    /// Show energy and charge every N steps; t0 and w0 use all steps [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     flow_every: Option<u32>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ enum Action {
     Wilson,
     /// Symanzik's at tree level, with rectangles
     Symanzik,
-    /// The same with forces of neighbours, without errors of order a² (Ramos and Sint 2016)
+    /// Symanzik's with forces of neighbours, without errors of order a² (Ramos and Sint 2016)
     Zeuthen,
 }
 
@@ -107,7 +107,7 @@ pub fn run(args: MeasureArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new).and(ended)
 }
 
-/// The measurements of a configuration, for people.
+/// Returns the measurements of a configuration, for people.
 fn table(line: &MeasurementLine) -> String {
     let LoopsRecord { plaquette: PlaquetteMeans { mean, spatial, temporal }, rectangle, polyakov_loop } = line.loops;
     let FieldStrengthRecord { energy, charge } = line.field_strength;

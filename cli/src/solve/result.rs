@@ -1,4 +1,4 @@
-//! What a solve prints and writes.
+//! Output of a solve: text, record and files.
 use crate::batch::Batches;
 use crate::device::Device;
 use crate::failure::ReadBy;
@@ -19,13 +19,13 @@ use solvers::Unsolved;
 use std::path::PathBuf;
 use tracing::{info, warn};
 
-/// Where and how a solve was done.
+/// Circumstances of a solve: device, operator, batches and times.
 pub struct Done<'a> {
     /// The device, and how the lattice is cut.
     pub place: (&'a Device, &'a Layout),
     /// The operator on the links that were read.
     pub operator: Operator,
-    /// How right-hand sides were split.
+    /// Batches of right-hand sides.
     pub batches: &'a Batches,
     /// Times of kernels.
     pub profile: Profile,
@@ -46,7 +46,7 @@ impl Done<'_> {
     }
 }
 
-/// The result of a solve with one operator.
+/// Prints the result of a solve with one operator.
 pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &Ended<F>, watch: &Watch) -> Outcome {
     let (plan, report, (device, layout)) = (&solve.plan, &ended.report, done.place);
     announce(report);
@@ -99,7 +99,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     }
     let kept =
         kept(solve, written, ["the best iterate, which is not a solution", "the best iterate is", "the best iterate"]);
-    let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {}; {kept}", text::tolerance(solve.scheme.tol));
+    let reached = format!("|b - Mx| / |b| = {worst:.3e}, requested {}; {kept}", text::tolerance(solve.scheme.tol));
     match &ended.error {
         Some(error @ Unsolved::Cancelled { .. }) => Err(context.session.stopped(format!("{error}: {reached}"))),
         Some(error) => {
@@ -110,7 +110,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     }
 }
 
-/// The result of a solve for several masses or shifts.
+/// Prints the result of a solve for several masses or shifts.
 pub fn several<F: Fermion>(
     context: &Context,
     solve: &Solve,
@@ -216,7 +216,7 @@ fn written(solve: &Solve, converged: bool, write: impl FnOnce(&PathBuf) -> Outco
     path.map_or(Ok(()), write).map(|()| path)
 }
 
-/// What became of iterates that are not solutions, in three forms of their name.
+/// Describes what became of iterates that are not solutions; the array has three forms of their name.
 fn kept(solve: &Solve, written: Option<&PathBuf>, [what, are, name]: [&str; 3]) -> String {
     match (&solve.plan.output, written) {
         (_, Some(path)) => {
@@ -239,13 +239,13 @@ fn files(written: Option<&PathBuf>, plot: Option<&PathBuf>) -> String {
     solution.unwrap_or_default() + &plot.unwrap_or_default()
 }
 
-/// Residuals by right-hand side, with the iterations that they belong to.
+/// Returns the residuals by right-hand side, with the iterations that they belong to.
 fn histories(scheme: &SolveScheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
     let one = |(j, history): (usize, &Vec<f64>)| scheme.iterations_of(history, &watch.iterations_of_updates(j));
     report.info.history.iter().enumerate().map(one).collect()
 }
 
-/// A line for each of several right-hand sides.
+/// Returns a line for each of several right-hand sides.
 fn lines(sources: &[Source], report: &Report) -> String {
     if sources.len() < 2 {
         return String::new();

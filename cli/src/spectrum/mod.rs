@@ -32,7 +32,7 @@ pub struct SpectrumArguments {
     /// Components of a source to solve together, 1 to 64 [default: all that memory allows]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// Another value for a key of the input, such as solve.mass=0.02 or origin=0,0,0,8
+    /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

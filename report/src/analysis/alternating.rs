@@ -1,4 +1,4 @@
-//! Effective masses of correlators in which a state alternates in sign from one time to the next, as those of most staggered hadrons.
+//! Effective masses of correlators in which a state alternates in sign from one time to the next, as in those of most staggered hadrons.
 use super::{AnalysisChoice, estimate_records};
 use crate::records::correlators::{Correlators, HadronChannel};
 use ferrite_records::spectrum::AlternatingRecord;
@@ -7,18 +7,18 @@ use statistics::jackknife::JackknifeEstimate;
 /// A correlator with the effective masses of both parities.
 #[derive(Clone, Debug)]
 pub struct AlternatingMasses {
-    /// The name of the correlator.
+    /// Name of the correlator.
     pub name: String,
-    /// C(t), by time from the source.
+    /// Estimates of C(t), by time from the source.
     pub correlator: Vec<Option<JackknifeEstimate>>,
-    /// The state that does not alternate, at the times 0 to T/2 − 1.
+    /// Effective masses of the state that does not alternate, at the times 0 to T/2 − 1.
     pub masses: Vec<Option<JackknifeEstimate>>,
-    /// Effective masses of the state that alternates in sign.
+    /// Effective masses of the state that alternates in sign, at the times 0 to T/2 − 1.
     pub partner: Vec<Option<JackknifeEstimate>>,
 }
 
-/// Energies E and E' of C(t) = f(t) + (−1)ᵗ g(t), f and g being sums of e^{±E t} and of e^{±E' t} with any coefficients, from the six
-/// values C(t−2) to C(t+3) for t from 2 to T/2 − 1; `None` at other times, and where there is no such energy.
+/// Computes the energies E and E' of C(t) = f(t) + (−1)ᵗ g(t) from the six values C(t−2) to C(t+3), for t from 2 to T/2 − 1, where f and g
+/// are sums of e^{±E t} and of e^{±E' t} with any coefficients; `None` at other times, and if no such energy exists.
 ///
 /// With D C(t) = C(t+1) + C(t−1), D f = 2 cosh E f and D (−1)ᵗ g = −2 cosh E' (−1)ᵗ g, so that D² C = s D C − p C with the sum s and the
 /// product p of both factors, which this equation at t and at t + 1 gives.
@@ -32,7 +32,7 @@ pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
         let determinant = c0 * d1 - c1 * d0;
         let (sum, product) = ((c0 * e1 - c1 * e0) / determinant, (d0 * e1 - d1 * e0) / determinant);
         let root = (0.25 * sum * sum - product).sqrt();
-        // 2 cosh is 2 at least; rounding of a state without mass is not seen as none.
+        // 2 cosh is at least 2; a massless state with rounding errors is accepted.
         let energy = |x: f64| (0.5 * x).acosh();
         [0.5 * sum + root, root - 0.5 * sum].map(|x| Some(energy(x)).filter(|m| m.is_finite()))
     };
@@ -41,7 +41,8 @@ pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
 }
 
 impl AlternatingMasses {
-    /// Computes both from the mean of its correlators; `None` where they are not there. Mesons are folded: C(t) and C(T−t) are averaged.
+    /// Computes the effective masses of both states from the mean of the channel's correlators; `None` if these are missing. Mesons are
+    /// folded: C(t) and C(T−t) are averaged.
     pub fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let is_meson = !channel.name.ends_with("nucleon");
@@ -89,7 +90,7 @@ mod tests {
                 let [masses, partners] = alternating_masses(&correlator);
                 assert_eq!((masses.len(), partners.len()), (8, 8));
                 assert!(masses[..2].iter().chain(&partners[..2]).all(Option::is_none));
-                // Odd functions vanish at T/2, so that nothing is known from there.
+                // Odd functions vanish at T/2, which gives no information.
                 for t in 2..if sign > 0.0 { 8 } else { 7 } {
                     let [m, p] = [masses[t], partners[t]].map(|m| m.unwrap_or_else(|| panic!("{energy} {sign} {t}")));
                     // Values near 1e-3 with rounding of 1e-16, and cosh m − 1 of 0.02 at least: 1e-11, with room.

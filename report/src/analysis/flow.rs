@@ -1,4 +1,4 @@
-//! The scales t₀ and w₀ and the topological charge from the gradient flow of many configurations.
+//! Scales t₀ and w₀ and the topological charge from the gradient flow of many configurations.
 use super::{AnalysisChoice, estimate_record, estimate_text};
 use crate::text::number;
 use ferrite_records::fit::{FlowFit, FlowMean};
@@ -6,30 +6,30 @@ use ferrite_records::measure::MeasurementLine;
 use statistics::jackknife::JackknifeEstimate;
 use statistics::scale;
 
-/// t² E at t₀, and t d/dt t² E at w₀.
+/// Value of t² E at t₀, and of t d/dt t² E at w₀.
 pub const LEVEL: f64 = 0.3;
 
-/// What the flow of many configurations gives.
+/// Analysis of the gradient flow of many configurations.
 #[derive(Clone, Debug)]
 pub struct FlowAnalysis {
-    /// t of the flow.
+    /// Flow times t in units of a².
     pub times: Vec<f64>,
-    /// ⟨t² E⟩ there.
+    /// Estimates of ⟨t² E⟩ at these times.
     pub scaled: Vec<Option<JackknifeEstimate>>,
-    /// Where ⟨t² E⟩ is 0.3.
+    /// Scale t₀, the flow time at which ⟨t² E⟩ is 0.3, in units of a².
     pub t0: Option<JackknifeEstimate>,
-    /// √t where t d/dt ⟨t² E⟩ is 0.3.
+    /// Scale w₀, √t at the flow time at which t d/dt ⟨t² E⟩ is 0.3, in units of a.
     pub w0: Option<JackknifeEstimate>,
-    /// ⟨Q²⟩ at the last time.
+    /// Estimate of ⟨Q²⟩ at the last flow time.
     pub charge_squared: Option<JackknifeEstimate>,
     /// Integrated autocorrelation time of t² E next to t₀, or at the last time, in configurations.
     pub autocorrelation: f64,
-    /// Q at the last time, by configuration.
+    /// Topological charge Q at the last flow time, by configuration.
     pub charges: Vec<f64>,
 }
 
 impl FlowAnalysis {
-    /// Of configurations, which have the same times; `None` without a flow.
+    /// Analyses configurations whose flows have the same times; `None` without a flow.
     pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
         let times: Vec<f64> = all.first()?.flow.iter().map(|point| point.t).collect();
         if times.len() < 2 {
@@ -37,7 +37,7 @@ impl FlowAnalysis {
         }
         let scaled = |one: &MeasurementLine| one.flow.iter().map(|p| p.t * p.t * p.energy.sum()).collect::<Vec<f64>>();
         let charges: Vec<f64> = all.iter().filter_map(|one| Some(one.flow.last()?.charge)).collect();
-        // The square of the charge goes with t² E, so that all come from the same draws.
+        // The square of the charge is resampled together with t² E, so that both have the same draws.
         let samples = all.iter().zip(&charges).map(|(one, q)| [scaled(one), vec![q * q]].concat());
         let samples = choice.binned(&samples.collect::<Vec<_>>());
         let count = times.len();
@@ -81,7 +81,7 @@ impl FlowAnalysis {
             points: self.times.iter().zip(&self.scaled).map(point).collect(),
         }
     }
-    /// A line for each.
+    /// Returns one line of text for each quantity.
     pub fn text(&self) -> String {
         let last = number(self.times.last().copied().unwrap_or_default());
         let reached = |scale: Option<JackknifeEstimate>, unit: &str| match scale {

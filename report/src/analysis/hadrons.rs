@@ -14,24 +14,24 @@ use statistics::jackknife::JackknifeEstimate;
 /// A correlator with its fit.
 #[derive(Clone, Debug)]
 pub struct HadronFit {
-    /// For people.
+    /// Displayed name of the hadron or correlator.
     pub name: String,
-    /// How it falls.
+    /// Form of the correlator's decay in time: cosh, sinh or exponential.
     pub shape: CorrelatorShape,
-    /// C(t), by time from the source.
+    /// Estimates of C(t), by time from the source.
     pub correlator: Vec<Option<JackknifeEstimate>>,
     /// Numbers of states that were tried.
     pub states: Vec<usize>,
-    /// The fit.
+    /// Fit of the correlator.
     pub fit: Result<CorrelatorFit, FitError>,
-    /// The momentum, in units of 2π/L, and equivalent ones over which the correlator is averaged; empty where it is not known.
+    /// Momentum in units of 2π/L, followed by equivalent momenta over which the correlator is averaged; empty if it is not known.
     pub momenta: Vec<[i32; 3]>,
 }
 
-/// The hadrons that are known, or those with these names, which may be names of correlators, too.
+/// Returns the channels of the known hadrons, or those with the given names, which may also be names of correlators.
 ///
 /// # Errors
-/// A name that is none, with those that there are.
+/// Names an unknown channel, and lists the channels that exist.
 pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChannel>, String> {
     let there = |name: &str| first.mean(&[name]).is_some();
     let known = hadrons(first);
@@ -58,10 +58,10 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
     names.iter().map(one).collect()
 }
 
-/// Fits channels of all configurations at a momentum, as means over equivalent momenta.
+/// Fits the channels of all configurations at a momentum, using means over equivalent momenta.
 ///
 /// # Errors
-/// A channel that has no correlators at this momentum.
+/// Names a channel without correlators at this momentum.
 pub fn fits(
     record: &CorrelatorRecord,
     channels: &[HadronChannel],
@@ -77,7 +77,7 @@ pub fn fits(
             let why = "run ferrite spectrum with a larger value of momenta, or name another momentum";
             format!("the {} has no correlator with the momentum {momentum}: {why}", channel.name)
         })?;
-        // That which was asked for comes first.
+        // The requested momentum comes first.
         momenta.sort_by_key(|other| *other != momentum);
         Ok(HadronFit { momenta, ..HadronFit::of(&channel.name, &samples, channel.shape, choice) })
     };
@@ -85,7 +85,7 @@ pub fn fits(
 }
 
 impl HadronFit {
-    /// Of a correlator of each configuration, by time.
+    /// Fits a correlator from its values on each configuration, by time.
     pub fn of(name: &str, samples: &[Vec<f64>], shape: CorrelatorShape, choice: &AnalysisChoice) -> Self {
         let (samples, shape) = (choice.binned(samples), choice.shape.unwrap_or(shape));
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
@@ -93,14 +93,14 @@ impl HadronFit {
         let fit = fit_correlator(&samples, shape, &choice.fits);
         HadronFit { name: name.into(), shape, correlator, states: choice.fits.states.clone(), fit, momenta: Vec::new() }
     }
-    /// `E` at rest, `E(1,0,0)` with a momentum.
+    /// Returns the name of the energy: `E` at rest, `E(1,0,0)` with a momentum.
     pub fn energy_name(&self) -> String {
         match self.momenta.first() {
             None | Some([0, 0, 0]) => "E".into(),
             Some(momentum) => format!("E({})", momentum.map(|k| k.to_string()).join(",")),
         }
     }
-    /// Returns the record of the fit, or of why there is none, and of the correlator.
+    /// Returns the record of the correlator and of the fit, or of the reason why there is no fit.
     pub fn record(&self) -> HadronFitRecord {
         let fit = self.fit.as_ref().ok().map(|CorrelatorFit { states, fit }| {
             let functions: Vec<(usize, String)> = self.states.iter().map(|n| (*n, count(*n, "state"))).collect();
@@ -125,7 +125,7 @@ impl HadronFit {
             fit,
         }
     }
-    /// A line, and one for the mean over windows.
+    /// Returns a line of text on the fit, and a line on the mean over windows.
     pub fn text(&self) -> String {
         let CorrelatorFit { states, fit } = match &self.fit {
             Ok(fit) => fit,
@@ -154,7 +154,7 @@ impl HadronFit {
         }
         text
     }
-    /// Windows that were tried, the most probable first.
+    /// Returns a table of the windows that were tried, the most probable first.
     pub fn windows_text(&self) -> String {
         let Ok(CorrelatorFit { fit, .. }) = &self.fit else { return String::new() };
         let mut text = format!(

@@ -1,5 +1,5 @@
-//! What is made of the records of many configurations: fits of hadrons, scales of the gradient flow, the static potential. As records
-//! and as text, for `ferrite fit`, the summary of `ferrite spectrum`, and pages.
+//! Analysis of the records of many configurations: fits of hadrons, scales of the gradient flow, the static potential. Results are
+//! available as records and as text, for `ferrite fit`, the summary of `ferrite spectrum`, and pages.
 //!
 //! | module | what |
 //! |---|---|
@@ -31,10 +31,10 @@ use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling, bins};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Names of the ways in which a correlator falls.
+/// Names of the forms of a correlator's decay in time.
 pub const SHAPES: [(&str, CorrelatorShape); 3] =
     [("cosh", CorrelatorShape::Cosh), ("sinh", CorrelatorShape::Sinh), ("exp", CorrelatorShape::Exponential)];
-/// Names of the covariances of a fit.
+/// Names of the covariance matrices of a fit.
 pub const COVARIANCES: [(&str, CovarianceKind); 3] =
     [("full", CovarianceKind::Full), ("shrunk", CovarianceKind::Shrunk), ("diagonal", CovarianceKind::Diagonal)];
 
@@ -42,39 +42,38 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str 
     names.iter().find(|(_, one)| *one == value).map_or("", |(name, _)| name)
 }
 
-/// How records are analysed.
+/// Settings of an analysis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnalysisChoice {
-    /// Configurations of a bin.
+    /// Number of configurations in a bin.
     pub bin: usize,
-    /// Of fits of correlators, and of Wilson loops in T.
+    /// Settings of the fits of correlators, and of Wilson loops in T.
     pub fits: CorrelatorSettings,
-    /// How correlators fall; `None`: as hadrons are known to, and a cosh for others.
+    /// Form of the correlators' decay in time; `None` for the known form of each hadron, and a cosh for other correlators.
     pub shape: Option<CorrelatorShape>,
-    /// Shortest and longest distance of the potential's fit; `None`: by the criterion.
+    /// Shortest and longest distance in the fit of the potential; `None` to select them by the criterion.
     pub distances: Option<[f64; 2]>,
-    /// The streams that configurations come from, one after the other, across whose ends there are no bins; empty for one
-    /// series.
+    /// Streams to which the configurations belong, one after the other; no bin extends across the end of a stream. Empty for one series.
     pub streams: Vec<Stream>,
 }
 
 impl AnalysisChoice {
-    /// Everything by itself, with bins of so many configurations.
+    /// Returns default settings with bins of `bin` configurations.
     pub fn with_bin(bin: usize) -> Self {
         AnalysisChoice { bin, fits: CorrelatorSettings::default(), shape: None, distances: None, streams: Vec::new() }
     }
-    /// Means over bins of samples, one for each configuration: samples at the end of a stream that fill no bin are left
-    /// out; where no stream fills one, there is one bin of all.
+    /// Returns means over bins of samples, one sample for each configuration. Samples at the end of a stream that fill no bin are left out;
+    /// if no stream fills a bin, all samples form one bin.
     pub fn binned(&self, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let whole = self.parts(samples.len()).filter(|part| part.len() >= self.bin);
         let all: Vec<Vec<f64>> = whole.flat_map(|part| bins(&samples[part], self.bin)).collect();
         if all.is_empty() && !samples.is_empty() { bins(samples, samples.len()) } else { all }
     }
-    /// Mean, error and autocorrelation time of a number of each configuration.
+    /// Returns mean, error and autocorrelation time of a series with one number for each configuration.
     pub fn average(&self, series: &[f64]) -> Average {
         average_of_streams(series, &self.parts(series.len()).collect::<Vec<_>>())
     }
-    /// The configurations of each stream.
+    /// Returns the range of configurations of each stream.
     fn parts(&self, configurations: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let known = self.streams.iter().map(|stream| stream.configurations).sum::<usize>() == configurations;
         let lengths: Vec<usize> = match known && configurations > 0 {
@@ -86,7 +85,7 @@ impl AnalysisChoice {
             Some(*end - length..*end)
         })
     }
-    /// Returns the record of configurations, bins, and how errors are made.
+    /// Returns the record of configurations, bins, and method of error estimation.
     pub fn record(&self, configurations: usize) -> SampleCounts {
         let (kind, draws, seed) = match self.fits.resampling {
             Resampling::Jackknife => ("jackknife", None, None),
@@ -103,12 +102,12 @@ impl AnalysisChoice {
             streams: self.streams.iter().map(stream).collect(),
         }
     }
-    /// Number of bins of so many configurations.
+    /// Returns the number of bins that `configurations` configurations fill.
     pub fn bins(&self, configurations: usize) -> usize {
         let whole: usize = self.parts(configurations).map(|part| part.len() / self.bin).sum();
         if configurations == 0 { 0 } else { whole.max(1) }
     }
-    /// `40 configurations in 20 bins of 2, errors by the jackknife`
+    /// Describes samples and errors in words: `40 configurations in 20 bins of 2, errors by the jackknife`.
     pub fn sentence(&self, configurations: usize) -> String {
         let mut text = count(configurations, "configuration");
         if self.streams.len() > 1 {
@@ -133,8 +132,8 @@ impl AnalysisChoice {
     }
 }
 
-/// Mean, error and autocorrelation time of a series of several streams: products of deviations from the mean of all, as
-/// [`statistics::average`] has them, of pairs within a stream.
+/// Returns mean, error and autocorrelation time of a series that consists of several streams. Deviations are those from the mean of all
+/// streams, as in [`statistics::average`]; their products are taken within streams only.
 fn average_of_streams(series: &[f64], streams: &[Range<usize>]) -> Average {
     if streams.len() < 2 || series.len() < 2 {
         return statistics::average(series);
@@ -178,14 +177,14 @@ pub fn estimate_records(estimates: &[Option<JackknifeEstimate>]) -> Vec<Option<E
     estimates.iter().copied().map(estimate_record).collect()
 }
 
-/// Returns the estimate of a record, if its value is finite.
+/// Returns the estimate in a record if its value is finite.
 pub fn estimate_of(record: Option<EstimateRecord>) -> Option<JackknifeEstimate> {
     let EstimateRecord { value, error, missing, means } = record.filter(|record| record.value.is_finite())?;
     let missing = MissingMeans { count: missing.unwrap_or(0), of: means.unwrap_or(0) };
     Some(JackknifeEstimate { value, error, missing })
 }
 
-/// `0.4512 ± 0.0023`; `0.4512 (error unknown: 3 of 400 means have no value)`
+/// Formats an estimate: `0.4512 ± 0.0023`, or `0.4512 (error unknown: 3 of 400 means have no value)`.
 pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
     let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
     match (digits(value, error), missing.count) {
@@ -196,7 +195,7 @@ pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
     }
 }
 
-/// The short form of [`estimate_text`] for tables: `0.4512 (3 of 400 missing)`.
+/// Formats an estimate for tables, shorter than [`estimate_text`]: `0.4512 (3 of 400 missing)`.
 pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
     let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
     let [value, error] = digits(value, error);
@@ -206,7 +205,7 @@ pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
     value + &error + &missing
 }
 
-/// Remarks on a fit: what has no minimum, which errors are unknown, what is left out of means, and whether χ² is too large for the
+/// Returns remarks on a fit: functions without a minimum, unknown errors, windows left out of means, and a χ² that is too large for the
 /// function. `functions` are the names of the functions that were tried.
 fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
     let mut all = Vec::new();
@@ -246,11 +245,11 @@ fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
     all
 }
 
-/// Fits with a smaller p are warned of: one in 10,000 good ones.
+/// Smallest p-value without a warning: one good fit in 10,000 is below it.
 const LEAST_P: f64 = 1e-4;
 
-/// Returns the record of a fit without its quantities. `place` converts an end of a window, `functions` are the functions that were
-/// tried, by their number of states and by name.
+/// Returns the record of a fit without its quantities. `place` converts an end of a window; `functions` are the functions that were tried,
+/// by their number of states and by name.
 fn fit_record<W>(fit: &Fit, place: &dyn Fn(usize) -> W, functions: &[(usize, String)]) -> FunctionFit<W> {
     let averages = fit.names.iter().zip(&fit.averages).map(|(name, a)| {
         let is_partial = a.left_out > 0;
@@ -289,16 +288,16 @@ fn fit_record<W>(fit: &Fit, place: &dyn Fn(usize) -> W, functions: &[(usize, Str
     }
 }
 
-/// Returns the record of the quantity with this name, `None` where it has no value.
+/// Returns the record of the quantity with this name; `None` if it has no value.
 fn quantity(fit: &Fit, name: &str) -> Option<EstimateRecord> {
     let place = fit.names.iter().position(|one| *one == name)?;
     estimate_record(*fit.quantities.get(place)?)
 }
 
-/// The most windows in a record, the most probable ones.
+/// Maximum number of windows in a record, the most probable ones.
 const MOST_WINDOWS: usize = 20;
 
-/// `chi2/dof = 3.2/5, p = 0.67`, and why there is no p where there is none.
+/// Formats the quality of a fit: `chi2/dof = 3.2/5, p = 0.67`, or the reason why there is no p-value.
 fn quality_text(fit: &Fit) -> String {
     let best = &fit.best;
     let expected = Some(best.quality.expected_chi2).filter(|_| fit.covariance != CovarianceKind::Full);
@@ -310,8 +309,8 @@ fn quality_text(fit: &Fit) -> String {
         }
 }
 
-/// χ² of a fit with its probability. Without degrees of freedom neither says anything, and a probability that is no number is left
-/// out with the reason.
+/// Describes χ² of a fit with its p-value. Both are left out without degrees of freedom; a p-value that is not a number is replaced by the
+/// reason.
 pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<f64>, p: f64) -> String {
     if dof == 0 {
         return format!("as many parameters as data, so that {name} and p mean nothing");
@@ -329,7 +328,7 @@ pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<
     }
 }
 
-/// `= 0.67`; `< 0.001` where it would be shown as 0.
+/// Formats a p-value: `= 0.67`, or `< 0.001` if it would be rounded to 0.
 pub(crate) fn p_text(p: f64) -> String {
     match p {
         p if !p.is_finite() => "–".into(),
@@ -339,7 +338,7 @@ pub(crate) fn p_text(p: f64) -> String {
     }
 }
 
-/// `mean over 28 windows: 0.4510 ± 0.0022 (statistics) ± 0.0008 (window)`, of the quantity with this number.
+/// Formats the mean over windows of the quantity with this index: `mean over 28 windows: 0.4510 ± 0.0022 (statistics) ± 0.0008 (window)`.
 fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     let average = fit.averages.get(quantity)?;
     let [value, error] = digits(average.value, average.statistical);
@@ -351,7 +350,7 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     Some(format!("mean over {windows}: {value} ± {error} (statistics) ± {systematic} (window)"))
 }
 
-/// Why there is no fit, with the way out.
+/// Describes why there is no fit, and what to change.
 pub fn why_not(error: &FitError) -> String {
     if let FitError::FewSamples { found } = error {
         let found = count(*found, "sample");

@@ -9,21 +9,21 @@ use statistics::fit::{Fit, FitError};
 use statistics::jackknife::JackknifeEstimate;
 use statistics::pcac::{fit_pcac, pcac_masses, pcac_samples};
 
-/// m(t) with its plateau.
+/// Fit of a plateau to the PCAC quark mass m(t).
 #[derive(Clone, Debug)]
 pub struct PcacFit {
-    /// For people.
+    /// Displayed name.
     pub name: String,
-    /// c_A
+    /// Improvement coefficient c_A of the axial current.
     pub improvement: f64,
-    /// At the times 0 to T/2, of which the first has none.
+    /// Estimates of m(t) at the times 0 to T/2, of which the first is `None`.
     pub masses: Vec<Option<JackknifeEstimate>>,
-    /// A constant.
+    /// Fit of a constant.
     pub fit: Result<Fit, FitError>,
 }
 
 impl PcacFit {
-    /// From all configurations, with c_A; `None` where they have not both correlators.
+    /// Fits the mass from all configurations with the improvement coefficient c_A; `None` if one of the two correlators is missing.
     pub fn of(channel: &PcacChannel, all: &[Correlators], improvement: f64, choice: &AnalysisChoice) -> Option<Self> {
         let samples = |k: usize| -> Option<Vec<Vec<f64>>> {
             all.iter().map(|found| found.mean(&channel.parts[k..=k])).collect::<Option<_>>()
@@ -36,7 +36,7 @@ impl PcacFit {
         let fit = fit_pcac(&samples, improvement, &choice.fits);
         Some(PcacFit { name: channel.name.clone(), improvement, masses, fit })
     }
-    /// Returns the record of the fit, or of why there is none, and of the masses.
+    /// Returns the record of the masses and of the fit, or of the reason why there is no fit.
     pub fn record(&self) -> PcacFitRecord {
         let plateau = |fit: &Fit| PlateauFitRecord { mass: quantity(fit, "mass"), fit: fit_record(fit, &|t| t, &[]) };
         PcacFitRecord {
@@ -47,7 +47,7 @@ impl PcacFit {
             fit: self.fit.as_ref().ok().map(plateau),
         }
     }
-    /// A line, and one for the mean over windows.
+    /// Returns a line of text on the fit, and a line on the mean over windows.
     pub fn text(&self) -> String {
         let fit = match &self.fit {
             Ok(fit) => fit,
@@ -64,7 +64,7 @@ impl PcacFit {
         }
         text
     }
-    /// m(t) in a table.
+    /// Returns m(t) as a table.
     pub fn masses_text(&self) -> String {
         let mut text = format!("{:<15}{:>8}  a m(t)\n", "", "t");
         for (t, mass) in self.masses.iter().enumerate().skip(1) {
@@ -72,7 +72,7 @@ impl PcacFit {
         }
         text
     }
-    /// The mass of the fit, and its window.
+    /// Returns the mass of the fit and its window.
     pub fn plateau(&self) -> Option<(f64, [usize; 2])> {
         let fit = self.fit.as_ref().ok()?;
         Some((fit.quantities[0]?.value, fit.best.window))

@@ -1,4 +1,4 @@
-//! The static potential from Wilson loops of many configurations.
+//! Static potential from Wilson loops of many configurations.
 use super::{
     AnalysisChoice, average_text, estimate_records, estimate_text, fit_record, quality_text, quantity, remarks, why_not,
 };
@@ -7,17 +7,17 @@ use ferrite_records::measure::MeasurementLine;
 use statistics::fit::Fit;
 use statistics::fit::potential::{LoopsAt, Potential, PotentialAt, WithoutPotential, potential};
 
-/// The potential, with the separations that its distances belong to.
+/// Static potential, with the separations that correspond to its distances.
 #[derive(Clone, Debug)]
 pub struct PotentialAnalysis {
-    /// R
+    /// Separations R, their three components in units of a.
     pub separations: Vec<[usize; 3]>,
-    /// V(R), and Cornell's form.
+    /// V(R), and the fit of the Cornell form.
     pub potential: Potential,
 }
 
 impl PotentialAnalysis {
-    /// Of configurations, which have the same loops; `None` without them.
+    /// Analyses configurations that have the same Wilson loops; `None` without Wilson loops.
     pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
         let first = all.first().filter(|one| !one.wilson_loops.is_empty())?;
         let square = |r: &[usize; 3]| r.iter().map(|x| x * x).sum::<usize>();
@@ -79,7 +79,7 @@ impl PotentialAnalysis {
             left_out: left_out.iter().map(without).collect(),
         }
     }
-    /// V(R) in a table, and what Cornell's form gives.
+    /// Returns V(R) as a table, and the results of the Cornell fit.
     pub fn text(&self) -> String {
         let mut text = format!("{:>10}{:>10}  {:<24}{:>8}  {}\n", "R", "|R|", "a V(R)", "T", "chi2/dof");
         for (r, at) in self.separations.iter().zip(&self.potential.at) {

@@ -5,23 +5,24 @@ use ferrite_records::measure::{TraceLine, TraceRecord};
 use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write as _;
 
-/// A trace over many configurations.
+/// Means of a trace over many configurations.
 #[derive(Clone, Debug)]
 pub struct TraceAnalysis {
-    /// m
+    /// Bare mass m.
     pub mass: f64,
-    /// What Γ is called.
+    /// Name of the matrix Γ.
     pub gamma: String,
-    /// ⟨Re tr Γ M⁻¹⟩ / V
+    /// Estimate of ⟨Re tr Γ M⁻¹⟩ / V.
     pub real: Option<JackknifeEstimate>,
-    /// ⟨Im tr Γ M⁻¹⟩ / V
+    /// Estimate of ⟨Im tr Γ M⁻¹⟩ / V.
     pub imaginary: Option<JackknifeEstimate>,
-    /// (⟨(Re tr Γ M⁻¹)²⟩ − ⟨Re tr Γ M⁻¹⟩²) / V, squares from two different noise vectors each; `None` with one noise vector or one
-    /// configuration.
+    /// Disconnected susceptibility (⟨(Re tr Γ M⁻¹)²⟩ − ⟨Re tr Γ M⁻¹⟩²) / V, in which each square is a product of values from two different
+    /// noise vectors; `None` with one noise vector or one configuration.
     pub disconnected: Option<JackknifeEstimate>,
 }
 
-/// Means over noise vectors of real and imaginary part, and over pairs of different ones of the product of real parts.
+/// Returns means over noise vectors of the real and the imaginary part, and over pairs of different noise vectors of the product of real
+/// parts.
 fn means(line: &TraceRecord) -> [f64; 3] {
     let n = line.noise.len() as f64;
     let sum = |of: &dyn Fn(&[f64; 2]) -> f64| line.noise.iter().map(of).sum::<f64>();
@@ -29,7 +30,7 @@ fn means(line: &TraceRecord) -> [f64; 3] {
     [re / n, im / n, (re * re - squares) / (n * (n - 1.0))]
 }
 
-/// All traces of configurations, which have the same ones.
+/// Analyses all traces of configurations; these have the same masses and matrices.
 pub fn traces(all: &[TraceLine], choice: &AnalysisChoice) -> Vec<TraceAnalysis> {
     let Some(first) = all.first() else { return Vec::new() };
     let volume = first.system.operator.lattice.iter().product::<usize>() as f64;
@@ -61,7 +62,7 @@ impl TraceAnalysis {
     }
 }
 
-/// A line for each.
+/// Returns one line of text for each trace.
 pub fn text(all: &[TraceAnalysis]) -> String {
     let mut text = format!("{:<9} {:<7} {:<24} {:<24} disconnected\n", "mass", "Gamma", "Re tr Gamma M^-1 / V", "Im");
     for one in all {

@@ -1,29 +1,30 @@
-//! How a lattice lies on GPUs and hosts: what is near a cut, and which neighbours are on other hosts.
+//! Distribution of a lattice over GPUs and hosts: sites near partitioned boundaries, and neighbours on other hosts.
 use super::Wire;
 use comms::{Direction, ProcessGrid};
 use std::collections::BTreeSet;
 
-/// Hosts with GPUs and a network between them. One process for each GPU, and ranks in the order of hosts: the first
-/// `gpus_per_host` ranks are on the first host, as `mpirun` and `srun` place them.
+/// Hosts with GPUs and a network between them. Each GPU has one process, and ranks follow the order of hosts: the first `gpus_per_host`
+/// ranks are on the first host, as `mpirun` and `srun` place them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cluster {
-    /// GPUs of a host.
+    /// Number of GPUs of a host.
     pub gpus_per_host: usize,
-    /// The network, for one GPU.
+    /// Network per GPU.
     pub network: Wire,
 }
 
 impl Cluster {
-    /// What is assumed where nothing is said, not measured: hosts of 8 GPUs, each GPU with a 400 Gb/s InfiniBand port that
-    /// reaches its memory (GPUDirect). 45 GB/s are nine tenths of the port, 3 µs a message from the memory of one GPU to
-    /// that of another through a switch.
+    /// Default cluster, assumed and not measured: hosts of 8 GPUs, each GPU with a 400 Gb/s InfiniBand port that accesses its memory
+    /// (GPUDirect). 45 GB/s are nine tenths of the port's bandwidth; 3 µs is the latency of a message from the memory of one GPU to that of
+    /// another through a switch.
     pub const ASSUMED: Cluster = Cluster { gpus_per_host: 8, network: Wire { latency: 3e-6, bandwidth: 45e9 } };
 
-    /// Whether so many GPUs are on more than one host.
+    /// Returns whether `gpus` GPUs are on more than one host.
     pub fn has_network(&self, gpus: usize) -> bool {
         gpus > self.gpus_per_host
     }
-    /// How many of the two ends of each direction lead to another host: one entry for each kind of rank that there is.
+    /// Returns, for each direction, how many of the two neighbours are on another host: one entry for each distinct combination among the
+    /// ranks.
     pub fn far_ends(&self, grid: &ProcessGrid) -> BTreeSet<[usize; 4]> {
         let host = |rank: usize| rank / self.gpus_per_host;
         let far = |rank: usize, mu: usize, way: Direction| host(grid.neighbour(rank, mu, way)) != host(rank);
@@ -32,52 +33,53 @@ impl Cluster {
     }
 }
 
-/// A lattice, and the grid of processes that it is cut over.
+/// Lattice and the grid of processes that partitions it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     /// Extents X, Y, Z, T of the whole lattice.
     pub lattice: [usize; 4],
-    /// One process for each GPU.
+    /// Grid of processes, one for each GPU.
     pub grid: ProcessGrid,
 }
 
 impl Decomposition {
-    /// A lattice on one GPU.
+    /// Returns a lattice on one GPU.
     pub fn single(lattice: [usize; 4]) -> Self {
         Decomposition { lattice, grid: ProcessGrid::SINGLE }
     }
-    /// GPUs.
+    /// Returns the number of GPUs.
     pub fn gpus(&self) -> usize {
         self.grid.size()
     }
-    /// Extents of each one's part.
+    /// Returns the extents of the local lattice of each GPU.
     pub fn local(&self) -> [usize; 4] {
         self.grid.local_extents(self.lattice)
     }
-    /// Sites of the whole lattice.
+    /// Returns the number of sites of the whole lattice.
     pub fn sites(&self) -> f64 {
         self.lattice.iter().product::<usize>() as f64
     }
 }
 
-/// The part of one process: its sites, and how hops of `reach` steps divide them (`halo::regions` does it for kernels).
+/// Numbers of sites of the local lattice of a process, divided by hops of `reach` steps (`halo::regions` divides them for kernels).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalVolume {
-    /// All sites.
+    /// Number of all local sites.
     pub sites: f64,
-    /// Sites whose hops stay inside.
+    /// Number of sites whose hops stay in the local lattice.
     pub interior: f64,
-    /// `[μ]`: sites whose hops leave in direction μ and in none after it; 0 where it is not cut.
+    /// Numbers of sites, indexed by μ, whose hops leave in direction μ and in no direction after μ; 0 if direction μ is not partitioned.
     pub exterior: [f64; 4],
-    /// `[μ]`: sites of one parity in the layers that a neighbour needs, for one end; 0 where it is not cut.
+    /// Numbers of sites of one parity, indexed by μ, in the layers that one neighbour in direction μ needs; 0 if the direction is not
+    /// partitioned.
     pub zone: [f64; 4],
 }
 
-/// Sites that fields are filled up to, a multiple of this.
+/// Number of sites to a multiple of which fields are padded.
 const TILE: usize = 32;
 
 impl LocalVolume {
-    /// Of a lattice that is cut like this, for hops of `reach` steps.
+    /// Computes the numbers of sites of a decomposition for hops of `reach` steps.
     pub fn new(cut: &Decomposition, reach: usize) -> Self {
         let local = cut.local();
         let is_cut = |mu: usize| cut.grid.is_partitioned(mu);
@@ -104,13 +106,13 @@ impl LocalVolume {
     }
 }
 
-/// A grid for weak scaling: prime factors of `processes` go to t, z, y and x in turn, the largest first, so that every
-/// direction is cut before one is cut twice.
+/// Returns a grid for weak scaling: prime factors of `processes` go to t, z, y and x in turn, the largest first, so that every direction is
+/// partitioned once before one is partitioned twice.
 pub fn weak_grid(processes: usize) -> [usize; 4] {
     let (mut rest, mut factors) = (processes.max(1), Vec::new());
     let mut factor = 2;
     while rest > 1 {
-        // What is left when its root is passed is prime.
+        // The rest is prime once the factor exceeds its square root.
         if factor * factor > rest {
             factor = rest;
         }

@@ -1,29 +1,30 @@
-//! What was measured at a few sizes, and what lies between.
+//! Times measured at a few sizes, and interpolation between them.
 
-/// Seconds against a size, for work whose time is a power of its size between two measurements: a kernel's.
+/// Seconds as a function of size, for work such as that of a kernel whose time is a power of its size between two measurements.
 ///
-/// A curve and not a rate: below some ten thousand sites the time of a launch counts, above the memory's bandwidth, and
-/// between them caches.
+/// The time is a curve, not a constant rate: below some ten thousand sites the launch dominates, for large sizes the bandwidth of the
+/// memory, and caches between the two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeCurve {
     points: Vec<(f64, f64)>,
 }
 
-/// Why points are no curve: which one, and what is wrong with it.
+/// Reason why points do not form a curve: the point, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeCurveError {
-    /// There are no points.
+    /// No points.
     #[error("a curve has at least one point")]
     Empty,
-    /// A size is not a number, is out of range, or is there twice.
+    /// Size that is not a number, is out of range, or occurs twice.
     #[error("point {0} has a size that is not a number in range, or one that another point has")]
     Size(usize),
-    /// A time is not a number or is out of range.
+    /// Time that is not a number or is out of range.
     #[error("point {0} has a time that is not a number in range")]
     Time(usize),
 }
 
-/// Sorted by size, all sizes different; `smallest` is the least size and time, which counts if `or_equal`.
+/// Sorts points by size and checks that all sizes differ; `smallest` is the lower limit of size and time, which is itself allowed if
+/// `or_equal` is true.
 fn sorted(mut points: Vec<(f64, f64)>, or_equal: bool) -> Result<Vec<(f64, f64)>, TimeCurveError> {
     let fits = |x: f64| x.is_finite() && (x > 0.0 || or_equal && x == 0.0);
     for (k, (size, seconds)) in points.iter().enumerate() {
@@ -40,19 +41,19 @@ fn sorted(mut points: Vec<(f64, f64)>, or_equal: bool) -> Result<Vec<(f64, f64)>
 }
 
 impl TimeCurve {
-    /// Of (size, seconds) in any order, all of them above 0.
+    /// Builds a curve from (size, seconds) in any order, all of them above 0.
     ///
     /// # Errors
-    /// [`TimeCurveError`].
+    /// A [`TimeCurveError`] if the points do not form a curve.
     pub fn new(points: impl IntoIterator<Item = (f64, f64)>) -> Result<Self, TimeCurveError> {
         sorted(points.into_iter().collect(), false).map(|points| TimeCurve { points })
     }
-    /// (size, seconds), the smallest size first.
+    /// Returns (size, seconds), the smallest size first.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
-    /// Seconds for a size: straight lines in a double logarithmic plot, through the points. Below the smallest size its
-    /// time, which is that of a launch; above the largest in proportion; nothing for nothing.
+    /// Returns seconds for a size, interpolated by straight lines through the points in a double logarithmic plot. Below the smallest size
+    /// it is the time of that size, which is the time of a launch; above the largest it is proportional to the size; 0 for size 0.
     pub fn at(&self, size: f64) -> f64 {
         if size <= 0.0 {
             return 0.0;
@@ -68,17 +69,17 @@ impl TimeCurve {
     }
 }
 
-/// Seconds against a size, for small times that are differences of larger ones and may be 0: straight lines.
+/// Seconds as a function of size, interpolated linearly, for small times that are differences of larger ones and may be 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Polyline {
     points: Vec<(f64, f64)>,
 }
 
 impl Polyline {
-    /// Of (size, seconds) in any order, none below 0; none at all is no time for any size.
+    /// Builds a line from (size, seconds) in any order, none below 0; without points the time is 0 for all sizes.
     ///
     /// # Errors
-    /// [`TimeCurveError`].
+    /// A [`TimeCurveError`] if the points do not form a curve.
     pub fn new(points: impl IntoIterator<Item = (f64, f64)>) -> Result<Self, TimeCurveError> {
         match sorted(points.into_iter().collect(), true) {
             Ok(points) => Ok(Polyline { points }),
@@ -86,12 +87,12 @@ impl Polyline {
             Err(error) => Err(error),
         }
     }
-    /// (size, seconds), the smallest size first.
+    /// Returns (size, seconds), the smallest size first.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
-    /// Seconds for a size. Below the smallest size its time; above the largest along the last line, if that rises.
-    /// Nothing for nothing.
+    /// Returns seconds for a size. Below the smallest size it is the time of that size; above the largest it follows the last line if that
+    /// rises; 0 for size 0.
     pub fn at(&self, size: f64) -> f64 {
         if size <= 0.0 {
             return 0.0;
@@ -107,22 +108,22 @@ impl Polyline {
     }
 }
 
-/// A message: a latency and a bandwidth.
+/// Latency and bandwidth of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wire {
-    /// Seconds of a message without content.
+    /// Seconds of an empty message.
     pub latency: f64,
-    /// Bytes per second, one way.
+    /// Bytes per second in one direction.
     pub bandwidth: f64,
 }
 
 impl Wire {
-    /// Seconds of a message.
+    /// Returns the seconds of a message.
     pub fn seconds(&self, bytes: f64) -> f64 {
         self.latency + bytes / self.bandwidth
     }
-    /// Of measured (bytes, seconds). Where length does not show, all messages have the latency of the quickest, and the
-    /// bandwidth is one that is reached at least.
+    /// Fits latency and bandwidth to measured (bytes, seconds). If the time does not depend on the length, the latency is that of the
+    /// fastest message, and the bandwidth is a lower bound.
     pub fn of_measured(points: &[(f64, f64)]) -> Self {
         Wire::fit(points).unwrap_or_else(|| {
             let largest = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).fold(0.0, f64::max);
@@ -130,8 +131,8 @@ impl Wire {
             Wire { latency, bandwidth: largest(|(bytes, _)| *bytes) / largest(|(_, seconds)| *seconds) }
         })
     }
-    /// The wire that comes nearest to (bytes, seconds), by the sum of squares of relative deviations, with a latency not
-    /// below 0. `None` where the points do not say how time grows with bytes: there are not two sizes, or it falls.
+    /// Fits latency and bandwidth to (bytes, seconds) by least squares of relative deviations, with a latency not below 0. `None` if the
+    /// points do not determine how time grows with bytes: there are fewer than two sizes, or the time falls.
     pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
         // Weighted with 1/t², for a and b in a + b x = t.
         let mut sums = [0.0; 5];

@@ -1,40 +1,40 @@
-//! What a cut costs, from times on a few lattices that are cut in one direction.
+//! Costs of partitioned directions, from times on a few lattices that are partitioned in one direction.
 use super::{Decomposition, LocalVolume, Machine, Polyline};
 
 /// Seconds of a call of one operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationCutTimes {
-    /// On one process's part without neighbours.
+    /// Seconds on the local lattice of one process without neighbours.
     pub alone: f64,
-    /// On the lattice that is cut, the interior being computed while faces travel.
+    /// Seconds on the partitioned lattice if the interior is computed while faces travel.
     pub overlapped: f64,
-    /// The same, the interior being computed after that.
+    /// Seconds on the partitioned lattice if the interior is computed after faces have travelled.
     pub in_turn: f64,
 }
 
-/// What was measured on a lattice that is cut in one direction.
+/// Times measured on a lattice that is partitioned in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CutTimes {
-    /// The direction μ.
+    /// Partitioned direction μ.
     pub direction: usize,
-    /// The lattice, and how it was cut.
+    /// Lattice and grid of processes.
     pub cut: Decomposition,
-    /// Times of each operation of the machine, in its order.
+    /// Times of each operation, in the order of the machine's operations.
     pub operations: Vec<OperationCutTimes>,
 }
 
-/// Bytes that a process sends to its two neighbours in a direction that is cut, for hops of `reach` steps, where a site of a
-/// message has `zone_bytes`.
+/// Returns the bytes that a process sends to its two neighbours in a partitioned direction for hops of `reach` steps, where a site of a
+/// message has `zone_bytes` bytes.
 pub fn exchange_bytes(cut: &Decomposition, direction: usize, reach: usize, zone_bytes: usize) -> f64 {
     2.0 * LocalVolume::new(cut, reach).zone[direction] * zone_bytes as f64
 }
 
 impl Machine {
-    /// Sets what cuts cost each operation, from measurements with the usual way for faces to travel, whose times, like those
-    /// of operations alone, are there already.
+    /// Sets the costs of partitioned directions of each operation from measurements with the usual transport. Times of that transport and
+    /// of operations without neighbours must have been set.
     ///
     /// # Panics
-    /// Where there is no exchange, or where times of an operation are missing.
+    /// If the machine has no exchange, or if times of an operation are missing.
     pub fn set_costs_of_cuts(&mut self, measured: &[CutTimes]) {
         let mut costs = vec![CutCosts::default(); self.operations.len()];
         for times in measured {
@@ -49,7 +49,7 @@ impl Machine {
         for (k, operation) in self.operations.iter().enumerate() {
             let part = LocalVolume::new(&times.cut, operation.reach);
             let hops = operation.hops as f64;
-            // Sums are the same in all three but for the other processes' part.
+            // Sums take the same time in all three calls, except for the part of the other processes.
             let sums = operation.sums as f64 * self.sum_step * f64::from(self.processes.next_power_of_two().ilog2());
             let OperationCutTimes { alone, overlapped, in_turn } = times.operations[k];
             let [alone, overlapped, in_turn] = [alone, overlapped - sums, in_turn - sums].map(|seconds| seconds / hops);
@@ -57,7 +57,7 @@ impl Machine {
             let interior = alone * operation.alone.at(part.interior) / operation.alone.at(part.sites);
             let exterior = (in_turn - exchange - interior).max(0.0);
             costs[k].exterior[mu].push((part.exterior[mu], exterior));
-            // Where the message is late this says nothing of what runs beside the interior.
+            // If the message is late, the time does not depend on the work beside the interior.
             if alone >= exchange + exterior {
                 costs[k].beside[mu].push((part.exterior[mu], (overlapped - alone).max(0.0)));
             }
@@ -65,7 +65,7 @@ impl Machine {
     }
 }
 
-/// What a cut costs one operation, `[μ]`: seconds against sites of the exterior.
+/// Costs of partitioned directions for one operation, indexed by μ: seconds as a function of the number of exterior sites.
 #[derive(Clone, Default)]
 struct CutCosts {
     beside: [Vec<(f64, f64)>; 4],
@@ -73,8 +73,8 @@ struct CutCosts {
 }
 
 impl CutCosts {
-    /// Lines from 0 sites on: for what runs beside the interior from nothing; for exteriors, each a launch that waits for
-    /// memory, from the time of the smallest one that was measured in any direction.
+    /// Returns lines that start at 0 sites: with 0 seconds for the work beside the interior; for exteriors, each a launch that waits for
+    /// memory, with the time of the smallest exterior measured in any direction.
     fn lines(self) -> [[Polyline; 4]; 2] {
         let line = |points: Vec<(f64, f64)>| Polyline::new(points).expect("times are not below 0, sizes differ");
         let floor = self.exterior.iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |point| point.1);

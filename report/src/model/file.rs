@@ -1,4 +1,4 @@
-//! A machine as a file: JSON, schema `ferrite.machine/1`.
+//! Files of machines: JSON with the schema `ferrite.machine/1`.
 use super::{
     AlgebraTimes, ExchangeTimes, FormatNames, IterationCounts, Machine, OperationTimes, Polyline, TimeCurve,
     TimeCurveError, Wire,
@@ -11,22 +11,22 @@ use ferrite_records::machine::{
 use ferrite_records::{Record, read};
 use serde_json::Value;
 
-/// Why a text is no such file.
+/// Reason why a text is not a file of a machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFileError {
-    /// It is not JSON.
+    /// Text that is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// A field is missing, or is of another type.
+    /// Field that is missing or has another type.
     #[error("{0}")]
     Type(String),
-    /// A field is not what it should be.
+    /// Field with an invalid value.
     #[error("{place} is not {expected}")]
     Wrong {
-        /// The way to the field, or "the file".
+        /// Path of the field, or "the file".
         place: String,
-        /// What should be there.
+        /// Expected value.
         expected: String,
     },
 }
@@ -35,7 +35,7 @@ pub(super) fn wrong(place: impl Into<String>, expected: impl Into<String>) -> Mo
     ModelFileError::Wrong { place: place.into(), expected: expected.into() }
 }
 
-/// A number of at least `least`, or above it.
+/// Returns a number that is at least `least`, or above `least`.
 pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Result<f64, ModelFileError> {
     match number.is_finite() && (number > least || or_equal && number == least) {
         true => Ok(number),
@@ -43,7 +43,7 @@ pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Re
     }
 }
 
-/// A whole number of at least `least`, and not so large that sums of it are wrong.
+/// Returns a whole number that is at least `least` and small enough for exact sums.
 pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, ModelFileError> {
     match number >= least && u32::try_from(number).is_ok() {
         true => Ok(number),
@@ -51,7 +51,7 @@ pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, M
     }
 }
 
-/// Microseconds against sites.
+/// Returns times by number of sites, converted from microseconds to seconds.
 fn seconds(points: &[MachinePoint]) -> impl Iterator<Item = (f64, f64)> {
     points.iter().map(|point| (point.sites, 1e-6 * point.microseconds))
 }
@@ -82,7 +82,7 @@ fn directions(lines: &[Polyline; 4]) -> MachineDirections {
 }
 
 impl Machine {
-    /// The file's text.
+    /// Returns the text of the file.
     pub fn to_json(&self) -> String {
         format!("{:#}\n", self.record().with_schema())
     }
@@ -132,10 +132,10 @@ impl Machine {
             iterations: self.iterations.as_ref().map(counts),
         }
     }
-    /// From a file's text.
+    /// Reads a machine from the text of a file.
     ///
     /// # Errors
-    /// Which field is wrong, and what it should be.
+    /// The field that is wrong, and its expected value.
     pub fn from_json(text: &str) -> Result<Self, ModelFileError> {
         let file: Value = serde_json::from_str(text)?;
         if !file.is_object() {

@@ -1,15 +1,15 @@
-//! A performance model: from what one GPU and one pair of GPUs do to what many would.
+//! Performance model: predicts the performance of many GPUs from measurements on one GPU and on a pair of GPUs.
 //!
-//! A [`Machine`] has what was measured: kernels alone on one GPU at several sizes, exchanges with nothing else to do, what
-//! sites near a cut cost, the time of a sum. [`predict()`] makes of that the time of an operator on a lattice that is cut
-//! over the GPUs of a [`Cluster`], [`SolverModel`] that of a solver. All of it is pure arithmetic: the library `ferrite`
-//! measures, and the program hands its numbers over. `docs/scaling-model.md` has the formulas and says what is measured and
-//! what is assumed.
+//! A [`Machine`] has the measurements: kernels without neighbours on one GPU at several sizes, exchanges without computation
+//! beside them, costs of exterior sites, and the time of a sum. From these, [`predict()`] computes the time of an operator on
+//! a lattice that is partitioned over the GPUs of a [`Cluster`], and [`SolverModel`] the time of a solver. The model is pure
+//! arithmetic: the library `ferrite` measures, and the program passes the numbers to the model. `docs/scaling-model.md` has
+//! the formulas, and states which quantities are measured and which are assumed.
 //!
-//! The picture behind it is that of Babich et al. 2011, sections 6 and 7: what is inside is computed while faces travel,
-//! and the time of a hop is that of the slower one.
+//! The model follows Babich et al. 2011, sections 6 and 7: the interior is computed while faces travel, and the time of a hop
+//! is that of the slower of the two.
 //!
-//! [`predictions`] has tables of predictions for strong and weak scaling, [`table`] prints and [`pictures`] draws them.
+//! [`predictions`] has tables of predictions for strong and weak scaling, which [`table`] prints and [`pictures`] draws.
 mod cluster;
 mod curve;
 mod cuts;
@@ -29,108 +29,109 @@ pub use points::{MeasuredPoint, MeasuredValue, points_from_json};
 pub use predict::{Bound, HaloMode, Prediction, predict};
 pub use solver::{SolverModel, SolverTimes, Solves};
 
-/// The most GPUs that anything is predicted for.
+/// Maximum number of GPUs of a prediction.
 pub const MOST_GPUS: usize = 65_536;
 
-/// What was measured of a kind of GPU and of what joins them in a host.
+/// Measurements of one kind of GPU and of the connections between GPUs of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// For people.
+    /// Description of the device.
     pub device: String,
-    /// Processes that measured.
+    /// Number of processes that measured.
     pub processes: usize,
-    /// `wilson`, `clover`, `staggered` or `asqtad`.
+    /// Name of the operator: `wilson`, `clover`, `staggered` or `asqtad`.
     pub operator: String,
-    /// The operator's parts, in each format.
+    /// Operations of the operator in each format.
     pub operations: Vec<OperationTimes>,
     /// Linear algebra on fields of the operator's kind.
     pub algebra: Vec<AlgebraTimes>,
-    /// Exchanges of faces between GPUs of one host with nothing else to do; the usual one first.
+    /// Exchanges of faces between GPUs of one host without computation beside them; the usual transport first.
     pub exchanges: Vec<ExchangeTimes>,
     /// Seconds of one of the ⌈log₂ N⌉ steps of a sum over the N processes of one host (`docs/comms.md`).
     pub sum_step: f64,
-    /// IterationCounts that solvers take, where they were counted.
+    /// Iterations of solvers, if they were counted.
     pub iterations: Option<IterationCounts>,
 }
 
-/// The names of a format.
+/// Names of a format's precision and reconstruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatNames {
-    /// `double`, `single`, `half` or `fp16`.
+    /// Precision of the fields: `double`, `single`, `half` or `fp16`.
     pub precision: String,
-    /// `18`, `12` …; empty where there are no links.
+    /// Reconstruction of the links: `18`, `12` …; empty if there are no links.
     pub reconstruct: String,
 }
 
 /// An operation of one operator in one format, with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationTimes {
-    /// As `ferrite bench dslash` has it: `clover_dslash`, `clover_matrix` ….
+    /// Name as in `ferrite bench dslash`: `clover_dslash`, `clover_matrix` ….
     pub name: String,
-    /// In which format.
+    /// Format of fields and links.
     pub format: FormatNames,
-    /// Steps of the longest hop.
+    /// Length of the longest hop in lattice units.
     pub reach: usize,
-    /// Hopping terms in a call, each with an exchange.
+    /// Number of hopping terms in a call, each with an exchange.
     pub hops: usize,
-    /// Sums over all processes that a call waits for.
+    /// Number of sums over all processes that a call waits for.
     pub sums: usize,
     /// Bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Operations of a call for each site of the lattice, of which a call treats one half.
+    /// Floating-point operations of a call divided by the number of sites of the lattice; a call computes one half of them.
     pub flops: f64,
-    /// Seconds of a call against local sites, on one GPU without neighbours.
+    /// Seconds of a call by the number of local sites, on one GPU without neighbours.
     pub alone: TimeCurve,
-    /// `[μ]`: what a hop takes longer where direction μ is cut and its message comes in time, against sites of the exterior.
+    /// Additional seconds of a hop, indexed by μ, if direction μ is partitioned and its message arrives in time, by the number of exterior
+    /// sites.
     pub beside: [Polyline; 4],
-    /// `[μ]`: seconds of the exterior by itself, against its sites.
+    /// Seconds of the exterior alone, indexed by μ, by the number of exterior sites.
     pub exterior: [Polyline; 4],
 }
 
 /// An operation of linear algebra, with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlgebraTimes {
-    /// `axpy`, `norm2` ….
+    /// Name of the operation: `axpy`, `norm2` ….
     pub name: String,
-    /// Of the fields.
+    /// Precision of the fields.
     pub precision: String,
-    /// Seconds of a call against local sites.
+    /// Seconds of a call by the number of local sites.
     pub alone: TimeCurve,
 }
 
-/// A way for faces to travel, with its times.
+/// Transport of faces with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExchangeTimes {
-    /// `direct`, `copy`, `mpi` or `host`.
+    /// Name of the transport: `direct`, `copy`, `mpi` or `host`.
     pub transport: String,
-    /// Seconds of an exchange, packing included, against the bytes that a process sends to all its neighbours.
+    /// Seconds of an exchange, packing included, by the number of bytes that a process sends to all its neighbours.
     pub wire: Wire,
 }
 
-/// IterationCounts of a solve, and how often the true residual was computed. They do not follow from anything here: they belong
-/// to a configuration, a mass and a tolerance, and were counted.
+/// Numbers of iterations and of true residuals of a solve. They do not follow from the model: they were counted for one configuration, mass
+/// and tolerance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IterationCounts {
-    /// Where they were counted.
+    /// Source of the counts, in words.
     pub source: String,
-    /// In which precision.
+    /// Precision of the iteration.
     pub precision: String,
-    /// Of BiCGstab.
+    /// Number of iterations of BiCGstab.
     pub bicgstab: f64,
-    /// Its reliable updates.
+    /// Number of reliable updates of BiCGstab.
     pub updates: f64,
-    /// Of GCR-DD by the sites of a domain, all sites counted.
+    /// Numbers of iterations of GCR-DD by the number of sites of a domain, both parities counted.
     pub gcr_dd: Vec<(f64, f64)>,
-    /// Its restarts.
+    /// Number of restarts of GCR-DD.
     pub restarts: f64,
-    /// Steps of minimum residual in a domain, in each iteration.
+    /// Number of minimum-residual steps in a domain per iteration.
     pub steps: usize,
-    /// Seconds that a solve takes whatever its iterations are: fields, the start, the check of its answer in double.
+    /// Seconds of a solve that do not depend on its iterations: fields, the start, the check of the solution in double precision.
     pub once: f64,
 }
 
 impl IterationCounts {
-    /// Of the clover operator, as `docs/measurements/scaling.md` has them under "BiCGstab and GCR-DD".
+    /// Returns the counts of the clover operator in `docs/measurements/scaling.md` under "BiCGstab and GCR-DD".
     pub fn counted() -> Self {
         let volume = |x: usize, t: usize| (x * x * x * t) as f64;
         IterationCounts {
@@ -145,8 +146,9 @@ impl IterationCounts {
             once: 4.3e-3,
         }
     }
-    /// Of GCR-DD with domains of so many sites: straight lines against the logarithm, also below the smallest counted
-    /// domain. Above the largest, its number: that domain had all sites there were. `None` without a count.
+    /// Returns the number of iterations of GCR-DD for domains of `sites` sites, interpolated linearly in the logarithm of the size, also
+    /// below the smallest counted domain. Above the largest counted domain, which was the whole lattice, it is the number of that domain.
+    /// `None` without a count.
     pub fn gcr_dd(&self, sites: f64) -> Option<f64> {
         let counted = self.sorted();
         let (last, n) = *counted.last()?;
@@ -157,7 +159,7 @@ impl IterationCounts {
         let ((a, at_a), (b, at_b)) = (counted[after - 1], counted[after]);
         Some((at_a + (at_b - at_a) * (sites / a).ln() / (b / a).ln()).max(1.0))
     }
-    /// Whether domains of so many sites are smaller than any for which iterations were counted.
+    /// Returns whether domains of `sites` sites are smaller than all domains for which iterations were counted.
     pub fn is_beyond(&self, sites: f64) -> bool {
         self.sorted().first().is_none_or(|(smallest, _)| sites < *smallest)
     }
@@ -169,29 +171,30 @@ impl IterationCounts {
 }
 
 impl Machine {
-    /// An operation in a format.
+    /// Returns an operation in a format.
     pub fn operation(&self, name: &str, precision: &str, reconstruct: &str) -> Option<&OperationTimes> {
         let is = |o: &&OperationTimes| {
             o.name == name && o.format.precision == precision && o.format.reconstruct == reconstruct
         };
         self.operations.iter().find(is)
     }
-    /// Seconds of linear algebra against local sites.
+    /// Returns the seconds of a linear-algebra operation by the number of local sites.
     pub fn algebra(&self, name: &str, precision: &str) -> Option<&TimeCurve> {
         self.algebra.iter().find(|a| a.name == name && a.precision == precision).map(|a| &a.alone)
     }
-    /// The way for faces of this name; the usual one without.
+    /// Returns the times of a transport by name, or of the usual transport.
     pub fn exchange(&self, transport: Option<&str>) -> Option<&ExchangeTimes> {
         self.exchanges.iter().find(|exchange| transport.is_none_or(|name| exchange.transport == name))
     }
-    /// Seconds from a launch until the host has seen what came of it: the quickest waited-for sum of one process.
+    /// Returns the seconds from a launch until its result is available on the host: the time of the fastest sum of one process that the
+    /// host waits for.
     pub fn round_trip(&self) -> f64 {
         let norms = self.algebra.iter().filter(|a| a.name == "norm2");
         let quickest = norms.map(|a| a.alone.points()[0].1).min_by(f64::total_cmp);
         quickest.unwrap_or(0.0)
     }
-    /// Seconds that a sum over all processes takes longer than one over the sites of one: ⌈log₂ N⌉ messages one after the
-    /// other. With several hosts each of them counts as one between hosts, as it is for ranks at the edge of a host.
+    /// Returns the additional seconds of a sum over all processes relative to a sum over the sites of one process: the time of ⌈log₂ N⌉
+    /// messages one after the other. With several hosts each message counts as one between hosts, as it is for ranks at the edge of a host.
     pub fn sum(&self, gpus: usize, cluster: &Cluster) -> f64 {
         let steps = gpus.next_power_of_two().ilog2();
         let step = if cluster.has_network(gpus) { self.sum_step.max(cluster.network.latency) } else { self.sum_step };

@@ -1,15 +1,15 @@
-//! What `ferrite bench model --plot` draws, with what the papers say.
+//! Pictures of `ferrite bench model --plot`, with the values of the papers.
 use super::predictions::{Comparison, PredictedSolver, Predictions, Scaling};
 use super::{Machine, MeasuredValue};
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
 
-/// Names of the files of [`all`]: of the operator, of a solver, and of the gain from several processes.
+/// File names of the pictures of [`all`]: operator, solver, and gain from several processes.
 pub const NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];
 
-/// A number of GPUs and a measured number.
+/// Numbers of GPUs with the values measured in a paper.
 type PaperPoints = &'static [(f64, f64)];
 
-/// TFLOP/s of solvers on clover fermions. The papers' figures have more points, which are not printed as numbers.
+/// TFLOP/s of solvers with clover fermions. The papers' figures have further points, which are not printed as numbers.
 const CLOVER: [(&str, PaperPoints); 4] = [
     // Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, 32⁴ on each, and 32³ × 256 in all
     // ("over 3").
@@ -20,7 +20,7 @@ const CLOVER: [(&str, PaperPoints); 4] = [
     ("BiCGstab, strong, M2050 (2011)", &[(128.0, 9.95 / 1.63), (256.0, 11.5 / 1.64)]),
     ("GCR-DD, effective, M2050 (2011)", &[(128.0, 9.95), (256.0, 11.5)]),
 ];
-/// Times that GCR-DD is faster than BiCGstab there.
+/// Ratios of the times of BiCGstab and GCR-DD in the same measurements.
 const GAIN: (&str, PaperPoints) = ("M2050 (2011)", &[(64.0, 1.52), (128.0, 1.63), (256.0, 1.64)]);
 /// TFLOP/s of multi-shift CG with refinement, double-single, on M2050, 64³ × 192: section 9.2; at 64 from the speed-up of
 /// 2.56.
@@ -33,13 +33,13 @@ fn marks(name: &str, points: &[(f64, f64)]) -> PlottedCurve {
     PlottedCurve { name: name.into(), points: points.to_vec(), style: CurveStyle::Marks }
 }
 
-/// All pictures that there is something for, with the names of their files.
+/// Draws all pictures for which there are values, and returns them with the names of their files.
 pub fn all(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Vec<(&'static str, LinePlot)> {
     let pictures = [operator(machine, predictions, compared), solver(machine, predictions), gain(machine, predictions)];
     NAMES.into_iter().zip(pictures).filter_map(|(name, plot)| Some((name, plot?))).collect()
 }
 
-/// TFLOP/s of the matrix, and what was measured of it.
+/// Draws TFLOP/s of the matrix, predicted and measured.
 fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Option<LinePlot> {
     let name = &format!("{}_matrix", machine.operator);
     let mut curves = Vec::new();
@@ -56,7 +56,7 @@ fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Compar
     if curves.is_empty() {
         return None;
     }
-    // The usual way only: others are slower on purpose.
+    // Only the usual transport: others are slower on purpose.
     let usual = compared.iter().filter(|c| {
         let first = machine.exchanges.first().map(|exchange| &exchange.transport);
         c.point.operator == *name
@@ -82,14 +82,14 @@ fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Compar
     })
 }
 
-/// TFLOP/s of solvers.
+/// Draws TFLOP/s of solvers.
 fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> {
     let clover = machine.operator == "clover";
     let staggered = machine.operator == "asqtad" || machine.operator == "staggered";
     let name = if staggered { "CG" } else { "BiCGstab" };
     let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
     let mut curves = Vec::new();
-    // Where solves are predicted, only their formats: more would crowd the picture.
+    // If solves are predicted, only their formats are drawn: more would crowd the picture.
     let solved: Vec<_> =
         predictions.solvers.iter().filter(|row| row.times.solves.is_some()).map(|row| &row.format).collect();
     for rows in predictions.solvers.chunk_by(same) {
@@ -126,7 +126,7 @@ fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> 
     })
 }
 
-/// Times that GCR-DD is faster than BiCGstab.
+/// Draws the ratio of the times of BiCGstab and GCR-DD.
 fn gain(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> {
     let gains = predictions.solvers.iter().filter_map(|row| {
         let solves = row.times.solves?;

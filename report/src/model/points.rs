@@ -1,4 +1,4 @@
-//! MeasuredValue times to hold predictions against.
+//! Measured values with which predictions are compared.
 use super::file::{ModelFileError, count, number, wrong};
 use super::{Cluster, Decomposition, FormatNames, HaloMode, LocalVolume, MOST_GPUS, Machine, SolverModel, predict};
 use comms::ProcessGrid;
@@ -6,43 +6,43 @@ use ferrite_records::bench::{BenchRecord, ScalingPoint, ScalingPoints, TimedCall
 use ferrite_records::{Record, read};
 use serde_json::Value;
 
-/// The largest lattice that times of a machine could be drawn out to with any meaning: 8192⁴.
+/// Maximum number of sites of a lattice to which times of a machine can be extrapolated reasonably: 8192⁴.
 const MOST_SITES: usize = 1 << 52;
 
-/// What was measured of an operation on a lattice that is cut.
+/// Measured value of an operation on a partitioned lattice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredPoint {
-    /// `clover_dslash` …; or `bicgstab` or `gcr_dd`, of which seconds are those of a solve with the machine's
-    /// [`IterationCounts`](super::IterationCounts), in the usual way.
+    /// Name of the operation: `clover_dslash` …; or `bicgstab` or `gcr_dd` for a solve, whose seconds are those with the machine's
+    /// [`IterationCounts`](super::IterationCounts) and the usual transport.
     pub operator: String,
-    /// Of fields.
+    /// Precision of the fields.
     pub precision: String,
-    /// Of links.
+    /// Reconstruction of the links.
     pub reconstruct: String,
-    /// The lattice, and how it was cut.
+    /// Lattice and grid of processes.
     pub cut: Decomposition,
-    /// How faces travelled within a host; `None`: the usual way.
+    /// Transport of faces within a host; `None` for the usual one.
     pub transport: Option<String>,
-    /// Whether the interior was computed meanwhile.
+    /// Whether the interior was computed while faces travelled.
     pub overlap: bool,
-    /// The number.
+    /// Measured seconds or efficiency.
     pub measured: MeasuredValue,
 }
 
-/// A measured number.
+/// Measured value: a time or an efficiency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MeasuredValue {
     /// Seconds of a call.
     Seconds(f64),
-    /// The time on one GPU with the same local lattice over this one.
+    /// Time on one GPU with the same local lattice divided by the measured time.
     WeakEfficiency(f64),
-    /// The time on one GPU with the whole lattice over this one times the number of GPUs.
+    /// Time on one GPU with the whole lattice divided by the product of the measured time and the number of GPUs.
     StrongEfficiency(f64),
 }
 
 impl MeasuredPoint {
-    /// Predicted and measured seconds, or efficiencies, and how much longer the predicted time is than the measured one:
-    /// 0.1 is 10 % longer. `None` where the machine has no such operation or transport.
+    /// Returns predicted and measured seconds or efficiencies, and the relative excess of the predicted time over the measured time: 0.1 is
+    /// 10 % longer. `None` if the machine lacks the operation or transport.
     pub fn compare(&self, machine: &Machine, cluster: &Cluster) -> Option<(f64, f64, f64)> {
         if let ("bicgstab" | "gcr_dd", MeasuredValue::Seconds(measured)) = (self.operator.as_str(), self.measured) {
             let predicted = self.solve(machine, cluster)?;
@@ -65,7 +65,7 @@ impl MeasuredPoint {
         };
         Some((predicted, measured, slower - 1.0))
     }
-    /// Seconds of a solve.
+    /// Returns the predicted seconds of a solve.
     fn solve(&self, machine: &Machine, cluster: &Cluster) -> Option<f64> {
         let format = FormatNames { precision: self.precision.clone(), reconstruct: self.reconstruct.clone() };
         let solves = SolverModel::new(machine, &format, cluster)?.times(&self.cut)?.solves?;
@@ -73,10 +73,10 @@ impl MeasuredPoint {
     }
 }
 
-/// The points of a file of them, or of what `ferrite bench dslash --json` printed.
+/// Reads the points of a file of points, or of the output of `ferrite bench dslash --json`.
 ///
 /// # Errors
-/// Which field is wrong, and what it should be.
+/// The field that is wrong, and its expected value.
 pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError> {
     let file: Value = serde_json::from_str(text)?;
     match read::schema(&file) {
@@ -106,7 +106,7 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
                 };
                 measured(&format!("rows[{k}]"), &point, cut)
             };
-            // Others have more right-hand sides, or no links.
+            // Other rows have several right-hand sides, or no links.
             let of_one = |(_, row): &(usize, &TimedCall)| row.nrhs == 1 && !row.reconstruct.is_empty();
             file.rows.iter().enumerate().filter(of_one).map(point).collect()
         }
@@ -117,7 +117,7 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
     }
 }
 
-/// Four numbers whose product is no larger than `most`, of which there are so many `things` then.
+/// Reads four extents whose product, the number of `things`, is at most `most`.
 fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Result<[usize; 4], ModelFileError> {
     for (k, n) in numbers.into_iter().enumerate() {
         count(&format!("{place}[{k}]"), n, 1)?;
@@ -132,7 +132,7 @@ fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError>
     ProcessGrid::new(extents(place, numbers, MOST_GPUS, "processes")?).map_err(|_| wrong(place, "a grid of processes"))
 }
 
-/// A point; the fastest transport with overlap, where it names none.
+/// Reads a point; by default it belongs to the fastest transport with overlap.
 fn measured(place: &str, point: &ScalingPoint, grid: ProcessGrid) -> Result<MeasuredPoint, ModelFileError> {
     let at = |key: &str| format!("{place}.{key}");
     let lattice = extents(&at("lattice"), point.lattice.unwrap_or_default(), MOST_SITES, "sites")?;

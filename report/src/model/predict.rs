@@ -1,31 +1,31 @@
-//! The time of an operation on a lattice that is cut.
+//! Time of an operation on a partitioned lattice.
 use super::{Cluster, Decomposition, LocalVolume, Machine, OperationTimes, Polyline, Wire};
 
-/// How faces travel.
+/// Exchange of faces: transport and overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HaloMode<'a> {
-    /// Within a host, one of [`Machine::exchanges`] by name; the usual one without.
+    /// Transport within a host, by its name in [`Machine::exchanges`]; `None` for the usual one.
     pub transport: Option<&'a str>,
-    /// Whether the interior is computed meanwhile.
+    /// Whether the interior is computed while faces travel.
     pub overlap: bool,
 }
 
 impl HaloMode<'_> {
-    /// What the program does if nothing else is asked for.
+    /// Default of the program.
     pub const USUAL: HaloMode<'static> = HaloMode { transport: None, overlap: true };
 }
 
-/// What the time of a hop is that of.
+/// Limit of the time of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Work on the GPU.
+    /// Computation on the GPU.
     Device,
-    /// Faces, and the exteriors that wait for them.
+    /// Exchange of faces, and the exteriors that wait for them.
     Exchange,
 }
 
 impl Bound {
-    /// `device` or `exchange`.
+    /// Returns `device` or `exchange`.
     pub fn name(self) -> &'static str {
         match self {
             Bound::Device => "device",
@@ -34,21 +34,21 @@ impl Bound {
     }
 }
 
-/// The time of a call.
+/// Predicted time of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Seconds.
+    /// Seconds of the call.
     pub seconds: f64,
-    /// Seconds of the same on one process's part without neighbours.
+    /// Seconds of the call on the local lattice of one process without neighbours.
     pub alone: f64,
-    /// Seconds of one of its exchanges with nothing else to do.
+    /// Seconds of one exchange of the call without computation beside it.
     pub exchange: f64,
-    /// What a hop waits for.
+    /// Limit of the time of a hop.
     pub bound: Bound,
 }
 
-/// Seconds of an exchange with nothing else to do: of `near` between GPUs of a host; between hosts packing (the same way
-/// at most), the time until the host has seen its end and launched what follows, and the network.
+/// Returns the seconds of an exchange without computation beside it: the time of `near` between GPUs of a host; between hosts the sum of
+/// packing (at most the time of `near`), the time until the host has noticed its end and launched the next step, and the network.
 fn exchange(machine: &Machine, near: Wire, cluster: &Cluster, ends: [usize; 4], bytes: [f64; 4]) -> f64 {
     let total = |count: &dyn Fn(usize) -> usize| (0..4).map(|mu| count(mu) as f64 * bytes[mu]).sum::<f64>();
     let (here, there) = (total(&|mu| 2 - ends[mu]), total(&|mu| ends[mu]));
@@ -58,7 +58,7 @@ fn exchange(machine: &Machine, near: Wire, cluster: &Cluster, ends: [usize; 4], 
     near_seconds.max(far_seconds)
 }
 
-/// The time of a call on a lattice that is cut, of the slowest process. `None` where the lattice is cut and the machine
+/// Predicts the time of a call on a partitioned lattice, that of the slowest process. `None` if the lattice is partitioned and the machine
 /// has no such transport.
 pub fn predict(
     machine: &Machine,
@@ -90,7 +90,8 @@ pub fn predict(
     Some(Prediction { seconds: hops * hop + sums, alone, exchange, bound })
 }
 
-/// The time of a call on each process's part, with nothing beyond its ends: what additive Schwarz does in domains.
+/// Returns the time of a call on the local lattice of each process without neighbours, the operation of additive Schwarz methods in
+/// domains.
 pub(super) fn in_domains(operation: &OperationTimes, cut: &Decomposition) -> f64 {
     let part = LocalVolume::new(cut, operation.reach);
     let exteriors: f64 = (0..4).map(|mu| operation.exterior[mu].at(part.exterior[mu])).sum();

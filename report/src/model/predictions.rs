@@ -1,4 +1,4 @@
-//! What is predicted for strong and weak scaling, and how far it is from what was measured.
+//! Predictions for strong and weak scaling, and their deviation from measured values.
 use super::{
     Cluster, Decomposition, FormatNames, HaloMode, Machine, MeasuredPoint, MeasuredValue, OperationTimes, Prediction,
     SolverModel, SolverTimes, predict, weak_grid,
@@ -6,32 +6,32 @@ use super::{
 use comms::ProcessGrid;
 use ferrite_records::bench::{ComparedRow, PredictedCallRow, PredictedSolverRow};
 
-/// What is asked for.
+/// Requested predictions.
 #[derive(Clone, Debug)]
 pub struct PredictionRequest {
-    /// The lattice of strong scaling.
+    /// Extents of the lattice in strong scaling.
     pub strong: [usize; 4],
-    /// What each GPU has in weak scaling.
+    /// Extents of the local lattice of each GPU in weak scaling.
     pub weak: [usize; 4],
     /// Numbers of GPUs.
     pub gpus: Vec<usize>,
-    /// Hosts and their network.
+    /// Hosts and the network between them.
     pub cluster: Cluster,
-    /// Which formats.
+    /// Formats to predict.
     pub formats: FormatFilter,
 }
 
-/// Formats to show, by name; all of the machine's, where none were asked for.
+/// Formats to show, by name; empty lists select all formats of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct FormatFilter {
-    /// Of fields.
+    /// Precisions of the fields.
     pub precisions: Option<Vec<&'static str>>,
-    /// Of links.
+    /// Reconstructions of the links.
     pub links: Option<Vec<&'static str>>,
 }
 
 impl FormatFilter {
-    /// Whether this one is shown.
+    /// Returns whether a format is shown.
     pub fn has(&self, format: &FormatNames) -> bool {
         let is_in = |names: &Option<Vec<&str>>, name: &str| names.as_ref().is_none_or(|names| names.contains(&name));
         is_in(&self.precisions, &format.precision) && is_in(&self.links, &format.reconstruct)
@@ -41,14 +41,14 @@ impl FormatFilter {
 /// A kind of scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// One lattice for all.
+    /// Strong scaling: one lattice for all numbers of GPUs.
     Strong,
-    /// As much for each GPU, whatever their number.
+    /// Weak scaling: one local lattice for all numbers of GPUs.
     Weak,
 }
 
 impl Scaling {
-    /// `strong` or `weak`.
+    /// Returns `strong` or `weak`.
     pub fn name(self) -> &'static str {
         match self {
             Scaling::Strong => "strong",
@@ -57,51 +57,52 @@ impl Scaling {
     }
 }
 
-/// A lattice over some GPUs, for a kind of scaling.
+/// A lattice on a number of GPUs, for a kind of scaling.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalingCase {
-    /// Why.
+    /// Kind of scaling.
     pub scaling: Scaling,
-    /// Which, and how it is cut.
+    /// Lattice and grid of processes.
     pub cut: Decomposition,
 }
 
 /// A prediction for an operation.
 pub struct PredictedOperation<'a> {
-    /// Where.
+    /// Lattice and GPUs.
     pub case: ScalingCase,
-    /// Which.
+    /// Operation with its measured times.
     pub operation: &'a OperationTimes,
-    /// The time.
+    /// Predicted time.
     pub time: Prediction,
-    /// Over all GPUs.
+    /// 10⁹ floating-point operations per second of all GPUs.
     pub gflops: f64,
-    /// The time on one GPU with the same part, or with the whole lattice over the number of GPUs, over this one.
+    /// Parallel efficiency: the time on one GPU with the same local lattice (weak scaling), or with the whole lattice divided by the number
+    /// of GPUs (strong scaling), divided by the predicted time.
     pub efficiency: f64,
 }
 
 /// A prediction for solvers.
 pub struct PredictedSolver {
-    /// Where.
+    /// Lattice and GPUs.
     pub case: ScalingCase,
-    /// Of the iteration.
+    /// Format of the iteration.
     pub format: FormatNames,
-    /// The times.
+    /// Predicted times.
     pub times: SolverTimes,
 }
 
-/// All of them.
+/// Predictions of all operations and solvers.
 pub struct Predictions<'a> {
-    /// Of operations, by scaling, operation and number of GPUs.
+    /// Predictions of operations, ordered by scaling, operation and number of GPUs.
     pub operations: Vec<PredictedOperation<'a>>,
-    /// Of solvers.
+    /// Predictions of solvers.
     pub solvers: Vec<PredictedSolver>,
-    /// Numbers of GPUs over which the lattice of strong scaling cannot be cut.
+    /// Numbers of GPUs over which the lattice of strong scaling cannot be partitioned.
     pub left_out: Vec<usize>,
 }
 
 impl<'a> Predictions<'a> {
-    /// For the lattices of strong and weak scaling.
+    /// Predicts times for the lattices of strong and weak scaling.
     pub fn new(machine: &'a Machine, asked: &PredictionRequest) -> Self {
         let reach = machine.operations.iter().map(|operation| operation.reach).max().unwrap_or(1);
         let (mut cases, mut left_out) = (Vec::new(), Vec::new());
@@ -141,7 +142,7 @@ impl<'a> Predictions<'a> {
             for case in &cases {
                 let Some(mut times) = model.times(&case.cut) else { continue };
                 if case.scaling == Scaling::Weak {
-                    // A larger lattice is another system, which takes other numbers of iterations.
+                    // A larger lattice is another system, which needs another number of iterations.
                     times.solves = None;
                 }
                 solvers.push(PredictedSolver { case: *case, format: format.clone(), times });
@@ -209,15 +210,15 @@ fn predicted<'a>(
     Some(PredictedOperation { case, operation, time, gflops, efficiency: one / time.seconds })
 }
 
-/// A measured time and what was predicted for it.
+/// Measured value and its prediction.
 pub struct Comparison {
-    /// What was measured.
+    /// Measured point.
     pub point: MeasuredPoint,
-    /// Seconds, or an efficiency.
+    /// Predicted seconds, or predicted efficiency.
     pub predicted: f64,
-    /// The same.
+    /// Measured seconds, or measured efficiency.
     pub measured: f64,
-    /// How much longer the predicted time is, over the measured one.
+    /// Relative excess of the predicted time over the measured time.
     pub deviation: f64,
 }
 
@@ -246,7 +247,7 @@ impl Comparison {
     }
 }
 
-/// Holds points against a machine; without those of operations or transports that it does not have.
+/// Compares points with the predictions of a machine; points whose operation or transport the machine lacks are left out.
 pub fn compare(machine: &Machine, points: &[MeasuredPoint], cluster: &Cluster) -> Vec<Comparison> {
     let one = |point: &MeasuredPoint| {
         let (predicted, measured, deviation) = point.compare(machine, cluster)?;
@@ -255,7 +256,7 @@ pub fn compare(machine: &Machine, points: &[MeasuredPoint], cluster: &Cluster) -
     points.iter().filter_map(one).collect()
 }
 
-/// The one that is furthest off.
+/// Returns the comparison with the largest deviation.
 pub fn worst(compared: &[Comparison]) -> Option<&Comparison> {
     compared.iter().max_by(|a, b| a.deviation.abs().total_cmp(&b.deviation.abs()))
 }

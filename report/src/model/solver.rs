@@ -1,66 +1,67 @@
-//! The time of a solver's iterations.
+//! Time of a solver's iterations.
 use super::predict::in_domains;
 use super::{Cluster, Decomposition, FormatNames, HaloMode, LocalVolume, Machine, OperationTimes, TimeCurve, predict};
 
-/// What a solver is made of on a machine, in one format.
+/// Operations of a solver on a machine in one format.
 #[derive(Clone, Copy, Debug)]
 pub struct SolverModel<'a> {
     machine: &'a Machine,
     cluster: &'a Cluster,
     precision: &'a str,
-    /// The even-odd matrix; M†M of staggered operators, with its sum.
+    /// Even-odd matrix; for staggered operators M†M with its sum.
     matrix: &'a OperationTimes,
-    /// The same with sums, of Wilson and clover operators.
+    /// Even-odd matrix with sums, for Wilson and clover operators.
     with_sums: Option<&'a OperationTimes>,
     algebra: AlgebraCosts<'a>,
-    /// The matrix and `axpy` in double, for true residuals, where the machine has them.
+    /// Matrix and `axpy` in double precision, for true residuals, if the machine has them.
     precise: Option<(&'a OperationTimes, &'a TimeCurve)>,
 }
 
 /// Linear algebra of an iteration.
 #[derive(Clone, Copy, Debug)]
 struct AlgebraCosts<'a> {
-    /// A sum, as a kernel and waited for.
+    /// Times of a sum: of its kernel, and until the host has its value.
     norm2: [&'a TimeCurve; 2],
-    /// Three fields moved.
+    /// Times of an operation that moves three fields.
     axpy: &'a TimeCurve,
     axpy_norm2: &'a TimeCurve,
-    /// Five fields moved.
+    /// Times of an operation that moves five fields.
     cg_update: &'a TimeCurve,
-    /// Eight fields moved; for spinors only.
+    /// Times of an operation that moves eight fields; only for spinors.
     bicgstab_step: Option<&'a TimeCurve>,
 }
 
-/// What is predicted of the solvers on one lattice. Seconds.
+/// Predicted seconds of the solvers on one lattice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolverTimes {
-    /// An iteration of BiCGstab for Wilson and clover operators, of CG on M†M for staggered ones.
+    /// Seconds of an iteration of BiCGstab for Wilson and clover operators, of CG on M†M for staggered operators.
     pub iteration: f64,
-    /// 10⁹ operations of the matrix per second of these iterations, of all GPUs.
+    /// 10⁹ floating-point operations of the matrix per second of these iterations, of all GPUs.
     pub gflops: f64,
-    /// A solve with BiCGstab and one with GCR-DD, for the machine's [`IterationCounts`](super::IterationCounts); `None` without them,
-    /// in other precisions than theirs, and for staggered operators.
+    /// Seconds of a solve with BiCGstab and of one with GCR-DD, for the machine's [`IterationCounts`](super::IterationCounts); `None`
+    /// without these counts, in other precisions, and for staggered operators.
     pub solves: Option<Solves>,
 }
 
-/// Two solves of one system. Seconds.
+/// Predicted seconds of two solves of one system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solves {
-    /// With BiCGstab.
+    /// Seconds with BiCGstab.
     pub bicgstab: f64,
-    /// With GCR-DD, whose domains are the parts of the processes.
+    /// Seconds with GCR-DD, whose domains are the local lattices of the processes.
     pub gcr_dd: f64,
-    /// IterationCounts of GCR-DD.
+    /// Number of iterations of GCR-DD.
     pub iterations: f64,
-    /// Whether these were extrapolated, to domains smaller than those for which they were counted.
+    /// Whether the iterations were extrapolated to domains smaller than those for which they were counted.
     pub extrapolated: bool,
-    /// 10⁹ operations of the matrix in BiCGstab, per second of its solve and of that with GCR-DD: the "effective BiCGstab
-    /// performance" of Babich et al. 2011, section 9.1.
+    /// 10⁹ floating-point operations of the matrix in BiCGstab per second of its solve, and per second of the solve with GCR-DD, the
+    /// "effective BiCGstab performance" of Babich et al. 2011, section 9.1.
     pub gflops: [f64; 2],
 }
 
 impl<'a> SolverModel<'a> {
-    /// In a format; `None` where the machine lacks something. Without double precision there are iterations, but no solves.
+    /// Builds the model of a format; `None` if the machine lacks an operation. Without double precision there are times of iterations, but
+    /// none of solves.
     pub fn new(machine: &'a Machine, format: &'a FormatNames, cluster: &'a Cluster) -> Option<Self> {
         let matrix = |name: &str, precision: &str| {
             machine.operation(&format!("{}_{name}", machine.operator), precision, &format.reconstruct)
@@ -82,7 +83,7 @@ impl<'a> SolverModel<'a> {
             },
         })
     }
-    /// What is predicted for a lattice that is cut; `None` where that cannot be said of a matrix of it.
+    /// Predicts times for a partitioned lattice; `None` if the time of the matrix cannot be predicted.
     pub fn times(&self, cut: &Decomposition) -> Option<SolverTimes> {
         let sites = LocalVolume::new(cut, 1).sites;
         let sum = self.machine.sum(cut.gpus(), self.cluster);
@@ -90,23 +91,23 @@ impl<'a> SolverModel<'a> {
         let flops = self.matrix.flops * sites * cut.gpus() as f64;
         let AlgebraCosts { axpy, axpy_norm2, cg_update, .. } = self.algebra;
         let Some((step, with_sums)) = self.algebra.bicgstab_step.zip(self.with_sums) else {
-            // The matrix has one of the two sums; both are waited for where they are measured.
+            // The matrix has one of the two sums; measured times of both include the wait.
             let iteration = matrix + axpy_norm2.at(sites) + cg_update.at(sites) + sum;
             return Some(SolverTimes { iteration, gflops: flops / iteration * 1e-9, solves: None });
         };
         let wait = self.wait(sites) + sum;
         let iteration = 2.0 * self.applied(with_sums, cut)? + axpy.at(sites) + step.at(sites);
-        // A true residual: the sloppy solution is added to the precise one, the matrix applied, the residual made and
-        // converted, and its norm waited for.
+        // A true residual: the sloppy solution is added to the precise one, the matrix is applied, the residual is computed
+        // and converted, and the host waits for its norm.
         let update =
             self.precise.and_then(|(matrix, axpy)| Some(self.applied(matrix, cut)? + 2.0 * axpy.at(sites) + wait));
         let counted = self.machine.iterations.as_ref().filter(|counted| counted.precision == self.precision);
         let solves = counted.zip(update).and_then(|(counted, update)| {
             let iterations = counted.gcr_dd(sites)?;
-            // Directions that an image is made orthogonal to, on average over a cycle.
+            // Number of directions to which a result of the matrix is made orthogonal, averaged over a cycle.
             let cycle = iterations / counted.restarts.max(1.0);
             let before = ((cycle - 1.0) / 2.0).max(0.0);
-            // Its sums stay on the device, and nobody waits for them.
+            // The sums stay on the device, and the host does not wait for them.
             let domains = (in_domains(with_sums, cut) - self.wait(sites)).max(0.0);
             let moved = |fields: f64| moved(axpy, step, fields, sites);
             let in_domains = moved(2.0) + counted.steps as f64 * (domains + cg_update.at(sites));
@@ -122,18 +123,19 @@ impl<'a> SolverModel<'a> {
         });
         Some(SolverTimes { iteration, gflops: 2.0 * flops / iteration * 1e-9, solves })
     }
-    /// One application of a matrix.
+    /// Returns the seconds of one application of a matrix.
     fn applied(&self, matrix: &OperationTimes, cut: &Decomposition) -> Option<f64> {
         predict(self.machine, matrix, cut, self.cluster, HaloMode::USUAL).map(|predicted| predicted.seconds)
     }
-    /// What waiting for a sum takes longer than its kernel.
+    /// Returns the additional seconds of waiting for a sum relative to its kernel.
     fn wait(&self, sites: f64) -> f64 {
         let [kernel, waited] = self.algebra.norm2.map(|curve| curve.at(sites));
         (waited - kernel).max(0.0)
     }
 }
 
-/// Seconds in which so many fields are read or written: on the line through three (`axpy`) and eight (BiCGstab's updates).
+/// Returns the seconds in which `fields` fields are read or written: on the line through three fields (`axpy`) and eight fields (updates of
+/// BiCGstab).
 fn moved(axpy: &TimeCurve, step: &TimeCurve, fields: f64, sites: f64) -> f64 {
     let (three, eight) = (axpy.at(sites), step.at(sites));
     let each = ((eight - three) / 5.0).max(0.0);

@@ -1,4 +1,4 @@
-//! What `ferrite bench model` prints for people.
+//! Text output of `ferrite bench model`.
 use super::predictions::{Comparison, PredictedOperation, PredictedSolver, Predictions, Scaling, ScalingCase, worst};
 use super::{Bound, Cluster, Machine, MeasuredValue};
 use crate::text::count;
@@ -8,7 +8,7 @@ fn extents(size: [usize; 4]) -> String {
     size.map(|extent| extent.to_string()).join("x")
 }
 
-/// Of what the machine is, and what is assumed.
+/// Returns text on the machine and on assumed values.
 pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     let processes = count(machine.processes, "process");
     let mut text = format!("{}, measured on {processes}\n", machine.device);
@@ -25,7 +25,7 @@ pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     text
 }
 
-/// MeasuredValue and predicted times.
+/// Returns a table of measured and predicted values.
 pub fn compared(compared: &[Comparison]) -> String {
     let Some(worst) = worst(compared) else { return String::new() };
     let heads =
@@ -57,7 +57,7 @@ pub fn compared(compared: &[Comparison]) -> String {
     text
 }
 
-/// Tables of all predictions.
+/// Returns tables of all predictions.
 pub fn predictions(predictions: &Predictions<'_>) -> String {
     let mut text = of_operations(predictions) + &of_solvers(predictions);
     if !predictions.left_out.is_empty() {
@@ -67,13 +67,13 @@ pub fn predictions(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// A table for each operation.
+/// Returns a table for each operation.
 fn of_operations(predictions: &Predictions<'_>) -> String {
     let mut text = String::new();
     let same = |a: &PredictedOperation<'_>, b: &PredictedOperation<'_>| {
         a.case.scaling == b.case.scaling && a.operation == b.operation
     };
-    // What solvers take is below.
+    // Operations of solvers are in the tables below.
     let shown = |rows: &&[PredictedOperation<'_>]| !rows[0].operation.name.ends_with("_sums");
     let of_operation: Vec<&[PredictedOperation<'_>]> = predictions.operations.chunk_by(same).filter(shown).collect();
     for table in operations(&of_operation) {
@@ -94,7 +94,7 @@ fn of_operations(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// A table for each format.
+/// Returns a table for each format.
 fn of_solvers(predictions: &Predictions<'_>) -> String {
     let mut text = String::new();
     let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
@@ -123,7 +123,7 @@ fn of_solvers(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// Operations that differ in precision only, together; each with its rows.
+/// Groups operations that differ in precision only, each with its rows.
 fn operations<'a, 'b>(all: &'b [&'a [PredictedOperation<'a>]]) -> Vec<Vec<&'b [PredictedOperation<'a>]>> {
     let key = |rows: &[PredictedOperation<'_>]| {
         let PredictedOperation { case, operation, .. } = &rows[0];

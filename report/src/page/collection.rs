@@ -1,4 +1,4 @@
-//! Reports of several things, and of others than runs of RHMC: what commands printed with `--json`, and timelines.
+//! Reports of several files and folders, and of results other than runs of RHMC: output of commands with `--json`, and timelines.
 use super::convergence::ConvergenceSection;
 use super::fits::FitSection;
 use super::measurements::MeasurementSection;
@@ -22,14 +22,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Larger files are none of ours.
+/// Maximum size of a file; larger files are not written by Ferrite.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What can be reported, for messages.
+/// Objects that can be reported, for messages.
 const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, what solve, fit, bench dslash or bench model print with \
                      --json, a job's log with such lines, points for bench model --measured, or a timeline of bench halo --trace";
 
-/// One thing to report.
+/// One object of a report.
 enum Item {
     Run(Box<RhmcReport>),
     Spectrum(Box<SpectrumReport>),
@@ -39,21 +39,21 @@ enum Item {
     Solve(ConvergenceSection),
     Shifts(ShiftsSection),
     Timeline(TimelineSection),
-    /// All scaling goes into one section.
+    /// Contribution to the section on scaling, which all such objects share.
     Scaling,
 }
 
-/// Several things on one page.
+/// Report of several objects on one page.
 pub struct CollectionReport {
     items: Vec<(PathBuf, Item)>,
     scaling: ScalingSection,
 }
 
 impl CollectionReport {
-    /// Reads everything; of each run the first `skip` trajectories do not count, or those without Metropolis step.
+    /// Reads all files and folders; the first `skip` trajectories of each run are left out, or by default those without a Metropolis step.
     ///
     /// # Errors
-    /// What cannot be read, or is nothing that a report is of.
+    /// Names the file that cannot be read or reported.
     pub fn read(paths: &[PathBuf], skip: Option<usize>) -> Result<Self, ReportError> {
         let (mut items, mut scaling) = (Vec::new(), ScalingSection::default());
         for path in paths {
@@ -94,10 +94,10 @@ impl CollectionReport {
         }
         Ok(CollectionReport { items, scaling })
     }
-    /// The page, which `program` has made.
+    /// Returns the page, made by `program`.
     ///
     /// # Errors
-    /// A picture that cannot be drawn.
+    /// Fails if a picture cannot be drawn.
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut html = page::begin("ferrite report");
         html += "<h1>Report</h1>\n";
@@ -122,7 +122,7 @@ impl CollectionReport {
         page::end(&mut html, program, runs.max().unwrap_or(page::Runs::None));
         Ok(html)
     }
-    /// Returns the record of it.
+    /// Returns the record of the report.
     pub fn record(&self, output: &Path) -> CollectionRecord {
         let section = |(path, item): &(PathBuf, Item)| SectionRecord {
             path: path.clone(),
@@ -131,7 +131,7 @@ impl CollectionReport {
         };
         CollectionRecord { output: output.into(), sections: self.items.iter().map(section).collect() }
     }
-    /// For a terminal.
+    /// Returns the text for a terminal.
     pub fn text(&self) -> String {
         self.items.iter().map(|(path, item)| format!("{}: {}\n", path.display(), self.text_of(item))).collect()
     }
@@ -174,12 +174,12 @@ fn refused(path: &Path, why: &str) -> ReportError {
     ReportError::Unreadable(format!("{}: {why}", path.display()))
 }
 
-/// Lines of which something holds, and the others.
+/// Splits lines into those that satisfy a condition and the others.
 fn parted(lines: Vec<RecordLine>, is_one: impl Fn(&Value) -> bool) -> (Vec<RecordLine>, Vec<RecordLine>) {
     lines.into_iter().partition(|line| is_one(&line.value))
 }
 
-/// The objects of a file: one, or one in each line; and whether the last line is half written and left out.
+/// Returns the objects of a file, one in total or one in each line, and whether the last line is incomplete and was left out.
 fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     let length = fs::metadata(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?.len();
     if length > MOST_BYTES {
@@ -200,7 +200,7 @@ fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     }
 }
 
-/// The results in the log of a job that can be reported, among lines for people and other results.
+/// Returns the results in the log of a job that can be reported; text and other results are ignored.
 fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
     let name: Arc<str> = file.into();
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
@@ -211,7 +211,7 @@ fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
     objects.filter(|line| REPORTED.contains(&kind(&line.value))).collect()
 }
 
-/// Schemas, without version, that an item is made of.
+/// Schemas, without version, of the objects that can be reported.
 const REPORTED: [&str; 11] = [
     "ferrite.solve",
     "ferrite.solve_shifts",
@@ -226,7 +226,7 @@ const REPORTED: [&str; 11] = [
     "ferrite.fit",
 ];
 
-/// What an object is. Benchmarks join the scaling.
+/// Reads an object according to its schema. Benchmarks are added to the scaling.
 fn item(object: &Value, scaling: &mut ScalingSection) -> Result<Item, String> {
     if TimelineSection::is_one(object) {
         return TimelineSection::read(object).map(Item::Timeline);

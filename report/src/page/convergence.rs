@@ -1,4 +1,4 @@
-//! The convergence of a solve.
+//! Section on the convergence of a solve.
 use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
@@ -12,14 +12,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// More right-hand sides, or entries of a history, are not drawn.
+/// Maximum numbers of right-hand sides and of entries of a history that are drawn.
 const MOST: [usize; 2] = [64, 100_000];
-/// More points than this are not told apart.
+/// Maximum number of points of a curve; more cannot be distinguished.
 const POINTS: usize = 2000;
-/// More levels, or changes of the method, are not shown.
+/// Maximum number of levels, or of changes of the method, that are shown.
 const MOST_ROWS: usize = 100;
 
-/// What the setup of multigrid took, and how many solves it is worth.
+/// Describes the time of the multigrid setup, also in numbers of right-hand sides that could be solved in this time.
 fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
     let setup = outcome.multigrid.as_ref()?.setup_seconds;
     let each = outcome.seconds / nrhs.max(1) as f64;
@@ -27,7 +27,7 @@ fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
     Some(format!("{setup:.3} s{worth}"))
 }
 
-/// Why the method changed.
+/// Describes changes of the method with their reasons.
 fn changes(list: &[MethodChange]) -> Vec<String> {
     let one = |change: &MethodChange| {
         let after = count(change.iterations, "iteration");
@@ -36,7 +36,7 @@ fn changes(list: &[MethodChange]) -> Vec<String> {
     list.iter().take(MOST_ROWS).map(one).collect()
 }
 
-/// What levels are, and did.
+/// Returns the table of multigrid levels: lattice, aggregate, near-null vectors, iterations, seconds with and without coarser levels.
 fn levels(multigrid: &Multigrid) -> Vec<[String; 6]> {
     let list = &multigrid.levels[..multigrid.levels.len().min(MOST_ROWS)];
     let shown = |seconds: f64| format!("{seconds:.3}");
@@ -54,32 +54,32 @@ fn levels(multigrid: &Multigrid) -> Vec<[String; 6]> {
     list.iter().enumerate().map(level).collect()
 }
 
-/// The mass of a solve with one operator.
+/// Mass of a solve with one operator.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SolvedMass {
     mass: Option<f64>,
 }
 
-/// What `ferrite solve --json` printed.
+/// Section on the output of `ferrite solve --json`.
 pub struct ConvergenceSection {
-    /// What was solved, how, and what came of it.
+    /// Names and values: the system, the method and the outcome.
     facts: Vec<(&'static str, String)>,
     converged: bool,
     iterations: usize,
-    /// Why the method changed on the way.
+    /// Changes of the method with their reasons.
     changes: Vec<String>,
-    /// Of multigrid: lattice, aggregates, near-null vectors, iterations, seconds, those in coarser levels included, and in the level
+    /// Levels of multigrid: lattice, aggregates, near-null vectors, iterations, seconds including coarser levels, and seconds in the level
     /// alone.
     levels: Vec<[String; 6]>,
-    /// log₁₀ of residuals by right-hand side.
+    /// Logarithms log₁₀ of the residuals, by right-hand side.
     history: Vec<Vec<f64>>,
     true_residuals: Vec<f64>,
     tol: f64,
 }
 
 impl ConvergenceSection {
-    /// Takes what is there of an object.
+    /// Reads an object; keys that are missing are left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let outcome: SolveOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
@@ -120,7 +120,7 @@ impl ConvergenceSection {
             tol: outcome.tol.log10(),
         })
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let end = if self.converged { "converged" } else { "NOT converged" };
         let what: Vec<_> = self
@@ -131,7 +131,7 @@ impl ConvergenceSection {
             .collect();
         format!("{}, {end} after {}", what.join(" on "), count(self.iterations, "iteration"))
     }
-    /// The section.
+    /// Writes the section to a page.
     pub fn put(&self, html: &mut String, title: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Convergence: {title}"));
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));

@@ -1,34 +1,34 @@
-//! Pictures of a page, with words below.
+//! Figures of a page: pictures with captions.
 use crate::error::ReportError;
 use crate::plot::DrawError;
 use crate::plot::panel::{Layer, LayerShape, Panel, PlotColour, svg};
 use std::ops::Range;
 
-/// A picture with words below.
+/// A picture with a caption.
 pub struct Figure {
-    /// An SVG element.
+    /// Picture as an SVG element.
     pub svg: String,
-    /// What it shows.
+    /// Caption of the picture.
     pub caption: String,
 }
 
-/// A panel with words below.
+/// Draws a panel and returns it with a caption.
 pub fn figure(panel: &Panel, caption: String) -> Result<Figure, ReportError> {
     let svg = svg(panel).map_err(|why| undrawable(&panel.about, &why))?;
     Ok(Figure { svg, caption })
 }
 
-/// A layer with a name for the legend.
+/// Returns a layer with a name for the legend.
 pub fn layer(name: &str, colour: PlotColour, shape: LayerShape) -> Layer {
     Layer { name: name.into(), colour, shape }
 }
 
-/// A line through points.
+/// Returns a line through points.
 pub fn line(points: Vec<(f64, f64)>, width: u32) -> LayerShape {
     LayerShape::Line { points, width, dashed: false }
 }
 
-/// Ends with some room beside them.
+/// Returns a range with a margin around both ends.
 pub fn roomy((low, high): (f64, f64)) -> Range<f64> {
     let size = low.abs().max(high.abs());
     let room = match high > low {
@@ -39,7 +39,7 @@ pub fn roomy((low, high): (f64, f64)) -> Range<f64> {
     low - room..high + room
 }
 
-/// Why there is no picture of something.
+/// Returns the error of a picture that cannot be drawn.
 pub fn undrawable(about: &str, why: &DrawError) -> ReportError {
     ReportError::Undrawable(format!("{about} cannot be drawn: {why}"))
 }

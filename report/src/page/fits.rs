@@ -17,36 +17,36 @@ use statistics::fit::correlator::States;
 use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write;
 
-/// A printed fit.
+/// Section on the output of `ferrite fit`.
 pub struct FitSection {
     configurations: usize,
     bins: usize,
     hadrons: Vec<PrintedFit>,
     pcac: Vec<PrintedPcac>,
     traces: Vec<TraceAnalysis>,
-    /// t and t² E.
+    /// Flow times t and estimates of t² E.
     flow: Vec<(f64, Option<JackknifeEstimate>)>,
     scales: Vec<(&'static str, Option<JackknifeEstimate>)>,
-    /// R and V(R).
+    /// Distances R and estimates of V(R).
     potential: Vec<(f64, Option<JackknifeEstimate>)>,
     cornell: Option<(Vec<f64>, [f64; 2])>,
-    /// Remarks on the fit of V(R), and the distances that it leaves out.
+    /// Remarks on the fit of V(R), and distances that the fit leaves out.
     potential_remarks: Vec<String>,
 }
 
-/// Of a correlator.
+/// Fit of a correlator.
 struct PrintedFit {
     name: String,
     correlator: Vec<Option<JackknifeEstimate>>,
     fit: Option<(States, Vec<f64>, [usize; 2])>,
     energy: Option<JackknifeEstimate>,
-    /// `E`, or `E(1,0,0)` with a momentum.
+    /// Name of the energy: `E`, or `E(1,0,0)` with a momentum.
     energy_name: String,
     quality: String,
     remarks: Vec<String>,
 }
 
-/// Of a quark mass of the axial current.
+/// Fit of a PCAC quark mass.
 struct PrintedPcac {
     name: String,
     masses: Vec<Option<JackknifeEstimate>>,
@@ -104,7 +104,7 @@ impl PrintedFit {
     }
 }
 
-/// χ² of a fit with its probability, or why there is none.
+/// Describes χ² of a fit with its p-value, or the reason why there is no fit.
 fn quality(fit: Option<&FunctionFit<usize>>, why: Option<String>) -> String {
     let Some(fit) = fit else { return why.unwrap_or_else(|| "without χ²".into()) };
     let is_full = fit.covariance == COVARIANCES[0].0;
@@ -133,10 +133,10 @@ impl PrintedPcac {
 }
 
 impl FitSection {
-    /// From what the command prints.
+    /// Reads the output of the command.
     ///
     /// # Errors
-    /// What is missing in it.
+    /// A sentence on a missing value.
     pub fn read(object: &Value) -> Result<Self, String> {
         let FitRecord { samples, hadrons, pcac, traces, flow, potential, .. } = read(object)?;
         let flow = flow.flatten();
@@ -172,7 +172,7 @@ impl FitSection {
             potential_remarks,
         })
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let mut parts: Vec<String> = self.hadrons.iter().map(|one| one.name.clone()).collect();
         parts.extend(self.pcac.iter().map(|one| one.name.clone()));
@@ -187,7 +187,7 @@ impl FitSection {
         }
         format!("fits of {}: {}", count(self.configurations, "configuration"), parts.join(", "))
     }
-    /// All of it, on a page.
+    /// Writes the section to a page.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Fits: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));

@@ -9,27 +9,27 @@ use statistics::jackknife::JackknifeEstimate;
 
 /// A value with its error.
 pub struct ErrorBar {
-    /// Where.
+    /// Position on the horizontal axis.
     pub at: f64,
-    /// Lower end, value, upper end.
+    /// Lower end, value and upper end.
     pub ends: [f64; 3],
     /// Whether it is marked by a cross instead of a dot.
     pub crossed: bool,
 }
 
 impl ErrorBar {
-    /// Of an estimate, if there is one.
+    /// Returns the error bar of an estimate, if the estimate has a finite value.
     pub fn of(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
         let JackknifeEstimate { value, error, .. } = estimate?;
         let error = if error.is_finite() { error } else { 0.0 };
         value.is_finite().then_some(ErrorBar { at, ends: [value - error, value, value + error], crossed: false })
     }
-    /// On a logarithmic axis: of |value|, with a cross where it is negative.
+    /// Returns the error bar of log₁₀ |value|, marked by a cross if the value is negative.
     pub fn logarithmic(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
         let log = |x: f64| x.abs().log10();
         let JackknifeEstimate { value, error, .. } = estimate?;
         let middle = log(value);
-        // A bar that reaches below 0 is as long downwards as upwards.
+        // A bar that extends below 0 is drawn with equal lengths downwards and upwards.
         let upper = if error.is_finite() { log(value.abs() + error) } else { middle };
         let lower =
             if error.is_finite() && value.abs() > error { log(value.abs() - error) } else { 2.0 * middle - upper };
@@ -37,46 +37,46 @@ impl ErrorBar {
     }
 }
 
-/// A curve through a window, which goes on in dashes beside it.
+/// A curve that is solid in its window and dashed outside.
 pub struct FittedCurve {
-    /// What its legend says.
+    /// Name in the legend.
     pub name: String,
     /// Ends of the window.
     pub window: [f64; 2],
-    /// All of the curve, by place.
+    /// Points of the whole curve, by position.
     pub points: Vec<(f64, f64)>,
 }
 
 impl FittedCurve {
-    /// Between two places, of a function.
+    /// Evaluates a function between two positions.
     pub fn of(name: String, window: [f64; 2], [from, to]: [f64; 2], f: impl Fn(f64) -> f64) -> Self {
         const STEPS: usize = 240;
         let place = |k: usize| from + (to - from) * k as f64 / STEPS as f64;
-        // Both ends of the window are there, so that its part of the curve is as long as it.
+        // Both ends of the window are included, so that the solid part of the curve covers the window.
         let mut places: Vec<f64> = (0..=STEPS).map(place).chain(window).filter(|x| (from..=to).contains(x)).collect();
         places.sort_by(f64::total_cmp);
         FittedCurve { name, window, points: places.into_iter().map(|x| (x, f(x))).collect() }
     }
 }
 
-/// Marks with bars of errors, at the ends of which are no caps, and a curve.
+/// Values with error bars without caps, and a curve.
 pub struct FittedFigure<'a> {
-    /// What is seen.
+    /// Description of the figure.
     pub about: String,
     /// Names of the axes.
     pub axes: [String; 2],
-    /// Whether the horizontal axis counts something.
+    /// Whether the horizontal axis shows whole numbers.
     pub counts: bool,
-    /// The values.
+    /// Values with errors.
     pub bars: &'a [ErrorBar],
-    /// The function.
+    /// Fitted function.
     pub curve: Option<FittedCurve>,
     /// Horizontal lines with names.
     pub levels: Vec<(String, f64)>,
 }
 
 impl FittedFigure<'_> {
-    /// The picture, with words below.
+    /// Draws the figure and returns it with a caption.
     pub fn drawn(self, caption: String) -> Result<Figure, ReportError> {
         let FittedFigure { about, axes, counts, bars, curve, levels } = self;
         let ends = bars.iter().flat_map(|bar| bar.ends).chain(levels.iter().map(|(_, y)| *y)).filter(|y| y.is_finite());
@@ -120,7 +120,7 @@ impl FittedFigure<'_> {
 /// Text between the name of a hadron and its momentum.
 pub const MOMENTUM: &str = " with momentum ";
 
-/// log₁₀ |C(t)|, with the fit: its states, parameters and window.
+/// Draws log₁₀ |C(t)| with the fit: its states, parameters and window.
 pub fn correlator_figure(
     name: &str,
     correlator: &[Option<JackknifeEstimate>],
@@ -150,8 +150,8 @@ pub fn correlator_figure(
     figure.drawn(format!("{what}{crosses}{shown}."))
 }
 
-/// Effective masses of a correlator with a state that alternates in sign: of the other state, and of that one, which is marked by
-/// crosses.
+/// Draws the effective masses of a correlator with a state that alternates in sign: those of the other state, and those of the alternating
+/// state, marked by crosses.
 pub fn alternating_figure(
     name: &str,
     [masses, partner]: [&[Option<JackknifeEstimate>]; 2],
@@ -164,7 +164,7 @@ pub fn alternating_figure(
         list.iter().enumerate().filter_map(one).collect::<Vec<_>>()
     };
     let mut all = bars(masses, false, 0.0);
-    // Beside the other ones, so that bars do not cover one another.
+    // Shifted sideways, so that bars do not cover each other.
     all.extend(bars(partner, true, 0.15));
     let crosses = if all.iter().any(|bar| bar.crossed) { "; crosses: the parity partner" } else { "" };
     let figure = FittedFigure {
@@ -180,7 +180,7 @@ pub fn alternating_figure(
     ))
 }
 
-/// m(t) of the axial current, with the plateau and its window.
+/// Draws m(t) of the axial current, with the plateau and its window.
 pub fn pcac_figure(
     name: &str,
     masses: &[Option<JackknifeEstimate>],
@@ -203,13 +203,13 @@ pub fn pcac_figure(
     figure.drawn(format!("Quark mass of the axial current, by the time from the source; {errors}."))
 }
 
-/// t² E against t of the flow.
+/// Draws t² E as a function of the flow time t.
 pub fn flow_figure(
     points: &[(f64, Option<JackknifeEstimate>)],
     level: f64,
     errors: &str,
 ) -> Result<Figure, ReportError> {
-    // A bar at each of a thousand steps is none that could be seen.
+    // With a bar at each of a thousand steps, none could be seen.
     let every = points.len().div_ceil(100).max(1);
     let bars: Vec<ErrorBar> = points.iter().step_by(every).filter_map(|(t, e)| ErrorBar::of(*t, *e)).collect();
     let figure = FittedFigure {
@@ -223,7 +223,7 @@ pub fn flow_figure(
     figure.drawn(format!("t² ⟨E⟩ by the clover-leaf field strength along the gradient flow; {errors}."))
 }
 
-/// Condensates against masses.
+/// Draws condensates as a function of the mass.
 pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &str) -> Result<Figure, ReportError> {
     let bars: Vec<ErrorBar> = points.iter().filter_map(|(m, trace)| ErrorBar::of(*m, *trace)).collect();
     let figure = FittedFigure {
@@ -237,7 +237,7 @@ pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &s
     figure.drawn(format!("Condensate of each mass; {errors}."))
 }
 
-/// V(R) with Cornell's form: its parameters and the distances of the fit.
+/// Draws V(R) with the Cornell form: its parameters and the distances of the fit.
 pub fn potential_figure(
     points: &[(f64, Option<JackknifeEstimate>)],
     fit: Option<(&[f64], [f64; 2])>,

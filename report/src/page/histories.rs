@@ -1,16 +1,15 @@
-//! Numbers by configuration.
+//! Histories: one number for each configuration.
 use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::records::ensemble::Stream;
 
-/// Colours of streams, which take turns.
+/// Colours of streams, used in turn.
 const COLOURS: [PlotColour; 4] = [PlotColour::Blue, PlotColour::Vermilion, PlotColour::Green, PlotColour::Orange];
 /// Largest number of streams that have names in the legend.
 const MOST_NAMES: usize = 8;
 
-/// A number by configuration, in the order of the chain: one line for each stream, so that none runs from the end of one to the
-/// beginning of the next.
+/// Draws a number by configuration, in the order of the chain, with one line for each stream, so that no line connects two streams.
 pub fn history(about: &str, axis: &str, values: &[f64], streams: &[Stream]) -> Result<Figure, ReportError> {
     let finite = || values.iter().copied().filter(|y| y.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));

@@ -1,15 +1,15 @@
-//! Pages: each is one HTML file that needs no other, and no scripts.
+//! Pages: each is a single HTML file without scripts that needs no other file.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`rhmc`] | a run of `ferrite rhmc` |
 //! | [`spectrum`] | a folder of `ferrite spectrum` |
-//! | `convergence`, `shifts` | what `ferrite solve` prints, for one system and for several |
+//! | `convergence`, `shifts` | output of `ferrite solve`, for one system and for several |
 //! | `scaling` | benchmarks and models for several numbers of processes |
 //! | `timeline` | traces of `ferrite bench halo` |
-//! | `measurements` | what `ferrite measure` found on many configurations |
-//! | `traces` | what `ferrite trace` found on many configurations |
-//! | `fits` | what `ferrite fit` prints |
+//! | `measurements` | results of `ferrite measure` on many configurations |
+//! | `traces` | results of `ferrite trace` on many configurations |
+//! | `fits` | output of `ferrite fit` |
 //! | [`collection`] | several of these on one page |
 pub mod collection;
 mod convergence;
@@ -65,17 +65,17 @@ footer { margin-top: 3rem; color: #666; font-size: .9rem }
   h2 { break-after: avoid } ul.notes { background: none } }
 ";
 
-/// The picture of a correlator with its fit, as pages have it.
+/// Draws a correlator with its fit, as on pages.
 ///
 /// # Errors
-/// What the drawing library says.
+/// The error of the drawing library.
 pub fn correlator_svg(found: &HadronFit) -> Result<String, ReportError> {
     let fit = found.fit.as_ref().ok();
     let fit = fit.map(|fit| (fit.states, &fit.fit.best.minimum.parameters[..], fit.fit.best.window));
     Ok(fitted::correlator_figure(&found.name, &found.correlator, fit, "")?.svg)
 }
 
-/// The beginning of a page with this name.
+/// Returns the beginning of a page with a title.
 fn begin(name: &str) -> String {
     let name = escape(name);
     format!(
@@ -85,18 +85,18 @@ fn begin(name: &str) -> String {
     )
 }
 
-/// The runs that a page shows.
+/// Runs on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Runs {
-    /// There are none.
+    /// No runs.
     None,
     /// Runs without a condensate.
     Plain,
-    /// Runs, one of which has a condensate at least.
+    /// Runs, at least one of which has a condensate.
     WithCondensates,
 }
 
-/// The end of a page, with what there is to know of runs if there are any; `program` has made it.
+/// Writes the end of a page made by `program`, with explanations if the page has runs.
 fn end(page: &mut String, program: &str, runs: Runs) {
     *page += "<footer>\n";
     match runs {
@@ -107,8 +107,8 @@ fn end(page: &mut String, program: &str, runs: Runs) {
     let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(program));
 }
 
-/// Text of a cell of a table, as it may stand between tags. A value, its error, and a mark behind it break in one place only, and an
-/// exponent in none, so that narrow columns stay legible.
+/// Escapes the text of a table cell. Line breaks are possible in one place only between a value, its error and a mark, and nowhere in an
+/// exponent, so that narrow columns stay legible.
 fn cell(text: &str) -> String {
     let mut joined = text.replace(" ± ", " ±\u{a0}").replace(" *", "\u{a0}*");
     for digit in '0'..='9' {
@@ -117,18 +117,18 @@ fn cell(text: &str) -> String {
     escape(&joined)
 }
 
-/// Lines for a terminal, with their columns, as a sentence.
+/// Converts lines with columns for a terminal to a sentence.
 fn sentence(lines: &str) -> String {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     escape(&format!("{}.", lines.lines().map(words).collect::<Vec<_>>().join("; ")))
 }
 
-/// The name of a section.
+/// Writes the heading of a section.
 fn heading(page: &mut String, name: &str) {
     let _ = writeln!(page, "<h2>{}</h2>", escape(name));
 }
 
-/// What is known, with names for it.
+/// Writes names and values.
 fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>) {
     *page += "<dl>\n";
     for (what, value) in facts {
@@ -137,7 +137,7 @@ fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>)
     *page += "</dl>\n";
 }
 
-/// What deserves attention, if there is anything.
+/// Writes notes on points that need attention, if there are any.
 fn notes(page: &mut String, notes: &[String]) {
     if !notes.is_empty() {
         *page += "<ul class=\"notes\">\n";
@@ -148,13 +148,13 @@ fn notes(page: &mut String, notes: &[String]) {
     }
 }
 
-/// A figure.
+/// Writes a figure.
 fn put(page: &mut String, figure: &Figure) {
     let caption = escape(&figure.caption);
     let _ = writeln!(page, "<figure>\n{}<figcaption>{caption}</figcaption>\n</figure>", figure.svg);
 }
 
-/// The folder's own name, also for `.`.
+/// Returns the name of the folder itself, also for `.`.
 pub fn folder_name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
     whole.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())

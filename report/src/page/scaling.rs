@@ -1,4 +1,5 @@
-//! How speed grows with the number of processes, of several runs of a benchmark, of a model, or of points measured before.
+//! Section on scaling: speed as a function of the number of processes, from several runs of a benchmark, from a model, or from points of
+//! earlier measurements.
 use super::figure::{Figure, undrawable};
 use crate::error::ReportError;
 use crate::page;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// More points, pictures, curves of a picture, or rows of a table are not shown.
+/// Maximum numbers of points, pictures, curves of a picture, and rows of a table that are shown.
 const MOST_POINTS: usize = 20_000;
 const MOST_FIGURES: usize = 48;
 const MOST_CURVES: usize = 10;
@@ -21,7 +22,7 @@ const MOST_ROWS: usize = 400;
 #[derive(Clone)]
 struct BenchmarkRow {
     operator: String,
-    /// Precision and reals of a link.
+    /// Precision, and number of reals stored per link.
     format: String,
     lattice: [u64; 4],
     nrhs: u64,
@@ -31,7 +32,7 @@ struct BenchmarkRow {
     fraction_of_copy: f64,
 }
 
-/// What `ferrite bench dslash --json` printed.
+/// Output of `ferrite bench dslash --json`.
 pub struct Benchmark {
     processes: u64,
     grid: [u64; 4],
@@ -40,33 +41,33 @@ pub struct Benchmark {
     rows: Vec<BenchmarkRow>,
 }
 
-/// What is compared.
+/// Operator and lattice whose efficiencies are compared.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ScalingSubject {
-    /// How the lattice grows: `strong` or `weak`.
+    /// Kind of scaling: `strong` or `weak`.
     kind: &'static str,
     operator: String,
-    /// The whole one, or for weak scaling that of a process.
+    /// Extents of the whole lattice, or for weak scaling of the local lattice.
     lattice: String,
 }
 
-/// All that is known of scaling.
+/// Section on scaling.
 #[derive(Default)]
 pub struct ScalingSection {
     benchmarks: Vec<Benchmark>,
-    /// By subject and format: numbers of processes, and efficiencies.
+    /// Efficiencies by number of processes, for each subject and format.
     curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
     points: usize,
-    /// Points that were there already, with another efficiency.
+    /// Number of points that had occurred before with another efficiency.
     again: usize,
 }
 
-/// Where and how something was timed, as far as it makes times that are not to be compared.
+/// Device and transport of a timing. Times of different setups are not compared.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TimingSetup {
-    /// The device, without the number of threads, which processes on one machine share.
+    /// Device without the number of threads, which processes on one machine share.
     device: String,
-    /// How faces travel, and whether beside the interior; one process has none to send.
+    /// Transport of faces, and whether the exchange overlaps with computation; `None` for one process, which sends no faces.
     way: Option<String>,
 }
 
@@ -89,7 +90,7 @@ impl TimingSetup {
     }
 }
 
-/// What one process took belongs to every way in which more of them talk to each other on such devices.
+/// Adds times of one process to every setup of several processes on the same device.
 fn with_single(mut setups: BTreeMap<TimingSetup, BTreeMap<u64, f64>>) -> BTreeMap<TimingSetup, BTreeMap<u64, f64>> {
     let single: Vec<_> =
         setups.iter().filter(|(setup, _)| setup.way.is_none()).map(|(s, t)| (s.clone(), t.clone())).collect();
@@ -108,10 +109,10 @@ fn with_single(mut setups: BTreeMap<TimingSetup, BTreeMap<u64, f64>>) -> BTreeMa
     setups
 }
 
-/// All curves, by subject and name.
+/// Curves by subject and name.
 struct Curves {
     curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
-    /// Points that are there more than once.
+    /// Number of points that occur more than once.
     again: usize,
 }
 
@@ -121,18 +122,18 @@ impl Curves {
     }
 }
 
-/// Four numbers above 0.
+/// Returns four numbers if all are above 0.
 fn four(numbers: [usize; 4]) -> Option<[u64; 4]> {
     numbers.iter().all(|n| (1..1 << 30).contains(n)).then(|| numbers.map(|n| n as u64))
 }
 
-/// Precision and reals of a link.
+/// Returns the name of a format: precision, and number of reals stored per link.
 fn format_of(precision: &str, reals: &str) -> String {
     if reals.is_empty() { precision.into() } else { format!("{precision}, {reals} reals") }
 }
 
 impl Benchmark {
-    /// Takes the rows that are whole.
+    /// Reads an object; incomplete rows are ignored.
     pub fn read(object: &Value) -> Result<Self, String> {
         let rows: Vec<TimedCall> = read_list_leniently(&object["rows"]).ok_or("is a benchmark without rows")?;
         let row = |row: TimedCall| {
@@ -156,7 +157,7 @@ impl Benchmark {
             rows: rows.into_iter().filter_map(row).take(MOST_POINTS).collect(),
         })
     }
-    /// The part of a process, if the grid divides the lattice.
+    /// Returns the extents of the local lattice of a process if the grid divides the lattice.
     fn local(&self, row: &BenchmarkRow) -> Option<[u64; 4]> {
         let even = (0..4).all(|mu| row.lattice[mu].is_multiple_of(self.grid[mu]));
         even.then(|| std::array::from_fn(|mu| row.lattice[mu] / self.grid[mu]))
@@ -164,7 +165,7 @@ impl Benchmark {
 }
 
 impl ScalingSection {
-    /// A run of a benchmark.
+    /// Adds a run of a benchmark.
     pub fn add_benchmark(&mut self, benchmark: Benchmark) -> Result<(), String> {
         if benchmark.rows.is_empty() {
             return Err("is a benchmark without rows that can be shown".into());
@@ -172,7 +173,7 @@ impl ScalingSection {
         self.benchmarks.push(benchmark);
         Ok(())
     }
-    /// Efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are passed over.
+    /// Adds efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are ignored.
     pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
         let before = self.points;
         for point in read_list_leniently::<ScalingPoint>(points).ok_or("has no points of scaling")? {
@@ -214,14 +215,14 @@ impl ScalingSection {
             }
         }
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let (runs, all) = (self.benchmarks.len(), self.all_curves());
         let known = all.curves.values().map(BTreeMap::len).sum::<usize>();
         let text = format!("{}, {} of scaling", count(runs, "benchmark"), count(known, "curve"));
         if all.again == 0 { text } else { format!("{text}; {}", all.note()) }
     }
-    /// Those that were given, and those of benchmarks with several numbers of processes.
+    /// Returns the given curves, and those from benchmarks with several numbers of processes.
     fn all_curves(&self) -> Curves {
         let mut times_of: BTreeMap<(ScalingSubject, String), BTreeMap<TimingSetup, BTreeMap<u64, f64>>> =
             BTreeMap::new();
@@ -236,7 +237,7 @@ impl ScalingSection {
                     let curve = setups.entry(benchmark.setup.clone()).or_default();
                     let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
                     if *known != row.microseconds {
-                        // Each row is noted in two ways.
+                        // Each row is noted twice.
                         again += usize::from(kind == "strong");
                         *known = known.min(row.microseconds);
                     }
@@ -262,7 +263,7 @@ impl ScalingSection {
         }
         Curves { curves, again }
     }
-    /// The section; nothing where there is nothing.
+    /// Writes the section to a page; nothing if the section is empty.
     pub fn put(&self, html: &mut String) -> Result<(), ReportError> {
         let all = self.all_curves();
         let curves = &all.curves;
@@ -286,7 +287,7 @@ impl ScalingSection {
     }
 }
 
-/// Efficiencies against the number of processes.
+/// Draws efficiencies as a function of the number of processes.
 fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64, f64>>) -> Result<Figure, ReportError> {
     let ScalingSubject { kind, operator, lattice } = subject;
     let curves = formats.iter().take(MOST_CURVES).map(|(name, points)| {
@@ -314,7 +315,7 @@ fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64,
     Ok(Figure { svg, caption })
 }
 
-/// The rows of a benchmark.
+/// Writes the rows of a benchmark.
 fn table(html: &mut String, benchmark: &Benchmark) {
     let processes = count(benchmark.processes as usize, "process");
     let about = escape(&format!("{processes} in the grid {}, {}", extents(benchmark.grid), benchmark.device));

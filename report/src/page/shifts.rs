@@ -1,4 +1,4 @@
-//! Solves for several masses or shifts at once.
+//! Section on solves for several masses or shifts at once.
 use crate::page;
 use crate::text::{count, extents, number};
 use ferrite_records::operator::OperatorOnLinks;
@@ -8,21 +8,22 @@ use ferrite_records::solve::{ShiftSolvers, ShiftsOutcome, SystemOutcome};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// More systems are not shown.
+/// Maximum number of systems that are shown.
 const MOST: usize = 400;
 
-/// What `ferrite solve --masses` or `--shifts` printed with `--json`.
+/// Section on the output of `ferrite solve --masses` or `--shifts` with `--json`.
 pub struct ShiftsSection {
-    /// What was solved, how, and what came of it.
+    /// Names and values: the systems, the method and the outcome.
     facts: Vec<(&'static str, String)>,
     converged: bool,
-    /// Mass or shift, iterations of multi-shift CG and of the refinement, true residual, why a solver gave up.
+    /// Rows of systems: mass or shift, iterations of multi-shift CG and of the refinement, true residual, and the reason why a solver gave
+    /// up.
     systems: Vec<[String; 5]>,
     left_out: usize,
 }
 
 impl ShiftsSection {
-    /// Takes what is there of an object.
+    /// Reads an object; keys that are missing are left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let systems: Vec<SystemOutcome> =
             read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without systems")?;
@@ -64,14 +65,14 @@ impl ShiftsSection {
             left_out: systems.len().saturating_sub(MOST),
         })
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let named = |name: &str| self.facts.iter().find(|(what, _)| *what == name).map(|(_, value)| value.as_str());
         let what: Vec<_> = ["operator", "lattice"].into_iter().filter_map(named).collect();
         let end = if self.converged { "all converged" } else { "NOT all converged" };
         format!("{}, {}, {end}", what.join(" on "), count(self.systems.len() + self.left_out, "system"))
     }
-    /// The section.
+    /// Writes the section to a page.
     pub fn put(&self, html: &mut String, title: &str) {
         page::heading(html, &format!("Several systems: {title}"));
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));

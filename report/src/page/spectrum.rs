@@ -1,4 +1,4 @@
-//! The folder of a spectrum: correlators and effective masses.
+//! Page of the folder of a spectrum: correlators and effective masses.
 use super::figure::Figure;
 use super::fitted::{ErrorBar, FittedCurve, FittedFigure, alternating_figure, correlator_figure, pcac_figure};
 use crate::analysis::alternating::AlternatingMasses;
@@ -19,33 +19,33 @@ use statistics::jackknife::{JackknifeEstimate, jackknife};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Hadrons of a table.
+/// Maximum number of hadrons in a table.
 const COLUMNS: usize = 4;
 
-/// All configurations of a folder.
+/// Report of all configurations of a folder.
 pub struct SpectrumReport {
     name: String,
-    /// Of the first line: what is solved for, and where.
+    /// First line, which has operator, links and sources.
     first: CorrelatorLine,
     configurations: usize,
     /// Bins of the jackknife, and streams.
     choice: AnalysisChoice,
-    /// Whether the last line is half written.
+    /// Whether the last line is incomplete.
     half: bool,
     hadrons: Vec<MeasuredHadron>,
     /// Quark masses of the axial current.
     pcac: Vec<PcacFit>,
     /// Correlators with a state that alternates in sign.
     alternating: Vec<AlternatingMasses>,
-    /// Correlators that there are, and momenta.
+    /// Number of correlators of a configuration, counted for each momentum.
     kinds: usize,
 }
 
-/// A hadron with what is known of it, at each time from the source.
+/// A hadron with its results at each time from the source.
 struct MeasuredHadron {
     name: String,
     masses: Vec<Option<JackknifeEstimate>>,
-    /// C(t), and its fit in the most probable window.
+    /// Correlator C(t) and its fit in the most probable window.
     fit: HadronFit,
 }
 
@@ -53,7 +53,7 @@ impl SpectrumReport {
     /// Reads the lines of a folder.
     ///
     /// # Errors
-    /// Those of [`CorrelatorRecord::read`].
+    /// The errors of [`CorrelatorRecord::read`].
     pub fn read(folder: &Path, name: String) -> Result<Self, ReportError> {
         Ok(Self::of(name, CorrelatorRecord::read(folder)?))
     }
@@ -71,7 +71,7 @@ impl SpectrumReport {
         let (configurations, kinds) = (all.len(), all[0].all.len());
         SpectrumReport { name, first, configurations, choice, half, hadrons, pcac, alternating, kinds }
     }
-    /// In words.
+    /// Describes the report in a sentence.
     pub fn sentence(&self) -> String {
         let mut text = count(self.configurations, "configuration");
         let _ = write!(text, " on {}", extents(self.first.lattice));
@@ -81,13 +81,13 @@ impl SpectrumReport {
         let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
         format!("{text}: {masses}")
     }
-    /// What deserves attention.
+    /// Returns notes on points that need attention.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
             notes.push(format!("The last line of {LINES} is half written and left out."));
         }
-        // As many as fill a bin; those at the end that fill none are left out.
+        // Configurations at the end that fill no bin are left out.
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (1, 1) => notes.push("One configuration has no errors.".into()),
             (1, _) => notes.push("One bin of configurations has no errors.".into()),
@@ -98,7 +98,7 @@ impl SpectrumReport {
         notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
         notes
     }
-    /// Returns the record of it; the page is at `path`.
+    /// Returns the record of the report; the page is at `path`.
     pub fn record(&self, folder: &Path, path: &Path) -> SpectrumReportRecord {
         let all = |list: &[Option<JackknifeEstimate>]| {
             list.iter().map(|e| e.map(|e| MeanOfTime { value: e.value, error: e.error })).collect()
@@ -121,17 +121,17 @@ impl SpectrumReport {
             notes: self.notes(),
         }
     }
-    /// The whole page, which `program` has made.
+    /// Returns the whole page, made by `program`.
     ///
     /// # Errors
-    /// A picture that cannot be drawn.
+    /// Fails if a picture cannot be drawn.
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut html = page::begin(&format!("{}: report of a spectrum", self.name));
         self.put(&mut html)?;
         page::end(&mut html, program, page::Runs::None);
         Ok(html)
     }
-    /// All of it, on a page.
+    /// Writes the report to a page.
     pub(super) fn put(&self, html: &mut String) -> Result<(), ReportError> {
         let _ = writeln!(html, "<h1>{}</h1>\n<p class=\"lead\">{}.</p>", escape(&self.name), escape(&self.sentence()));
         let known = self.facts();
@@ -162,7 +162,7 @@ impl SpectrumReport {
         }
         Ok(())
     }
-    /// What bars are.
+    /// Describes the error bars.
     fn errors(&self) -> String {
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (0 | 1, 1) => "one configuration, no errors".into(),
@@ -171,7 +171,7 @@ impl SpectrumReport {
             (bins, bin) => format!("errors by the jackknife over {bins} bins of {bin} configurations"),
         }
     }
-    /// What the first line says of the solve.
+    /// Returns names and values of the solve from the first line.
     fn facts(&self) -> Vec<(String, String)> {
         let shown = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
@@ -204,7 +204,7 @@ impl SpectrumReport {
             columns.push((one.name.clone(), &one.masses));
             columns.push((format!("{}, parity partner", one.name), &one.partner));
         }
-        // One table of all would be wider than a small screen.
+        // A single table would be wider than a small screen.
         for columns in columns.chunks(COLUMNS) {
             *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
             for (name, _) in columns {
@@ -222,7 +222,7 @@ impl SpectrumReport {
             *html += "</tbody>\n</table>\n</div>\n";
         }
     }
-    /// For a terminal.
+    /// Returns the text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.sentence());
         for note in self.notes() {
@@ -239,14 +239,14 @@ impl SpectrumReport {
 }
 
 impl MeasuredHadron {
-    /// Fits the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
+    /// Fits the mean of the hadron's correlators at rest; `None` if they are missing or not all finite.
     fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let fit = HadronFit::of(&channel.name, &samples, channel.shape, choice);
         let masses = jackknife(&choice.binned(&samples), |mean| masses_of_first_half(mean, channel.shape));
         Some(MeasuredHadron { name: channel.name.clone(), masses, fit })
     }
-    /// C(t) with its fit.
+    /// Draws C(t) with its fit.
     fn correlators(&self, errors: &str) -> Result<Figure, ReportError> {
         let fit = self.fit.fit.as_ref().ok().map(|found| {
             let best = &found.fit.best;

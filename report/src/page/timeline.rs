@@ -1,4 +1,4 @@
-//! Timelines: what the streams of each process did, and when.
+//! Section on timelines: activities of the streams of each process in time.
 use crate::page;
 use crate::text::{count, escape};
 use ferrite_records::bench::TimelineEvent;
@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// More rows, or spans in all, are not drawn.
+/// Maximum numbers of rows and of spans in total that are drawn.
 const MOST: [usize; 2] = [144, 20_000];
-/// Pixels of the picture: its width, room for names of rows, height of a row, of the scale.
+/// Sizes in pixels: width of the picture, space for names of rows, height of a row, height of the scale.
 const WIDTH: f64 = 960.0;
 const NAMES: f64 = 130.0;
 const ROW: f64 = 22.0;
@@ -22,20 +22,20 @@ struct TraceSpan {
     length: f64,
 }
 
-/// What `ferrite bench halo --trace` wrote: events of Chrome's trace format.
+/// Section on a file of `ferrite bench halo --trace`: events in Chrome's trace format.
 pub struct TimelineSection {
-    /// By process and stream.
+    /// Spans by process and stream.
     rows: BTreeMap<(u64, u64), Vec<TraceSpan>>,
     names: BTreeMap<(u64, u64), String>,
     left_out: usize,
 }
 
 impl TimelineSection {
-    /// Whether an object is a trace.
+    /// Returns whether an object is a trace.
     pub fn is_one(object: &Value) -> bool {
         object["traceEvents"].is_array()
     }
-    /// Takes the complete events.
+    /// Reads the complete events of an object.
     pub fn read(object: &Value) -> Result<Self, String> {
         let (mut rows, mut names, mut left_out, mut count) = (BTreeMap::new(), BTreeMap::new(), 0, 0);
         let events: Vec<TimelineEvent> = read_list_leniently(&object["traceEvents"]).unwrap_or_default();
@@ -63,7 +63,7 @@ impl TimelineSection {
         }
         Ok(TimelineSection { rows, names, left_out })
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let processes = self.rows.keys().map(|(process, _)| process).collect::<std::collections::BTreeSet<_>>().len();
         let spans: usize = self.rows.values().map(Vec::len).sum();
@@ -71,7 +71,7 @@ impl TimelineSection {
             [(spans, "span"), (self.rows.len(), "stream"), (processes, "process")].map(|(n, word)| count(n, word));
         format!("timeline of {spans} in {rows} of {processes}")
     }
-    /// The section.
+    /// Writes the section to a page.
     pub fn put(&self, html: &mut String, title: &str) {
         page::heading(html, &format!("Timeline: {title}"));
         let _ = write!(html, "<figure>\n{}<figcaption>", self.svg());
@@ -106,7 +106,7 @@ impl TimelineSection {
             let name = escape(&format!("rank {}, {stream}", row.0));
             let _ = writeln!(svg, "<text x=\"4\" y=\"{:.1}\">{name}</text>", y + 15.0);
             for span in spans {
-                // What is too short to be seen is a line.
+                // Spans that are too short to be seen are drawn as lines.
                 let x = across(span.begin);
                 let width = (across(span.begin + span.length) - x).max(0.7);
                 let about =
@@ -131,7 +131,7 @@ impl TimelineSection {
     }
 }
 
-/// Colours of what is done, by the beginning of its name, as elsewhere in reports.
+/// Colours of activities by the beginning of their names, as elsewhere in reports.
 const COLOURS: [(&str, &str); 6] = [
     ("pack", "#e69f00"),
     ("interior", "#0072b2"),
@@ -146,13 +146,13 @@ fn colour(name: &str) -> &'static str {
     known.unwrap_or(&COLOURS[COLOURS.len() - 1]).1
 }
 
-/// 1, 2 or 5 times a power of ten, not below x.
+/// Returns the smallest number not below x that is 1, 2 or 5 times a power of ten.
 fn nice(x: f64) -> f64 {
     let power = 10f64.powf(x.log10().floor());
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= x).unwrap_or(10.0 * power)
 }
 
-/// A time with as many digits as it needs.
+/// Formats a time with as many digits as it needs.
 fn short(time: f64) -> String {
     if time < 10.0 { format!("{time:.2}") } else { format!("{time:.0}") }
 }

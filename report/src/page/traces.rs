@@ -14,13 +14,13 @@ use std::fmt::Write;
 /// Section for the results of `ferrite trace`.
 pub struct TraceSection {
     record: TraceHistory,
-    /// Whether the last line is half written, and left out.
+    /// Whether the last line is incomplete and was left out.
     half: bool,
     choice: AnalysisChoice,
     found: Vec<TraceAnalysis>,
 }
 
-/// Number of histories that a page shows at most: those of Γ = 1 come first.
+/// Maximum number of histories on a page; those of Γ = 1 come first.
 const MOST_HISTORIES: usize = 8;
 
 impl TraceSection {
@@ -62,7 +62,7 @@ impl TraceSection {
         let first = self.record.all.first().and_then(|one| one.traces.first());
         first.map_or(0, |one| one.noise.len())
     }
-    /// Operator and noise, as far as the first line has them.
+    /// Returns names and values of the operator and the noise that the first line has.
     fn facts(&self) -> Vec<(String, String)> {
         let TraceLine { origin, system, .. } = &self.record.first;
         let TraceInput { solve, noise } = origin.input.as_ref().map(read_leniently).unwrap_or_default();
@@ -89,7 +89,7 @@ impl TraceSection {
         }
         facts
     }
-    /// All of it, on a page.
+    /// Writes the section to a page.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Traces: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
@@ -117,14 +117,14 @@ impl TraceSection {
         }
         Ok(())
     }
-    /// The real part of a trace on each configuration, mean over its noise vectors.
+    /// Returns the real part of a trace on each configuration, averaged over its noise vectors.
     fn series(&self, trace: usize) -> Vec<f64> {
         let mean = |noise: &[[f64; 2]]| noise.iter().map(|z| z[0]).sum::<f64>() / noise.len() as f64;
         self.record.all.iter().map(|one| mean(&one.traces[trace].noise)).collect()
     }
 }
 
-/// Means over configurations, with autocorrelation times where they are given.
+/// Writes means over configurations, with autocorrelation times if they are given.
 pub fn table(html: &mut String, found: &[TraceAnalysis], taus: &[Option<f64>]) {
     *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>m</th><th>Γ</th><th>Re tr Γ M⁻¹ / V</th><th>Im tr Γ M⁻¹ / V</th>\
               <th>χ</th>";

@@ -1,25 +1,25 @@
-//! Residuals of a solve against the iteration.
+//! Plots of the residuals of a solve against the iteration.
 use super::{DrawError, below_titles, log, panel};
 use plotters::prelude::*;
 
-/// A solve: residuals against the iteration.
+/// Residuals of a solve against the iteration.
 pub struct Convergence<'a> {
-    /// Lattice and operator.
+    /// Title: lattice and operator.
     pub title: String,
-    /// Solver and precision.
+    /// Subtitle: solver and precision.
     pub subtitle: String,
-    /// Iteration and relative residual, by right-hand side.
+    /// Iteration and relative residual, for each right-hand side.
     pub history: Vec<Vec<(usize, f64)>>,
     /// Iterations at which true residuals were computed.
     pub updates: &'a [(usize, Vec<f64>)],
-    /// Asked residual.
+    /// Requested tolerance.
     pub tol: f64,
 }
 
-/// The picture.
+/// Draws the plot.
 ///
 /// # Errors
-/// What the drawing library says.
+/// The error of the drawing library.
 pub fn svg(plot: &Convergence) -> Result<String, DrawError> {
     let mut svg = String::new();
     {

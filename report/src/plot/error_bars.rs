@@ -1,49 +1,49 @@
-//! Values of several kinds, with errors, at named places: one panel below the other.
+//! Plots of several kinds of values with errors at named positions, one panel below the other.
 use super::panel::of_curve;
 use super::{Area, DrawError, below_titles, log, range};
 use plotters::prelude::*;
 
-/// Values in one panel.
+/// Values with errors in one panel.
 pub struct ErrorBarPanel {
     /// Name of the vertical axis.
     pub axis: String,
-    /// Whether it shows powers of ten; numbers that are not above 0 are left out there.
+    /// Whether the vertical axis shows powers of ten; numbers that are not above 0 are then left out.
     pub logarithmic: bool,
-    /// For each place a mean and its error, which may be no number.
+    /// Mean and error at each position; either may be NaN.
     pub at: Vec<[f64; 2]>,
-    /// What of the axis to show; `None`: all. Points outside are left out, bars end at its ends.
+    /// Range of the vertical axis; `None` for all values. Points outside are left out, bars end at its ends.
     pub range: Option<[f64; 2]>,
 }
 
-/// Panels above the same places.
+/// Panels with a common horizontal axis.
 pub struct ErrorBarPlot {
-    /// Above the picture.
+    /// Title above the picture.
     pub title: String,
-    /// Below the title.
+    /// Subtitle below the title.
     pub subtitle: String,
-    /// Names of the places.
+    /// Names of the positions.
     pub places: Vec<String>,
     /// Name of the horizontal axis, if it has one.
     pub horizontal: Option<String>,
-    /// The panels.
+    /// Panels from top to bottom.
     pub panels: Vec<ErrorBarPanel>,
 }
 
-/// Where a value, the lower and the upper end of its bar are drawn.
+/// Returns the drawn positions of lower end, value and upper end of an error bar; `None` if the value cannot be drawn.
 fn ends(panel: &ErrorBarPanel, [mean, error]: [f64; 2]) -> Option<[f64; 3]> {
     let error = if error.is_finite() { error } else { 0.0 };
     if !panel.logarithmic {
         return Some([mean - error, mean, mean + error]).filter(|_| mean.is_finite());
     }
     let (middle, upper) = (log(mean)?, log(mean + error)?);
-    // A bar that reaches below 0 is as long downwards as upwards.
+    // A bar that extends below 0 is drawn with equal lengths downwards and upwards.
     Some([log(mean - error).unwrap_or(2.0 * middle - upper), middle, upper])
 }
 
-/// The picture.
+/// Draws the plot.
 ///
 /// # Errors
-/// What the drawing library says.
+/// The error of the drawing library.
 pub fn svg(plot: &ErrorBarPlot) -> Result<String, DrawError> {
     let mut svg = String::new();
     {

@@ -1,59 +1,59 @@
-//! Curves with a legend.
+//! Plots of curves with a legend.
 use super::{Area, DrawError, below_titles, panel, range};
 use plotters::prelude::*;
 
-/// Curves of so many points show them.
+/// Maximum number of points of a curve whose points are marked.
 const FEW: usize = 16;
 
-/// How a curve is drawn.
+/// Style of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveStyle {
-    /// A line on the left axis; where there are few points, they are marked.
+    /// Line on the left axis; its points are marked if they are few.
     Line,
-    /// A dashed line, measured on the right axis.
+    /// Dashed line on the right axis.
     DashedRight,
-    /// Points that are not joined, on the left axis.
+    /// Points on the left axis that are not joined.
     Marks,
 }
 
 /// A curve of a [`LinePlot`].
 pub struct PlottedCurve {
-    /// Name, for the legend.
+    /// Name in the legend.
     pub name: String,
     /// Points, in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// Style of the curve.
     pub style: CurveStyle,
 }
 
 /// Curves with a legend.
 pub struct LinePlot {
-    /// Above the picture.
+    /// Title above the picture.
     pub title: String,
-    /// Below the title.
+    /// Subtitle below the title.
     pub subtitle: String,
-    /// Names of the horizontal, the left and the right axis; without a dashed curve there is no right one.
+    /// Names of the horizontal, the left and the right axis; the right axis is drawn only with a dashed curve.
     pub axes: [String; 3],
-    /// Whether the horizontal axis shows doublings, and the left one powers of ten; numbers that are not above 0 are left
-    /// out there.
+    /// Whether the horizontal axis shows doublings, and the left axis powers of ten; numbers that are not above 0 are left out on such an
+    /// axis.
     pub logarithmic: [bool; 2],
-    /// The curves.
+    /// Curves of the plot.
     pub curves: Vec<PlottedCurve>,
 }
 
-/// A number on an axis that shows doublings; nothing between them.
+/// Formats a number on an axis that shows doublings; empty between them.
 fn doublings(x: f64) -> String {
     if (x - x.round()).abs() < 1e-6 { format!("{:.0}", x.exp2()) } else { String::new() }
 }
 
-/// A number on an axis that shows powers of ten, with about three digits.
+/// Formats a number on an axis that shows powers of ten, with about three digits.
 fn powers(y: f64) -> String {
     let number = 10f64.powf(y);
     let digits = (2 - y.floor() as i32).clamp(0, 6) as usize;
     format!("{number:.digits$}")
 }
 
-/// A curve with its points where they are drawn: logarithms on logarithmic axes.
+/// Curve with its points as drawn, which are logarithms on logarithmic axes.
 struct Placed<'a> {
     curve: &'a PlottedCurve,
     points: Vec<(f64, f64)>,
@@ -76,10 +76,10 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// The picture.
+/// Draws the plot.
 ///
 /// # Errors
-/// What the drawing library says.
+/// The error of the drawing library.
 pub fn svg(plot: &LinePlot) -> Result<String, DrawError> {
     let curves: Vec<Placed> = plot.curves.iter().map(|curve| Placed::new(curve, plot.logarithmic)).collect();
     let mut svg = String::new();
@@ -111,7 +111,7 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError
     mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
     let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
     if horizontal {
-        // One for each doubling; where there are many, for every other.
+        // One tick for each doubling, or for every second one if there are many.
         mesh.x_labels(doubled).x_label_formatter(&of_x);
     }
     if vertical {
@@ -152,7 +152,8 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError
     Ok(())
 }
 
-/// What grows leaves room above its beginning, what falls below it.
+/// Returns a corner for the legend: the upper left on logarithmic axes, the lower left if all curves on the left axis fall, else the middle
+/// of the right side.
 fn legend_position(logarithmic: bool, curves: &[Placed]) -> SeriesLabelPosition {
     if logarithmic {
         SeriesLabelPosition::UpperLeft

@@ -1,4 +1,4 @@
-//! Panels of a report: an upright picture with lines, bands, marks and bars on given ranges, and a legend above.
+//! Panels of a report: pictures with lines, bands, marks and bars in given ranges, and a legend above.
 use super::{Area, DrawError};
 use crate::text::escape;
 use plotters::coord::types::RangedCoordf64;
@@ -6,24 +6,24 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
-/// Colours that stay apart in the common kinds of colour blindness, and as greys in print (Okabe and Ito 2008).
+/// Colours that can be distinguished with the common kinds of colour blindness, and as greys in print (Okabe and Ito 2008).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotColour {
-    /// For single values.
+    /// Light blue, for single values.
     Sky,
-    /// For what counts most beside the average.
+    /// Blue, for the most important curve beside the average.
     Blue,
-    /// For averages, and what was rejected.
+    /// Vermilion, for averages, and for rejected trajectories.
     Vermilion,
-    /// For a third line.
+    /// Green, for a third line.
     Green,
-    /// For bands of errors.
+    /// Orange, for error bands.
     Orange,
-    /// For a curve among many.
+    /// Purple, for a curve among many.
     Purple,
-    /// For what does not count.
+    /// Grey, for values that do not count.
     Grey,
-    /// For guides.
+    /// Black, for guide lines.
     Black,
 }
 
@@ -43,7 +43,7 @@ impl PlotColour {
     }
 }
 
-/// The colour of a curve among many: as far apart as may be for all eyes, and none that is too light for a line on white.
+/// Returns the colour of a curve among many: colours that are as distinct as possible for all readers, and dark enough for a line on white.
 pub(super) fn of_curve(number: usize) -> RGBColor {
     let first = [
         PlotColour::Blue,
@@ -63,68 +63,68 @@ pub(super) fn of_curve(number: usize) -> RGBColor {
     }
 }
 
-/// What one entry of the legend stands for.
+/// Shape of a layer, which has one entry in the legend.
 pub enum LayerShape {
-    /// A line through points; cut where it leaves the picture, interrupted where a number is not finite.
+    /// Line through points, clipped at the edges of the picture and interrupted at numbers that are not finite.
     Line {
         /// Points in the order in which they are joined.
         points: Vec<(f64, f64)>,
-        /// In pixels.
+        /// Width in pixels.
         width: u32,
-        /// Whether in dashes.
+        /// Whether the line is dashed.
         dashed: bool,
     },
-    /// The area between two lines: x, lower and upper end.
+    /// Area between two lines: x, lower and upper end.
     Band(Vec<(f64, f64, f64)>),
-    /// Circles. Those beyond the picture are at its edge.
+    /// Circles; those outside the picture are drawn at its edge.
     Dots(Vec<(f64, f64)>),
-    /// Crosses, likewise.
+    /// Crosses; those outside the picture are drawn at its edge.
     Crosses(Vec<(f64, f64)>),
-    /// Bars of one width that begin here and stand on 0: left end of the first, width, heights.
+    /// Bars of equal width that stand on 0: left end of the first bar, width, heights.
     Bars(f64, f64, Vec<f64>),
 }
 
 /// A layer of a panel.
 pub struct Layer {
-    /// For the legend; without a name it is not in there.
+    /// Name in the legend; without a name the layer is not in the legend.
     pub name: String,
-    /// Its colour.
+    /// Colour of the layer.
     pub colour: PlotColour,
-    /// What is drawn.
+    /// Shape of the layer.
     pub shape: LayerShape,
 }
 
 /// A picture.
 pub struct Panel {
-    /// What is seen, for those who cannot see it.
+    /// Description of the picture for readers who cannot see it.
     pub about: String,
     /// Names of the horizontal and the vertical axis.
     pub axes: [String; 2],
-    /// What is seen of both axes.
+    /// Ranges of the horizontal and the vertical axis.
     pub ranges: [Range<f64>; 2],
-    /// Whether the horizontal axis counts something.
+    /// Whether the horizontal axis shows whole numbers.
     pub counts: bool,
-    /// From the lowest to the topmost.
+    /// Layers from the lowest to the topmost.
     pub layers: Vec<Layer>,
 }
 
 type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Units for each pixel of the page: plotters knows whole units only, and whole pixels make curves that are not smooth.
+/// Drawing units per pixel of the page: plotters uses whole units only, and curves in whole pixels are not smooth.
 const UNITS: i32 = 4;
-/// In pixels.
+/// Size of a panel in pixels.
 const SIZE: [i32; 2] = [960, 340];
 const LEGEND: i32 = 36 * UNITS;
-/// plotters takes it for the height of a line, which is 1.24 times the size of letters.
+/// Font size, which plotters takes for the height of a line, 1.24 times the size of letters.
 const FONT: i32 = 18 * UNITS;
-/// Room for labels of the vertical axis, and at the right end of the picture.
+/// Margins for labels of the vertical axis, and at the right end of the picture.
 const SIDES: [i32; 2] = [98 * UNITS, 16 * UNITS];
 const TICKS: [usize; 2] = [11, 7];
 
-/// The panel as an SVG element for a page: it scales with the page, and says what it shows.
+/// Draws the panel as an SVG element that scales with the page and has a description.
 ///
 /// # Errors
-/// What the drawing library says.
+/// The error of the drawing library.
 pub fn svg(panel: &Panel) -> Result<String, DrawError> {
     let mut svg = String::new();
     let whole = SIZE.map(|pixels| (pixels * UNITS) as u32);
@@ -165,15 +165,15 @@ pub fn svg(panel: &Panel) -> Result<String, DrawError> {
         }
         root.present()?;
     }
-    // The name is what a screen reader says; it is no part of what plotters draws.
+    // The description is for screen readers; plotters does not draw it.
     let about = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(&panel.about));
     let shown = format!("width=\"{}\" height=\"{}\"", SIZE[0], SIZE[1]);
     let drawn = format!("width=\"{}\" height=\"{}\"", whole.0, whole.1);
     Ok(svg.replacen("<svg ", &about, 1).replacen(&drawn, &shown, 1))
 }
 
-/// A range on which ticks can be told apart; plotters would look for them for ever where numbers are too large to be
-/// subtracted, or too close to differ.
+/// Returns a range with distinct ticks; plotters would search for ticks forever if numbers are too large to be subtracted, or too close to
+/// differ.
 fn sound(range: &Range<f64>) -> Range<f64> {
     let ends = [range.start, range.end].map(|x| x.clamp(-1e100, 1e100));
     if ends[0].is_nan() || ends[1].is_nan() || ends[0] > ends[1] {
@@ -183,8 +183,7 @@ fn sound(range: &Range<f64>) -> Range<f64> {
     if ends[1] - ends[0] < least { ends[0] - least..ends[1] + least } else { ends[0]..ends[1] }
 }
 
-/// Samples with names in one row. Letters are taken to be of average width; a name that is wider comes closer to the
-/// next.
+/// Draws samples with names in one row. Letters are assumed to be of average width; a name that is wider comes closer to the next.
 fn legend(area: &Area, layers: &[Layer]) -> Result<(), DrawError> {
     let text = TextStyle::from(("sans-serif", FONT).into_font()).color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
     let (mut x, y) = (SIDES[0] + 6 * UNITS, LEGEND / 2);
@@ -265,7 +264,7 @@ fn draw(chart: &mut Plane, layer: &Layer, ranges: &[Range<f64>; 2]) -> Result<()
     Ok(())
 }
 
-/// The parts of a line that are within a range.
+/// Returns the parts of a line that are within a range.
 fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
     let (mut all, mut piece) = (Vec::new(), Vec::new());
     let within = |y: f64| (range.start..=range.end).contains(&y);
@@ -277,7 +276,7 @@ fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
             continue;
         }
         if let Some((x0, y0)) = before.filter(|(_, y0)| !(within(*y0) && within(y))) {
-            // Where the line goes in or out: at both ends of the range if it runs through.
+            // Points at which the line enters or leaves the range: both ends if it crosses the range.
             let at = |edge: f64| (x0 + (x - x0) * ((edge - y0) / (y - y0)), edge);
             let mut edges: Vec<f64> = [range.start, range.end].into_iter().filter(|e| (y0 < *e) != (y < *e)).collect();
             if y < y0 {
@@ -298,7 +297,7 @@ fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
     all
 }
 
-/// How numbers at an axis are written: with the digits that tell its ticks apart.
+/// Formats numbers on an axis, with enough digits to distinguish its ticks.
 fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> String + use<> {
     let step = ((range.end - range.start) / ticks as f64).abs();
     let largest = range.start.abs().max(range.end.abs());
@@ -306,7 +305,7 @@ fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> Str
     let of = if short { step / 10f64.powf(largest.log10().floor()) } else { step };
     let digits = (-of.log10()).ceil().clamp(0.0, 12.0) as usize;
     move |x| {
-        // Ticks are sums of steps: what is left beside zero is rounding.
+        // Ticks are sums of steps: small deviations from zero are rounding errors.
         let x = if x.abs() < 1e-6 * step { 0.0 } else { *x };
         match (counts, short) {
             (true, _) if (x - x.round()).abs() > 1e-6 || x < 0.0 => String::new(),

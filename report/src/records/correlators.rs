@@ -1,4 +1,4 @@
-//! The lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
+//! Lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
 use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order};
 use super::inputs::has_spatial_twist;
 use super::{RecordLines, read_all};
@@ -12,45 +12,45 @@ use serde_json::{Map, Value};
 use statistics::effective::{CorrelatorShape, effective_masses};
 use std::path::{Path, PathBuf};
 
-/// One line for each configuration, in the folder of a spectrum.
+/// Name of the file in the folder of a spectrum that has one line for each configuration.
 pub const LINES: &str = "correlators.jsonl";
-/// What the axes of the array are, and configurations of a bin.
+/// Name of the file with the axes of the array of correlators, and the number of configurations in a bin.
 pub const AXES: &str = "correlators.json";
 
-/// The key of a line with what the antiquark of its mesons has that the quark has not.
+/// Key of the parameter in which the antiquark of a line's mesons differs from the quark.
 const ANTIQUARK: &str = "antiquark";
 
-/// ψ̄ γ_x γ_y γ_z ψ, which is −ψ̄ γ_t γ_5 ψ, at the sink with the pion at the source.
+/// Name of the correlator of ψ̄ γ_x γ_y γ_z ψ, which is −ψ̄ γ_t γ_5 ψ, at the sink with the pion at the source.
 pub const AXIAL_PION: &str = "gxgygz-g5";
 
-/// A correlator of a configuration.
+/// Correlator of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlator {
-    /// `g5`, `nucleon.positive`, `pion` …
+    /// Name of the correlator: `g5`, `nucleon.positive`, `pion` ….
     pub name: String,
-    /// In units of 2π/L.
+    /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
-    /// By time from the source.
+    /// Values by time from the source.
     pub values: Vec<Complex64>,
 }
 
-/// All of a configuration.
+/// All correlators of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlators {
-    /// In the same order for each configuration.
+    /// Correlators in the same order for each configuration.
     pub all: Vec<Correlator>,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// What the antiquark of mesons has that the quark has not, of a twisted doublet.
+    /// Parameter in which the antiquark of mesons differs from the quark, for a twisted doublet.
     pub antiquark: Option<String>,
 }
 
 impl Correlators {
-    /// Real parts of the mean of some correlators without momentum; `None` where one is not there.
+    /// Returns real parts of the mean of some correlators at rest; `None` if one is missing.
     pub fn mean(&self, names: &[impl AsRef<str>]) -> Option<Vec<f64>> {
         self.mean_at(names, &[[0; 3]])
     }
-    /// Real parts of the mean of some correlators over these momenta; `None` where one is not there.
+    /// Returns real parts of the mean of some correlators over these momenta; `None` if one is missing.
     pub fn mean_at(&self, names: &[impl AsRef<str>], momenta: &[[i32; 3]]) -> Option<Vec<f64>> {
         let find = |name: &str, momentum| self.all.iter().find(|c| c.name == name && c.momentum == momentum);
         let wanted = names.iter().flat_map(|name| momenta.iter().map(|momentum| find(name.as_ref(), *momentum)));
@@ -58,15 +58,15 @@ impl Correlators {
         let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / all.len() as f64;
         Some((0..all.first()?.values.len()).map(mean).collect())
     }
-    /// Whether both have the same kinds of correlators, at as many times, on the same lattice.
+    /// Returns whether both have the same kinds of correlators, at the same number of times, on the same lattice.
     pub fn is_like(&self, other: &Self) -> bool {
         self.lattice == other.lattice && self.kinds().eq(other.kinds())
     }
     fn kinds(&self) -> impl Iterator<Item = (&str, [i32; 3], usize)> {
         self.all.iter().map(|c| (c.name.as_str(), c.momentum, c.values.len()))
     }
-    /// A sentence on what keeps these from being averaged with others, which stand at `place`: the lattice, times, or which
-    /// correlators there are; `None` where both can be averaged.
+    /// Returns a sentence on the reason why these correlators cannot be averaged with others, which stand at `place`: the lattice, times,
+    /// or names of correlators; `None` if they can be averaged.
     fn difference(&self, other: &Self, place: &Place) -> Option<String> {
         if self.is_like(other) {
             return None;
@@ -92,10 +92,10 @@ impl Correlators {
             format!("it has {what}: analyse them separately")
         })
     }
-    /// Takes the correlators of a line.
+    /// Reads the correlators of a line.
     ///
     /// # Errors
-    /// A sentence on correlators that are not all of one length.
+    /// A sentence, if the correlators differ in length.
     pub fn of(line: &CorrelatorLine) -> Result<Self, String> {
         let one = |CorrelatorValues { name, momentum, values }: &CorrelatorValues| Correlator {
             name: name.clone(),
@@ -120,7 +120,7 @@ impl Correlators {
 /// Reads a line.
 ///
 /// # Errors
-/// A sentence on what is missing in it.
+/// A sentence on a missing value.
 pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
     if schema(value) != Some(CorrelatorLine::SCHEMA) {
         return Err(format!("the schema is not {}", CorrelatorLine::SCHEMA));
@@ -131,40 +131,39 @@ pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
 /// All lines of folders of `ferrite spectrum` over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorRecord {
-    /// The first line: what is solved for, and where.
+    /// First line, which has operator, links and sources.
     pub first: CorrelatorLine,
-    /// Configurations stream by stream, within a stream by the number of the trajectory.
+    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
     pub all: Vec<Correlators>,
-    /// The streams.
+    /// Streams of the configurations.
     pub streams: Vec<Stream>,
-    /// Whether a last line is half written, and left out.
+    /// Whether a last line is incomplete and was left out.
     pub half: bool,
-    /// Configurations of a bin in the last run, which says so when it is through; 1 before, and of earlier versions.
+    /// Number of configurations in a bin of the last run, which records it when it ends; 1 before, and for earlier versions.
     pub bin: usize,
 }
 
 impl CorrelatorRecord {
-    /// Whether a folder is one of `ferrite spectrum`.
+    /// Returns whether a folder belongs to `ferrite spectrum`.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(LINES).is_file()
     }
-    /// Whether a line is one of `ferrite spectrum`.
+    /// Returns whether a line belongs to `ferrite spectrum`.
     pub fn is_one(line: &Value) -> bool {
         schema(line) == Some(CorrelatorLine::SCHEMA)
     }
-    /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
+    /// Reads the lines of a folder; an incomplete line of a configuration that is being written is left out.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of), or a file that cannot be read.
+    /// The errors of [`of`](Self::of), or that of a file that cannot be read.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let paths = [folder.to_path_buf()];
         Self::of(&read_all(&paths)?, &paths).map_err(ReportError::Unreadable)
     }
-    /// Reads the lines of these folders and files; the size of a bin is the largest that a folder names.
+    /// Reads the lines of these folders and files; the size of a bin is the largest that a folder has.
     ///
     /// # Errors
-    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
-    /// already.
+    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
     pub fn of(lines: &RecordLines, paths: &[PathBuf]) -> Result<Self, String> {
         let (mut all, mut ensemble, mut first) = (Vec::<Correlators>::new(), Ensemble::default(), None);
         for RecordLine { place, value } in &lines.lines {
@@ -194,9 +193,8 @@ impl CorrelatorRecord {
         let (order, streams) = ensemble.streams();
         Ok(CorrelatorRecord { first, all: in_order(all, &order), streams, half: !lines.half.is_empty(), bin })
     }
-    /// Momenta that are equivalent to one for these correlators, itself among them: those that reflections and rotations of
-    /// the lattice make of it which leave the correlators as they are. Empty where the correlators are not there at this
-    /// momentum.
+    /// Returns the momenta equivalent to a momentum for these correlators, including the momentum itself: its images under the reflections
+    /// and rotations of the lattice that leave the correlators unchanged. Empty if the correlators are missing at this momentum.
     pub fn equivalent_momenta(&self, names: &[String], momentum: [i32; 3]) -> Vec<[i32; 3]> {
         let first = &self.all[0];
         let is_there = |momentum: [i32; 3]| {
@@ -205,7 +203,7 @@ impl CorrelatorRecord {
         if !is_there(momentum) {
             return Vec::new();
         }
-        // Three-point functions have a momentum at the sink besides.
+        // Three-point functions also have a momentum at the sink.
         if has_spatial_twist(&self.first.input) || names.iter().any(|name| name.contains(':')) {
             return vec![momentum];
         }
@@ -233,25 +231,25 @@ impl CorrelatorRecord {
     }
 }
 
-/// Directions in space that a correlator's name distinguishes: those of its γ matrices, of spin and taste each.
+/// Returns the spatial directions that the name of a correlator distinguishes: those of its γ matrices, separately for spin and taste.
 fn axes(name: &str) -> Vec<[bool; 3]> {
     let own = name.rsplit('.').next().unwrap_or(name);
     own.split('-').map(|part| ["gx", "gy", "gz"].map(|gamma| part.contains(gamma))).collect()
 }
 
-/// A hadron whose effective mass is known.
+/// Hadron with a known effective mass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HadronChannel {
-    /// For people.
+    /// Displayed name of the hadron.
     pub name: String,
-    /// Names of its correlators, whose mean is taken.
+    /// Names of the correlators whose mean is taken.
     pub parts: Vec<String>,
-    /// How they fall.
+    /// Form of the correlators' decay in time.
     pub shape: CorrelatorShape,
 }
 
-/// Hadrons that are shown, with their correlators, which follow the names of their quarks. Other staggered mesons have states
-/// that alternate in time, and no effective mass of this kind.
+/// Hadrons that are shown, with their correlators, whose names follow the names of the quarks. Other staggered mesons have states that
+/// alternate in time, and no effective mass of this kind.
 const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
     ("pion", &["g5"], CorrelatorShape::Cosh),
     ("rho", &["gx", "gy", "gz"], CorrelatorShape::Cosh),
@@ -259,17 +257,17 @@ const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
     ("Goldstone pion", &["pion"], CorrelatorShape::Cosh),
 ];
 
-/// Those of a quark and the antiquark of the other quark of a twisted doublet. The pion is the same in any basis of the
-/// doublet; ψ̄ γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
+/// Hadrons of a quark and the antiquark of its flavour partner in a twisted doublet. The pion is the same in any basis of the doublet; ψ̄
+/// γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
 const CHARGED: [(&str, &[&str], CorrelatorShape); 1] = [("charged pion", &["g5"], CorrelatorShape::Cosh)];
 
-/// The hadrons that are shown of correlators, in the order of the table for all quarks.
+/// Returns the hadrons that are shown, in the order of the table for all quarks.
 pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
     let known = if found.antiquark.is_some() { &CHARGED[..] } else { &HADRONS[..] };
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let mut channels = Vec::new();
     for (hadron, parts, shape) in known {
-        // `light-strange.` of `light-strange.g5`; nothing where there is one quark.
+        // `light-strange.` of `light-strange.g5`; empty for a single quark.
         let quarks = at_rest().filter_map(|name| name.strip_suffix(parts[0]));
         for quarks in quarks.filter(|quarks| quarks.is_empty() || quarks.ends_with('.')) {
             let parts: Vec<String> = parts.iter().map(|part| format!("{quarks}{part}")).collect();
@@ -288,7 +286,7 @@ const ALTERNATING: [&str; 8] =
 /// Pions by taste whose partner of opposite parity is an exotic meson, which does not alternate visibly.
 const PLAIN_TASTES: [&str; 3] = ["pion-i5", "pion-i0", "pion-0"];
 
-/// Whether a name is one of spin and taste, such as `gx-gxgy`; and whether its spin is γ_5.
+/// Returns `Some` if a name is one of spin and taste, such as `gx-gxgy`, with whether its spin is γ_5.
 fn by_taste(own: &str) -> Option<bool> {
     let gamma = |part: &str| part == "1" || part.starts_with('g');
     let (spin, taste) = own.split_once('-').filter(|_| own != AXIAL_PION)?;
@@ -303,26 +301,26 @@ fn named_by(found: &Correlators, is_one: impl Fn(&str) -> bool) -> Vec<HadronCha
     all.map(|c| channel(&c.name)).collect()
 }
 
-/// Correlators at rest in which a state alternates in sign, as in those of most staggered hadrons.
+/// Returns the correlators at rest in which a state alternates in sign, as in those of most staggered hadrons.
 pub fn alternating(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| ALTERNATING.contains(&own) || by_taste(own) == Some(false))
 }
 
-/// Correlators at rest of staggered pions by taste that do not alternate, without the one that [`hadrons`] has.
+/// Returns the correlators at rest of staggered pions by taste that do not alternate, without that of [`hadrons`].
 pub fn plain_tastes(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| PLAIN_TASTES.contains(&own) || by_taste(own) == Some(true) && own != "g5-g5")
 }
 
-/// Correlators of a quark mass of the axial current.
+/// Correlators of a PCAC quark mass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcacChannel {
-    /// `pcac`, of several quarks `light-strange pcac`.
+    /// Displayed name: `pcac`, or with several quarks `light-strange pcac`.
     pub name: String,
-    /// Names of the axial current and of the pion.
+    /// Names of the correlators of the axial current and of the pion.
     pub parts: [String; 2],
 }
 
-/// Those that there are.
+/// Returns the channels for which both correlators were found.
 pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let one = |axial: &str| {
@@ -335,7 +333,7 @@ pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     at_rest().filter_map(one).collect()
 }
 
-/// Effective masses in the first half of the extent: those of the nucleon fall for less than half of it.
+/// Returns effective masses in the first half of the extent; those of the nucleon fall for less than half of it.
 pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let mut all = effective_masses(correlator, shape);
     all.truncate(correlator.len() / 2);

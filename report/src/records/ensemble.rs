@@ -1,8 +1,8 @@
-//! Lines of configurations over which means are taken: that they belong together, and in which order they stand.
+//! Lines of configurations over which means are taken: checks that they belong together, and their order.
 //!
-//! Lines may come from several files. They are refused where they were made with different inputs, and where one
-//! configuration has two lines, which would count it twice. Configurations of several chains, which their names show, are
-//! streams: bins and autocorrelations do not run across the end of a stream.
+//! Lines may come from several files. They are rejected if they were computed with different inputs, or if a
+//! configuration has two lines, which would count it twice. Configurations of several chains, recognised by their names,
+//! form streams: bins and autocorrelations do not extend across the end of a stream.
 use super::inputs::{Difference, difference};
 use crate::text::{count, value_text};
 use ferrite_records::configuration::Content;
@@ -14,12 +14,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A line of a file.
+/// Position of a line in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as typed.
+    /// File of the line, as typed.
     pub file: Arc<str>,
-    /// The number of the line, from 1 on.
+    /// Number of the line, counted from 1.
     pub line: usize,
 }
 
@@ -29,27 +29,27 @@ impl fmt::Display for Place {
     }
 }
 
-/// A line of JSON and where it stands.
+/// Line of JSON with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordLine {
     /// File and number of the line.
     pub place: Place,
-    /// The line.
+    /// Content of the line.
     pub value: Value,
 }
 
-/// A configuration that has a result.
+/// Configuration that has a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// The line of the result.
+    /// Position of the line of the result.
     pub place: Place,
-    /// The file of the configuration, from the root where that is known.
+    /// File of the configuration, with its absolute path if that is known.
     pub name: String,
-    /// Length and checksum of that file, where they are known.
+    /// Length and checksum of the configuration's file, if they are known.
     pub content: Option<Content>,
-    /// The keys on which the result depends, as typed; `null` where the line does not have them.
+    /// Keys on which the result depends, as typed; `null` if the line does not have them.
     pub input: Value,
-    /// Keys of the result that are compared where one of two lines has no input.
+    /// Keys of the result that are compared if one of two lines has no input.
     pub about: Value,
 }
 
@@ -80,7 +80,7 @@ pub struct Ensemble {
 /// Configurations of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// The files of the chain, with `*` in the place of the trajectory's number.
+    /// Files of the chain, with `*` in place of the trajectory's number.
     pub name: String,
     /// Number of configurations.
     pub configurations: usize,
@@ -90,8 +90,8 @@ impl Ensemble {
     /// Adds a configuration.
     ///
     /// # Errors
-    /// A sentence that names both lines: the input of this one differs from that of the first one, or the
-    /// configuration has a line already.
+    /// A sentence that names both lines, if the input of the line differs from that of the first line, or if the
+    /// configuration already has a line.
     pub fn add(&mut self, member: Member) -> Result<(), String> {
         if let Some(first) = self.members.first() {
             let of_inputs = !first.input.is_null() && !member.input.is_null();
@@ -116,20 +116,20 @@ impl Ensemble {
         self.members.push(member);
         Ok(())
     }
-    /// Place of the first line; `None` before there is one.
+    /// Returns the position of the first line; `None` before a line was added.
     pub fn first(&self) -> Option<&Place> {
         self.members.first().map(|member| &member.place)
     }
-    /// Number of configurations.
+    /// Returns the number of configurations.
     pub fn len(&self) -> usize {
         self.members.len()
     }
-    /// Whether there is no configuration.
+    /// Returns whether there is no configuration.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
-    /// Configurations stream by stream, within a stream by the number of the trajectory, as indices in the order in
-    /// which they were added; and the streams.
+    /// Returns configurations stream by stream, ordered within a stream by the number of the trajectory, as indices in the order in which
+    /// they were added; and the streams.
     pub fn streams(&self) -> (Vec<usize>, Vec<Stream>) {
         let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
         streams_of(&names)
@@ -167,8 +167,8 @@ fn refused_twice(first: &Member, second: &Member) -> String {
     }
 }
 
-/// The chain of a configuration and its number in it: the file with `*` in the place of the last number of its name,
-/// endings such as `.ildg` or `.h5` excepted, or of the last number of its folders where the name has none.
+/// Returns the chain of a configuration and its number in the chain: the file with `*` in place of the last number of its name, ignoring
+/// endings such as `.ildg` or `.h5`, or of the last number of its folders if the name has none.
 fn numbered(name: &str) -> Option<(String, u128)> {
     let file = file_of(name);
     let begin = name.len() - file.len();
@@ -185,7 +185,7 @@ fn numbered(name: &str) -> Option<(String, u128)> {
     Some((format!("{}*{}", &name[..from], &name[to..]), number))
 }
 
-/// Both ends of the last run of digits.
+/// Returns both ends of the last run of digits.
 fn last_number(text: &str) -> Option<[usize; 2]> {
     let end = text.rfind(|c: char| c.is_ascii_digit())? + 1;
     let start = text[..end].rfind(|c: char| !c.is_ascii_digit());
@@ -193,7 +193,7 @@ fn last_number(text: &str) -> Option<[usize; 2]> {
     Some([start, end])
 }
 
-/// The folders that all names begin with, with their last slash.
+/// Returns the folders with which all names begin, including their last slash.
 fn common_folder<'n>(names: &[&'n str]) -> &'n str {
     let Some(mut common) = names.first().copied() else { return "" };
     for name in names {
@@ -204,7 +204,7 @@ fn common_folder<'n>(names: &[&'n str]) -> &'n str {
     common
 }
 
-/// Order of texts in which numbers are compared as numbers: `cfg.2` stands before `cfg.10`.
+/// Compares texts such that numbers in them are compared as numbers: `cfg.2` comes before `cfg.10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -231,10 +231,10 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Order and streams of configurations with these names: indices of names stream by stream, within a stream by the number of the
-/// trajectory, and the streams.
+/// Returns order and streams of configurations with these names: indices of names stream by stream, ordered within a stream by the number
+/// of the trajectory, and the streams.
 pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
-    // Numbers of folders in which all configurations are tell nothing.
+    // Numbers in the names of common folders do not distinguish chains.
     let folder = common_folder(names);
     let names: Vec<&str> = names.iter().map(|name| &name[folder.len()..]).collect();
     let mut chains: Vec<(String, Vec<(u128, usize)>)> = Vec::new();
@@ -252,7 +252,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
         });
         chains[at].1.push((number, place));
     }
-    // Where nearly every name is one of its own, their numbers are not those of trajectories.
+    // If nearly every name is a chain of its own, the numbers are not those of trajectories.
     if chains.len() > 1 && 2 * chains.len() > names.len() {
         let mut order: Vec<usize> = (0..names.len()).collect();
         if names.iter().all(|name| numbered(name).is_some()) {
@@ -273,14 +273,14 @@ pub(super) fn no_configuration(lines: &[RecordLine]) -> String {
     format!("{file}: there is no configuration yet: try again when the first one is done")
 }
 
-/// Elements in this order.
+/// Returns the elements in this order.
 pub fn in_order<T>(all: Vec<T>, order: &[usize]) -> Vec<T> {
     let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
     order.iter().filter_map(|place| all[*place].take()).collect()
 }
 
-/// `2 streams: a.*.ildg (20 configurations), b.*.ildg (10 configurations)`, without what all names begin with; `None` of
-/// one stream.
+/// Describes streams in words: `2 streams: a.*.ildg (20 configurations), b.*.ildg (10 configurations)`, without the folders with which all
+/// names begin; `None` for one stream.
 pub fn streams_sentence(streams: &[Stream]) -> Option<String> {
     if streams.len() < 2 {
         return None;

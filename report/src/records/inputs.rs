@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The first key by which two inputs differ, with its values; `null` for a key that one of them does not have.
+/// First key by which two inputs differ, with both values; `null` for a key that one of them does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The key with those that it is in: `solve.csw`.
+    /// Key, preceded by the keys that contain it: `solve.csw`.
     pub key: String,
     /// Value of the key in the first input.
     pub first: Value,
@@ -17,7 +17,7 @@ pub struct Difference {
     pub second: Value,
 }
 
-/// Defaults of keys of a solve that may be left out. No operator gives one of these keys another default.
+/// Defaults of keys of a solve that may be left out. All operators have the same defaults of these keys.
 const DEFAULTS: [(&str, &str); 15] = [
     ("operator", "wilson"),
     ("bc-time", "antiperiodic"),
@@ -36,10 +36,10 @@ const DEFAULTS: [(&str, &str); 15] = [
     ("tol", "1e-10"),
 ];
 
-/// Other names that operators have, each with its own.
+/// Other names of operators, each with the operator's own name.
 const OPERATOR_ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
 
-/// The first key by which two inputs differ in what they mean; `None` where they do not.
+/// Returns the first key by which two inputs differ in meaning; `None` if they do not differ.
 pub fn difference(first: &Value, second: &Value) -> Option<Difference> {
     if first == second {
         return None;
@@ -65,7 +65,7 @@ fn differing(first: &Value, second: &Value) -> Option<Difference> {
     }
 }
 
-/// An input with its tables of solves: one of all quarks, or one for each quark.
+/// Input with its tables of solves: one for all quarks, or one for each quark.
 #[derive(Serialize, Deserialize)]
 struct InputWithSolves {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl InputWithSolves {
     }
 }
 
-/// Returns the input with all defaults of its solves, and with numbers in the place of texts; `None` where it has no tables of solves.
+/// Returns the input with all defaults of its solves, and with numbers in place of texts; `None` if it has no tables of solves.
 fn resolved(input: &Value) -> Option<InputWithSolves> {
     let mut input = InputWithSolves::deserialize(input).ok()?;
     input.solves().for_each(resolve);
@@ -90,7 +90,7 @@ fn resolved(input: &Value) -> Option<InputWithSolves> {
 }
 
 fn resolve(solve: &mut Map<String, Value>) {
-    // Whichever of its names was typed.
+    // Any of the operator's names.
     if let Some((_, own)) =
         OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias))
     {
@@ -110,7 +110,7 @@ fn resolve(solve: &mut Map<String, Value>) {
     }
 }
 
-/// Whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite signs differ.
+/// Returns whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite signs differ.
 pub fn has_spatial_twist(input: &Value) -> bool {
     let Some(mut input) = resolved(input) else { return false };
     input.solves().any(|solve| match solve.get("theta") {

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The schema of a line of `--output`, without its version.
+/// Schema of a line of `--output`, without its version.
 pub const LINE: &str = "ferrite.measurement";
-/// The schema of what the command prints, without its version.
+/// Schema of the command's printed result, without its version.
 pub const PRINTED: &str = "ferrite.measure";
 
-/// Names of the numbers of the links as they are.
+/// Names of the observables of the links without flow.
 pub const NUMBERS: [&str; 8] = [
     "plaquette",
     "spatial plaquette",
@@ -40,7 +40,7 @@ pub fn numbers(line: &MeasurementLine) -> [f64; 8] {
     ]
 }
 
-/// Refuses a measurement with a number that is not finite.
+/// Rejects a measurement with a number that is not finite.
 fn is_finite(line: &MeasurementLine) -> Result<(), String> {
     let missing = NUMBERS.iter().zip(numbers(line)).find(|(_, value)| !value.is_finite());
     match missing {
@@ -52,8 +52,8 @@ fn is_finite(line: &MeasurementLine) -> Result<(), String> {
     }
 }
 
-/// Returns a sentence on what keeps a measurement from being averaged with another one, which stands at `place`: the lattice, the times
-/// of the flow, or the loops; `None` where both can be averaged.
+/// Returns a sentence on the reason why a measurement cannot be averaged with another one, which stands at `place`: the lattice, the times
+/// of the flow, or the loops; `None` if they can be averaged.
 fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &Place) -> Option<String> {
     let times = |one: &MeasurementLine| one.flow.iter().map(|point| point.t).collect::<Vec<_>>();
     let kinds =
@@ -81,20 +81,20 @@ fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &Place) -> 
 /// All configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasurementRecord {
-    /// Configurations stream by stream, within a stream by the number of the trajectory.
+    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
     pub all: Vec<MeasurementLine>,
-    /// The streams.
+    /// Streams of the configurations.
     pub streams: Vec<Stream>,
 }
 
-/// The lines of what a command printed.
+/// Lines in the printed result of a command.
 #[derive(Deserialize)]
 struct PrintedLines<L> {
     #[serde(default = "Vec::new")]
     configurations: Vec<L>,
 }
 
-/// Returns the lines of an object: itself, if it is a line, or the configurations of what a command printed.
+/// Returns the lines of an object: the object itself if it is a line, or the configurations of a printed result.
 pub(super) fn lines_in<L: DeserializeOwned>(
     object: &Value,
     line: &str,
@@ -109,15 +109,14 @@ pub(super) fn lines_in<L: DeserializeOwned>(
 }
 
 impl MeasurementRecord {
-    /// Whether an object is one of `ferrite measure`.
+    /// Returns whether an object belongs to `ferrite measure`.
     pub fn is_one(object: &Value) -> bool {
         [LINE, PRINTED].contains(&kind(object))
     }
     /// Reads lines of `--output`, or the printed result of the command.
     ///
     /// # Errors
-    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
-    /// already.
+    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
     pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
         let (mut all, mut ensemble) = (Vec::<MeasurementLine>::new(), Ensemble::default());
         for RecordLine { place, value: object } in lines {

@@ -3,12 +3,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`trajectories`] | `trajectories.jsonl` of `ferrite rhmc` |
-//! | [`run_settings`] | the settings of a run, as its lines tell them |
+//! | [`run_settings`] | settings of a run, from its lines |
 //! | [`correlators`] | `correlators.jsonl` of `ferrite spectrum` |
 //! | [`measurements`] | lines of `ferrite measure` |
 //! | [`traces`] | lines of `ferrite trace` |
-//! | [`inputs`] | by what the inputs of two lines differ |
-//! | [`ensemble`] | which lines belong together, their order, and streams |
+//! | [`inputs`] | differences between the inputs of two lines |
+//! | [`ensemble`] | lines that belong together, their order, and streams |
 pub mod correlators;
 pub mod ensemble;
 pub mod inputs;
@@ -26,10 +26,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Larger files are none of ours.
+/// Maximum size of a file; larger files are not written by Ferrite.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// All of a file.
+/// Reads a whole file.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReportError> {
     let refused = |why: String| ReportError::Unreadable(format!("{} {why}", path.display()));
     let mut bytes = Vec::new();
@@ -40,20 +40,20 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReportError> {
     }
 }
 
-/// The lines of one or several files.
+/// Lines of one or several files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordLines {
     /// All objects, in the order of the files.
     pub lines: Vec<RecordLine>,
-    /// Files whose last line is half written, as that of a measurement in progress may be, and is left out.
+    /// Files whose last line is incomplete, as in a measurement in progress, and was left out.
     pub half: Vec<PathBuf>,
 }
 
-/// Reads the lines of files, each of which may also hold one object over several lines; of a folder of `ferrite spectrum` its
+/// Reads the lines of files, each of which may also hold one object over several lines; for a folder of `ferrite spectrum` its
 /// [lines](correlators::LINES).
 ///
 /// # Errors
-/// A file that cannot be read, or a line that is not JSON.
+/// Fails if a file cannot be read, or if a line is not JSON.
 pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
     let mut all = RecordLines::default();
     for path in paths {
@@ -67,23 +67,23 @@ pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
     Ok(all)
 }
 
-/// Place in a file at which it is not JSON.
+/// Position in a file at which the text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotJson {
-    /// Line, from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// Column, from 1.
+    /// Column number, counted from 1.
     pub column: usize,
 }
 
 impl NotJson {
-    /// Returns the message on this place of a file.
+    /// Returns the message for this position in a file.
     pub fn in_file(self, file: &str) -> String {
         format!("{file}, line {}: this is not JSON at column {}", self.line, self.column)
     }
 }
 
-/// Returns the lines of a file, and whether the last one is half written and left out.
+/// Returns the lines of a file, and whether the last line is incomplete and was left out.
 pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), NotJson> {
     let name: Arc<str> = file.into();
     let (whole, end) = whole_lines(bytes);
@@ -106,17 +106,17 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
 /// End of a file of lines of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastLine {
-    /// The file ends with a newline, or is empty.
+    /// File that ends with a newline, or is empty.
     #[default]
     Ended,
-    /// The last line is a whole value without a newline, as editors and shells may leave it.
+    /// Complete value without a newline, as editors and shells may leave it.
     Unended,
-    /// The last line is incomplete: it is being written, or was when the machine went down.
+    /// Incomplete line: it is being written, or the machine went down while it was written.
     Torn,
 }
 
-/// The bytes of a file of lines of JSON without a torn last line. Of a JSON object no part is another one: a last line that
-/// lacks its end and can be read is whole.
+/// Returns the bytes of a file of lines of JSON without an incomplete last line. No proper part of a JSON object is an object, so that a
+/// last line without a newline that can be read is complete.
 pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     let (ended, rest) = bytes.split_at(end_of_lines(bytes));
     if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Settings of a run, as its lines have them, in words. Keys that a line does not have are left out.
+//! Settings of a run in words, from its lines. Keys that a line does not have are left out.
 use super::trajectories::RunHistory;
 use crate::text::{count, extents, number};
 use ferrite_records::ensemble::{
@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What the run is: names and values.
+/// Returns names and values that describe the run.
 pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
     let settings = run.settings();
     let found = [
@@ -29,12 +29,12 @@ pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
     found.into_iter().filter_map(|(what, value)| Some((what.into(), value?))).collect()
 }
 
-/// Returns a text that is not empty.
+/// Returns a text if it is not empty.
 fn known(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// A few words on the gauge action.
+/// Describes the gauge action in a few words.
 pub fn action(settings: &RunSettings) -> Option<String> {
     let GaugeSettings { action, beta, .. } = &settings.gauge;
     Some(format!("{} gauge action, β = {}", known(action)?, number(*beta)))
@@ -43,7 +43,7 @@ pub fn action(settings: &RunSettings) -> Option<String> {
 fn gauge(gauge: &GaugeSettings) -> Option<String> {
     let GaugeSettings { action, beta, plaquette, rectangle, parallelogram, anisotropy } = gauge;
     let mut text = format!("{}, β = {}", known(action)?, number(*beta));
-    // What is as in Wilson's action is not told.
+    // Coefficients of Wilson's action are not mentioned.
     for (name, factor, wilson) in [("c_P", plaquette, 1.0), ("c_R", rectangle, 0.0), ("c_C", parallelogram, 0.0)] {
         if let Some(factor) = factor.filter(|factor| *factor != wilson) {
             text += &format!(", {name} = {factor:.6}").replace('-', "−");
@@ -68,7 +68,7 @@ fn each<T>(list: &[T], of: impl Fn(&T) -> Option<String>) -> Option<String> {
 /// Operators of Wilson-like quarks, whose rational functions are of M̂†M̂.
 const WILSON_LIKE: [&str; 6] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover", "twisted-exp-clover"];
 
-/// Whether a part of the fermion action with this name is of Wilson-like quarks: names of parts begin with those of quarks.
+/// Returns whether a part of the fermion action with this name belongs to Wilson-like quarks: names of parts begin with those of quarks.
 pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {
     let of_part = settings.quarks.iter().filter(|one| !one.name.is_empty() && part.starts_with(&one.name));
     of_part.into_iter().any(|one| WILSON_LIKE.contains(&one.operator.as_str()))
@@ -86,7 +86,7 @@ fn quarks(quarks: &QuarkSettings) -> Option<String> {
             .zip(clover.t)
             .map(|(r, t)| format!("clover coefficients {} in space and {} with t", number(r), number(t))),
     };
-    // What is as without the key is not told.
+    // Default values are not mentioned.
     let other_than = |value: Option<f64>, usual: f64| value.filter(|x| *x != usual).map(number);
     let is_twisted = quarks.theta.iter().any(|angle| *angle != 0.0);
     let theta = is_twisted.then(|| quarks.theta.iter().copied().map(number).collect::<Vec<_>>().join(","));
@@ -116,7 +116,7 @@ fn quarks(quarks: &QuarkSettings) -> Option<String> {
     Some(text)
 }
 
-/// Friction of the momenta between trajectories; none where momenta are drawn anew.
+/// Returns the friction of the momenta between trajectories; `None` if each trajectory draws new momenta.
 fn friction(settings: &RunSettings) -> Option<String> {
     Some(format!("{}: momenta are kept in part between trajectories", number(settings.friction?)))
 }
@@ -156,15 +156,15 @@ fn continued(run: &RunHistory) -> Option<String> {
 /// Effect of another value of a key on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Another distribution of links: another run.
+    /// Change of the distribution of links, which requires another run.
     Sampled,
-    /// Other steps through the same distribution.
+    /// Change of the steps of the chain with the same distribution.
     Chain,
 }
 
-/// Keys of an input that have an effect on the chain, with `*` for the number of a table, and where settings show it: JSON pointers, in
-/// `fermion.*` relative to the entry of `quarks` unless they begin with `^`. A key has had an effect where one of them differs.
-/// All other keys say how often something is saved or measured, where it is computed and so on.
+/// Keys of an input that affect the chain, with `*` for the number of a table, and the settings in which they appear: JSON pointers, in
+/// `fermion.*` relative to the entry of `quarks` unless they begin with `^`. A key has had an effect if one of these settings differs. All
+/// other keys state, for example, how often results are saved or measured, or on which device they are computed.
 const KEYS: &[(&str, Effect, &[&str])] = {
     use Effect::{Chain, Sampled};
     const COEFFICIENTS: &[&str] =
@@ -255,26 +255,26 @@ const KEYS: &[(&str, Effect, &[&str])] = {
     ]
 };
 
-/// Whether a key of an input has an effect on the chain. The number of its table is `*`.
+/// Returns whether a key of an input affects the chain. The number of its table is `*`.
 pub fn has_effect(pattern: &str) -> bool {
     KEYS.iter().any(|(key, ..)| *key == pattern)
 }
 
-/// A key with another value than before.
+/// Change of the value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key, with the number of its table.
+    /// Key with the number of its table.
     pub key: String,
-    /// Value of the key before; `None` where it was not given.
+    /// Previous value of the key; `None` if it was not given.
     pub old: Option<String>,
-    /// Value of the key now; `None` where it is not given.
+    /// Current value of the key; `None` if it is not given.
     pub new: Option<String>,
     /// Effect of the change.
     pub effect: Effect,
 }
 
 impl Change {
-    /// `gauge.beta = 5.6, the input says 5.7`, behind "made with".
+    /// Formats the change behind "made with": `gauge.beta = 5.6, the input says 5.7`.
     pub fn refused(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
@@ -284,7 +284,7 @@ impl Change {
             (None, None) => format!("another {key}"),
         }
     }
-    /// `trajectory.steps = 3 instead of 2`
+    /// Formats the change: `trajectory.steps = 3 instead of 2`.
     pub fn noted(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
@@ -296,7 +296,7 @@ impl Change {
     }
 }
 
-/// A value as it is typed: `0.5`, `[0.2,0.5]`, `"clover"`.
+/// Formats a value as it is typed: `0.5`, `[0.2,0.5]`, `"clover"`.
 fn typed(text: &str) -> String {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let are_numbers = parts.iter().all(|part| part.replace('_', "").parse::<f64>().is_ok());
@@ -308,7 +308,7 @@ fn typed(text: &str) -> String {
     }
 }
 
-/// Whether two texts are one value.
+/// Returns whether two texts have the same value.
 fn same_value(a: &str, b: &str) -> bool {
     let numbers = |text: &str| {
         text.split(',').map(|one| one.trim().replace('_', "").parse::<f64>().ok()).collect::<Option<Vec<_>>>()
@@ -316,7 +316,7 @@ fn same_value(a: &str, b: &str) -> bool {
     a == b || numbers(a).is_some_and(|a| numbers(b) == Some(a))
 }
 
-/// Keys of the input of a start, and its tables of quarks; `None` of versions that did not keep them.
+/// Keys of the input of a start, and its tables of quarks; `None` for versions that did not record them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StartInput {
@@ -324,8 +324,8 @@ struct StartInput {
     quarks: Option<Vec<IgnoredAny>>,
 }
 
-/// Keys with another effect on the chain than before, each with both values, in the order of an input. Settings of versions that did not
-/// keep the keys of an input name the first key that may have made a difference, with what came of it.
+/// Returns keys whose effect on the chain has changed, each with both values, in the order of an input. For settings of versions that did
+/// not record the keys of an input, it names the first key that may have caused the difference, with the setting that differs.
 pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     if !(old.is_object() && new.is_object()) {
         return Vec::new();
@@ -339,11 +339,11 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     {
         let [old, new] = [before, now].map(|n| Some(if n == 1 { "1 table".into() } else { format!("{n} tables") }));
         all.push(Change { key: "[[fermion]]".into(), old, new, effect: Effect::Sampled });
-        // Nobody knows which one was which.
+        // Their order is not known.
         count = 0;
     }
     let knows_input = before.input.is_some();
-    // What is not there is as if it were null, and stout links that are none are not there.
+    // A missing setting equals null, and stout links `none` equal missing ones.
     let value = |of: &Value, at: &str| match of.pointer(at) {
         Some(Value::String(none)) if none == "none" => Value::Null,
         found => found.cloned().unwrap_or(Value::Null),
@@ -409,7 +409,7 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     all
 }
 
-/// Sentences on settings that are others than those of the start before.
+/// Returns sentences on settings that differ from those of the previous start.
 pub fn changes(run: &RunHistory) -> Vec<String> {
     let mut all = Vec::new();
     for pair in run.starts.windows(2) {
@@ -506,7 +506,7 @@ mod tests {
         let (with, without) = (at(Some("0.9"), -0.0617), at(None, -0.05));
         assert_eq!(of(&with, &without), ["gauge.u0 = 0.9, the input does not give it"]);
         assert_eq!(of(&without, &with), ["no gauge.u0, the input says 0.9"]);
-        // As if it were not given.
+        // Equal to a key that is not given.
         assert!(of(&without, &at(Some("1"), -0.05)).is_empty());
         let mut other = with.clone();
         other["input"]["gauge.beta"] = json!("6.8");
@@ -522,7 +522,7 @@ mod tests {
             "precision.preset = \"E\" instead of \"A\"",
         ];
         assert_eq!(differences(&with, &other).iter().map(Change::noted).collect::<Vec<_>>(), expected);
-        // Of older versions numbers alone are known, and what they did not tell is not compared.
+        // Older versions recorded numbers only; settings that they did not record are not compared.
         let older = json!({ "gauge": { "beta": 6.8, "rectangle": -0.0617 }, "quarks": [{ "schur": "asymmetric" }],
             "levels": [{ "steps": 2 }] });
         assert_eq!(of(&older, &without)[0], "gauge.rectangle = -0.0617, the input says -0.05");

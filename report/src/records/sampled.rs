@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 const OF_QUARKS: [&str; 12] =
     ["operator", "mass", "flavours", "paths", "naik_epsilon", "bc_time", "theta", "clover", "xi", "nu", "mu", "stout"];
 
-/// Settings of a start on which the distribution of links depends, with others of gauge action and quarks.
+/// Settings of a start on which the distribution of links depends, together with other settings of gauge action and quarks.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SampledSettings {
     lattice: Value,
     gauge: Map<String, Value>,
-    /// `None` in lines that do not have them.
+    /// Settings of the quarks; `None` in lines that do not have them.
     quarks: Option<Vec<Map<String, Value>>>,
 }
 
-/// The first setting on which the distribution of links depends and by which two starts differ: lattice, gauge action, or quarks. A
+/// Returns the first setting on which the distribution of links depends and by which two starts differ: lattice, gauge action, or quarks. A
 /// setting that one of them does not have is not compared.
 pub fn sampled_difference(old: &Value, new: &Value) -> Option<Difference> {
     let [old, new]: [SampledSettings; 2] = [old, new].map(read_leniently);

@@ -7,12 +7,12 @@ use ferrite_records::object;
 use ferrite_records::read::kind;
 use serde_json::Value;
 
-/// The schema of a line of `--output`, without its version.
+/// Schema of a line of `--output`, without its version.
 pub const LINE: &str = "ferrite.traces";
-/// The schema of what the command prints, without its version.
+/// Schema of the command's printed result, without its version.
 pub const PRINTED: &str = "ferrite.trace";
 
-/// Refuses a line without extents or noise.
+/// Rejects a line without extents or noise.
 fn is_whole(line: &TraceLine) -> Result<(), String> {
     if line.system.operator.lattice.contains(&0) {
         return Err("lattice is not four extents".into());
@@ -23,8 +23,8 @@ fn is_whole(line: &TraceLine) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a sentence on what keeps traces from being averaged with others, which stand at `place`: the lattice, masses and matrices, or
-/// the number of noise vectors; `None` where both can be averaged.
+/// Returns a sentence on the reason why traces cannot be averaged with others, which stand at `place`: the lattice, masses and matrices, or
+/// the number of noise vectors; `None` if they can be averaged.
 fn difference(one: &TraceLine, other: &TraceLine, place: &Place) -> Option<String> {
     let names = |one: &TraceLine| one.traces.iter().map(|t| (t.mass, t.gamma.clone())).collect::<Vec<_>>();
     let traces = |one: &TraceLine| {
@@ -52,11 +52,11 @@ fn difference(one: &TraceLine, other: &TraceLine, place: &Place) -> Option<Strin
 /// All configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceHistory {
-    /// Configurations stream by stream, within a stream by the number of the trajectory.
+    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
     pub all: Vec<TraceLine>,
-    /// The streams.
+    /// Streams of the configurations.
     pub streams: Vec<Stream>,
-    /// The first line.
+    /// First line.
     pub first: TraceLine,
 }
 
@@ -64,21 +64,20 @@ pub struct TraceHistory {
 const ABOUT: [&str; 9] = ["operator", "mass", "clover", "mu", "xi", "nu", "theta", "stout", "bc_time"];
 
 impl TraceHistory {
-    /// Whether an object is one of `ferrite trace`.
+    /// Returns whether an object belongs to `ferrite trace`.
     pub fn is_one(object: &Value) -> bool {
         [LINE, PRINTED].contains(&kind(object))
     }
     /// Reads lines of `--output`, or the printed result of the command.
     ///
     /// # Errors
-    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
-    /// already.
+    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
     pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
         let (mut all, mut ensemble) = (Vec::<TraceLine>::new(), Ensemble::default());
         for RecordLine { place, value } in lines {
             let at = |why: String| format!("{place}: {why}");
             let lines: Vec<TraceLine> = lines_in(value, LINE, PRINTED, "trace").map_err(at)?;
-            // Coefficients with a tadpole factor differ between configurations of one command.
+            // Coefficients with a tadpole factor may differ between configurations of one command.
             let about: Value = lines.first().map_or(Value::Null, |line| {
                 let mut keys = object(&line.system.operator);
                 keys.retain(|key, _| ABOUT.contains(&key.as_str()));

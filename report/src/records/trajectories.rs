@@ -1,4 +1,4 @@
-//! The lines of `trajectories.jsonl`, read.
+//! Reading of the lines of `trajectories.jsonl`.
 use super::inputs::Difference;
 use super::sampled::sampled_difference;
 use crate::error::ReportError;
@@ -11,35 +11,35 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The file in the folder of a run.
+/// Name of the file in the folder of a run.
 pub const FILE: &str = "trajectories.jsonl";
 
-/// All lines.
+/// All lines of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunHistory {
-    /// In the order of their numbers.
+    /// Trajectories in the order of their numbers.
     pub trajectories: Vec<TrajectoryLine>,
     /// Names of groups of quarks.
     pub names: Vec<String>,
-    /// Where the program was started, and the settings that it had then.
+    /// Numbers of the first trajectories after each start of the program, with the settings of the start.
     pub starts: Vec<(u64, Value)>,
-    /// Whether the last line is half written.
+    /// Whether the last line is incomplete.
     pub half: bool,
 }
 
-/// The key of a line's checksum, its last one.
+/// Key of a line's checksum, the last key of the line.
 const SEAL: &str = "crc32";
 
-/// A line with its checksum: `"crc32":"0123abcd"` as its last key, of all text before it.
+/// Returns a line with its checksum: `"crc32":"0123abcd"` as the last key, computed from all text before it.
 pub fn sealed(line: &Value) -> String {
     let mut text = line.to_string();
-    // It is an object, and never an empty one.
+    // The line is an object and not empty.
     text.truncate(text.len() - 1);
     let sum = crc32fast::hash(text.as_bytes());
     format!("{text},\"{SEAL}\":\"{sum:08x}\"}}")
 }
 
-/// Refuses a line whose checksum is not its own. Lines of older versions have none.
+/// Rejects a line whose checksum does not match. Lines of older versions have none.
 fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
     let Some(asked) = line.get(SEAL) else { return Ok(()) };
     let end = format!(",\"{SEAL}\":{asked}}}");
@@ -59,7 +59,7 @@ fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
 /// Reads the lines of the run in a folder.
 ///
 /// # Errors
-/// What is missing, or which line is not as it should be.
+/// A sentence on the missing file, or on the line that is invalid.
 pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let path = folder.join(FILE);
     let shown = path.display();
@@ -78,10 +78,10 @@ pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     Ok(run)
 }
 
-/// Reads lines; `what` names their file.
+/// Reads lines; `what` is the name of their file.
 ///
 /// # Errors
-/// Which line is not as it should be, and why.
+/// Names the line that is invalid, with the reason.
 pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportError> {
     let (mut run, mut bytes, mut number) = (RunHistory::default(), Vec::new(), 0);
     loop {
@@ -98,7 +98,7 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
         };
         match serde_json::from_slice::<Value>(line) {
             Ok(value) => is_sealed(line, &value).and_then(|()| run.add(&value)).map_err(broken)?,
-            // A line is written with its end in one go: this one is being written, or was when the machine went down.
+            // A line is written together with its newline: this line is being written, or was when the machine went down.
             Err(_) if !ended => run.half = true,
             Err(why) => {
                 let column = why.column();
@@ -156,11 +156,11 @@ impl RunHistory {
         }
         Ok(())
     }
-    /// Returns the settings of the last start, without those that its line does not have.
+    /// Returns the settings of the last start; keys that its line does not have are empty.
     pub fn settings(&self) -> RunSettings {
         self.starts.last().map(|(_, settings)| read_leniently(settings)).unwrap_or_default()
     }
-    /// How many trajectories at the beginning had no Metropolis step.
+    /// Returns the number of trajectories at the beginning without a Metropolis step.
     pub fn thermalisation(&self) -> usize {
         self.trajectories.iter().take_while(|t| !t.metropolis).count()
     }

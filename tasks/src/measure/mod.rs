@@ -32,7 +32,7 @@ pub struct FlowCourse {
     end: f64,
     /// Length of a step.
     step: f64,
-    /// Action whose gradient it follows.
+    /// Action whose gradient the flow follows.
     action: FlowAction,
     /// Steps from one point of the record to the next.
     every: u32,
@@ -127,7 +127,7 @@ pub fn measure(
     Ok((MeasureRecord { configurations, backend, device }, ended))
 }
 
-/// After so many steps a note says how long all of them take, should that be more seconds than these.
+/// Number of steps after which a note predicts the time of all, if that is more than [`LONG`] seconds.
 const TIMED: u64 = 5;
 const LONG: f64 = 600.0;
 
@@ -178,8 +178,8 @@ impl Measurement<'_> {
         if !loops.is_finite() || !is_finite(&start) {
             let reunitarise = reading.by.spelled("reunitarise", "");
             let why = format!(
-                "its loops are NaN, because links are too far from SU(3): {reunitarise} projects them to it, or tells which one \
-                 cannot be"
+                "its loops are NaN, because links are too far from SU(3): {reunitarise} projects them to it, or reports the link \
+                 that cannot be projected"
             );
             return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
         }
@@ -245,13 +245,13 @@ impl Measurement<'_> {
     }
 }
 
-/// The first point, one in `every` after it, and the last.
+/// Returns the first point, one in `every` after it, and the last.
 fn shown(points: &[FlowPoint], every: u32) -> impl Iterator<Item = &FlowPoint> {
     let (every, last) = (every as usize, points.len() - 1);
     points.iter().enumerate().filter(move |(k, _)| k.is_multiple_of(every) || *k == last).map(|(_, point)| point)
 }
 
-/// Whether energies and charge, which are sums over all processes, are numbers.
+/// Returns whether energies and charge, which are sums over all processes, are numbers.
 fn is_finite(point: &FlowPoint) -> bool {
     point.clover.energy().is_finite() && point.clover.charge.is_finite() && point.plaquette_energy.is_finite()
 }

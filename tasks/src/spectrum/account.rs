@@ -4,7 +4,7 @@ use crate::solve;
 use ferrite::solve::Report;
 use ferrite_records::spectrum::SolveNote;
 
-/// Account of a solve. Of a propagator that was read it is that of the solve which made it, but for the residual.
+/// Account of a solve. For a propagator that was read, it is the account of the solve that made it, but for the residual.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolveAccount {
     /// Residual, iterations, batches and seconds.
@@ -14,7 +14,7 @@ pub struct SolveAccount {
 }
 
 impl SolveAccount {
-    /// Returns that of a solve which was just done.
+    /// Returns the account of a solve that has just ended.
     pub fn new(report: &Report, batches: &Batches) -> Self {
         let note = SolveNote {
             true_residual: Some(solve::worst(report)),
@@ -24,7 +24,7 @@ impl SolveAccount {
         };
         SolveAccount { note, is_read: false }
     }
-    /// Returns that of a propagator which was read, as noted beside it but for its residual.
+    /// Returns the account of a propagator that was read, as recorded with it but for its residual.
     pub fn of_read(noted: SolveNote, true_residual: f64) -> Self {
         SolveAccount { note: SolveNote { true_residual: Some(true_residual), ..noted }, is_read: true }
     }

@@ -1,4 +1,4 @@
-//! The correlators of one configuration, and what is recorded of how they were made.
+//! Correlators of one configuration, and the record of their solves.
 use super::account::SolveAccount;
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn};
@@ -25,12 +25,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use tracing::debug;
 
-/// Quarks whose hadrons are known.
+/// Quarks with their hadrons.
 pub trait Hadrons: Quark {
-    /// *Collective.* Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from
-    /// the origin.
+    /// *Collective.* Returns correlators from the propagators of all quarks from one source position: sums over this process's sites, by
+    /// the time from the source.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>>;
-    /// *Collective.* Those that take solves of their own likewise, three-point functions and mesons by taste, and these solves.
+    /// *Collective.* Returns correlators that need further solves, three-point functions and mesons by taste, as sums over this process's
+    /// sites by the time from the source, and these solves.
     fn of_further_solves(
         quarks: &mut QuarksOn<'_>,
         propagators: &[Propagator],
@@ -39,7 +40,7 @@ pub trait Hadrons: Quark {
     ) -> Outcome<(Vec<Correlator>, Vec<Solved>)>;
 }
 
-/// A correlator at each of the momenta.
+/// Returns a correlator at each of the momenta.
 fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) -> impl Iterator<Item = Correlator> {
     let momenta = input.momenta.iter().zip(values);
     momenta.map(move |(momentum, values)| Correlator { name: name.into(), momentum: *momentum, values })
@@ -48,17 +49,17 @@ fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) ->
 /// A sink of three-point functions.
 struct Sink {
     of: SinkOf,
-    /// Of the current.
+    /// Number of the quark that couples to the current.
     quark: usize,
-    /// The antiquark of a meson; in a nucleon the same.
+    /// Number of the antiquark of a meson; in a nucleon equal to `quark`.
     other: usize,
-    /// What names of correlators begin with.
+    /// Beginning of the names of correlators.
     name: String,
     /// `u:` or `d:` of a nucleon.
     flavour: String,
 }
 
-/// Those of all mesons, or nucleons.
+/// Returns the sinks of all mesons, or of all nucleons.
 fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
     match hadron {
         ThreePointHadron::Meson(gamma) => {
@@ -91,7 +92,7 @@ fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
 }
 
 impl Hadrons for Spinor {
-    /// Mesons and nucleons.
+    /// Returns mesons and nucleons.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
         let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
@@ -154,7 +155,7 @@ impl Hadrons for Spinor {
 }
 
 impl Hadrons for ColourVector {
-    /// Local mesons and nucleons.
+    /// Returns local mesons and nucleons.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
         let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
@@ -171,7 +172,7 @@ impl Hadrons for ColourVector {
         }
         Ok(all)
     }
-    /// Mesons by spin and taste: one more solve for each set of directions in which a quark is shifted.
+    /// Returns mesons by spin and taste, with one more solve for each set of directions in which a quark is shifted.
     fn of_further_solves(
         quarks: &mut QuarksOn<'_>,
         propagators: &[Propagator],
@@ -219,7 +220,7 @@ impl Hadrons for ColourVector {
     }
 }
 
-/// *Collective.* All correlators of a configuration: the mean over the origins of its sources.
+/// *Collective.* Measures all correlators of a configuration: the mean over its source positions.
 pub fn measure<F: Hadrons>(
     input: &SpectrumInput,
     configuration: &mut Configured,
@@ -285,18 +286,18 @@ pub fn measure<F: Hadrons>(
     })
 }
 
-/// What a solve began from.
+/// Source of a solve.
 #[derive(Clone, Copy)]
 enum SolvedSource {
-    /// The source at an origin.
+    /// The source at a source position.
     Origin,
-    /// A propagator from there, at a sink so many times later.
+    /// A propagator from the source position, at a sink this many times later.
     ThroughSink(SinkOf, usize),
-    /// The source at an origin, shifted in these directions.
+    /// The source at a source position, shifted in these directions.
     Shifted([bool; 3]),
 }
 
-/// A solve, and of what it was.
+/// A solve, with its quark, source position and source.
 pub struct Solved {
     quark: usize,
     origin: [usize; 4],
@@ -304,8 +305,8 @@ pub struct Solved {
     account: SolveAccount,
 }
 
-/// The largest residual of all solves, iterations and seconds together; how many propagators were read; and, of several solves, each of
-/// them. What is not known of one of them is not known of all together.
+/// Returns the largest residual of all solves with their iterations and seconds, the number of propagators that were read, and the record
+/// of each of several solves. A value that is unknown for one solve is unknown for all together.
 fn told(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Option<Vec<PropagatorSolve>>) {
     let notes = || solves.iter().map(|solved| &solved.account.note);
     let together = SolveNote {

@@ -121,7 +121,7 @@ const ELSEWHERE: [&str; 14] = [
     "long",
 ];
 
-/// What a quark begins from.
+/// Kind of the sources of quarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
     /// One site.
@@ -153,22 +153,22 @@ pub struct Shell {
     pub ape_weight: f64,
     /// Steps of APE smearing.
     pub ape_steps: usize,
-    /// Of quarks for which smearing is best, in units of 2π/L.
+    /// Momentum of the quarks for which smearing is best, in units of 2π/L.
     pub momentum: [f64; 3],
 }
 
 /// A quark.
 #[derive(Debug)]
 pub struct QuarkInput {
-    /// What it is called; empty where there is one only.
+    /// Name of the quark; empty if there is only one.
     pub name: String,
-    /// Of its shells, if not that of all.
+    /// Momentum of the quark's smearing, if it is not the common one.
     momentum: Option<[f64; 3]>,
-    /// How it is solved for.
+    /// Settings of the solve for the quark.
     solve: Input,
 }
 
-/// What is at both ends of three-point functions.
+/// Hadron at both ends of three-point functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreePointHadron {
     /// A meson, with the number of its Γ.
@@ -180,7 +180,7 @@ pub enum ThreePointHadron {
 /// Three-point functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreePoint {
-    /// Of what.
+    /// Hadron at source and sink.
     pub hadron: ThreePointHadron,
     /// Times between source and sink, in a rising order.
     pub separations: Vec<usize>,
@@ -193,9 +193,9 @@ pub struct ThreePoint {
 /// A meson of staggered quarks: the mean over operators with a spin and a taste.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TasteMeson {
-    /// As correlators are called.
+    /// Name of its correlators.
     pub name: String,
-    /// Its operators.
+    /// Operators of the mean.
     pub operators: Vec<SpinTaste>,
 }
 
@@ -217,11 +217,11 @@ pub struct SpectrumSource {
 pub struct SpectrumInput {
     /// The configurations, in their order, as typed.
     pub configurations: Vec<PathBuf>,
-    /// What quarks begin from.
+    /// Kind of the sources.
     pub source: SourceKind,
-    /// Where, at the first of the times.
+    /// Source positions at the first source time.
     origins: Vec<[usize; 4]>,
-    /// At how many times, of equal distances, there are sources at each origin.
+    /// Number of equidistant source times at each source position.
     times: usize,
     /// Quarks, of which there is one at least.
     pub quarks: Vec<QuarkInput>,
@@ -231,7 +231,7 @@ pub struct SpectrumInput {
     pub tastes: Vec<TasteMeson>,
     /// Momenta of hadrons, in units of 2π/L.
     pub momenta: Vec<[i32; 3]>,
-    /// Of the noise.
+    /// Seed of the noise.
     pub seed: u64,
     /// Smearing, where source or sink are smeared.
     pub shell: Option<Shell>,
@@ -245,7 +245,7 @@ pub struct SpectrumInput {
     pub pcac: bool,
     /// Folder of propagators that are kept.
     pub propagators: Option<PathBuf>,
-    /// How many components of a source go together.
+    /// Number of components of a source that are solved together.
     pub batch: BatchChoice,
     /// Configurations of a bin of the jackknife.
     pub bin: usize,
@@ -253,14 +253,14 @@ pub struct SpectrumInput {
     pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
-    /// How the other quark of a doublet is called, where it differs from the one that is solved for.
+    /// Name of the other quark of a doublet, if it differs from the one that is solved for.
     pub partner: Option<&'static str>,
-    /// Where it is computed.
+    /// Device that computes.
     pub device: DeviceChoice,
 }
 
 impl SpectrumInput {
-    /// Reads the input that is named, and what was typed beside it, such as flags, which `add` adds; all mistakes at once.
+    /// Reads the named input, and settings that were typed with it, such as flags, which `add` adds; lists all mistakes at once.
     pub fn read(args: &SpectrumSource, add: impl Fn(&mut Input)) -> Outcome<Self> {
         let mut s = Input::new(&SCHEMA);
         if let (true, Some(input)) =
@@ -401,33 +401,34 @@ impl SpectrumInput {
             device,
         })
     }
-    /// Whether there are correlators that take more than a propagator of each quark.
+    /// Returns whether there are correlators that take more than a propagator of each quark.
     pub fn has_further_solves(&self) -> bool {
         self.three_point.is_some() || !self.tastes.is_empty()
     }
-    /// Where the sources of a lattice are.
+    /// Returns the source positions on a lattice.
     pub fn origins(&self, lattice: Lattice) -> Vec<[usize; 4]> {
         let extent = lattice.size()[3];
         let at = |[x, y, z, t]: [usize; 4], k: usize| [x, y, z, (t + k * extent / self.times) % extent];
         self.origins.iter().flat_map(|origin| (0..self.times).map(move |k| at(*origin, k))).collect()
     }
-    /// The first of them, on any lattice.
+    /// Returns the first source position, which is valid on any lattice.
     pub fn first_origin(&self) -> [usize; 4] {
         self.origins[0]
     }
-    /// Whether there are several.
+    /// Returns whether there are several source positions.
     pub fn has_several_origins(&self) -> bool {
         self.origins.len() * self.times > 1
     }
-    /// What names of correlators of a meson begin with.
+    /// Returns the beginning of the names of correlators of a meson.
     pub fn meson(&self, pair: [usize; 2]) -> String {
         meson(&self.quarks, pair)
     }
-    /// And those of a baryon.
+    /// Returns the beginning of the names of correlators of a baryon.
     pub fn baryon(&self, quark: usize) -> String {
         baryon(&self.quarks[quark])
     }
-    /// The settings of a solve for a quark on one configuration for the sources at an origin, as `ferrite solve` knows them.
+    /// Returns the settings of a solve for a quark on one configuration for the sources at a source position, with the keys of `ferrite
+    /// solve`.
     pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Input {
         let mut solve = self.quarks[quark].solve.clone();
         solve.put("gauge", &[configuration.display().to_string()], "configurations");
@@ -442,7 +443,7 @@ impl SpectrumInput {
         solve.put("source", &points, "origin");
         solve
     }
-    /// How a quark is smeared, where it is.
+    /// Returns the smearing of a quark, if it is smeared.
     pub fn shell_of(&self, quark: usize) -> Option<Shell> {
         self.shell.map(|shell| Shell { momentum: self.quarks[quark].momentum.unwrap_or(shell.momentum), ..shell })
     }
@@ -494,7 +495,7 @@ impl SpectrumInput {
     fn meson_name(&self, [quark, antiquark]: [usize; 2]) -> String {
         format!("{}-{}", self.quarks[quark].name, self.quarks[antiquark].name)
     }
-    /// Operator, mass, source and sink, for people.
+    /// Describes operator, mass, source and sink for people.
     pub fn title(&self) -> String {
         let source = self.source_name();
         let sink = if self.shell_sink { "shell" } else { "point" };
@@ -506,8 +507,8 @@ impl SpectrumInput {
         };
         format!("{}, {source} to {sink}{sources}", quarks.join(", "))
     }
-    /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
-    /// over so many points.
+    /// Returns the number of sites at which the source is one or noise, before it is smeared: the correlator of a wall or of noise is a
+    /// sum over this many points.
     pub fn source_sites(&self, lattice: Lattice) -> usize {
         let space: usize = lattice.size()[..3].iter().product();
         match self.source {
@@ -516,7 +517,7 @@ impl SpectrumInput {
             SourceKind::Wall | SourceKind::Noise => space,
         }
     }
-    /// Whether source and momenta are on the lattice.
+    /// Checks whether source and momenta are on the lattice.
     pub fn check(&self, lattice: Lattice) -> Outcome {
         let size = lattice.size();
         for origin in &self.origins {
@@ -556,7 +557,7 @@ impl SpectrumInput {
         }
         Ok(())
     }
-    /// The origin, as far as a source depends on it.
+    /// Returns the coordinates of the source position on which a source depends.
     fn distinction(&self, [x, y, z, t]: [usize; 4]) -> [usize; 4] {
         match (self.source, self.staggered) {
             (SourceKind::Point | SourceKind::Shell, _) => [x, y, z, t],
@@ -567,11 +568,11 @@ impl SpectrumInput {
 }
 
 impl QuarkInput {
-    /// The keys of the solve on which its solution depends.
+    /// Returns the keys of the solve on which its solution depends.
     fn physics(&self) -> BTreeMap<String, String> {
         keys::physics().filter_map(|key| Some((key.to_string(), self.solve.get(key)?.text().to_string()))).collect()
     }
-    /// Operator and mass, for people.
+    /// Describes operator and mass for people.
     fn title(&self) -> String {
         let of = |key: &str, shown: &str| {
             let text = self.solve.get(key).map(|setting| setting.text().to_string());
@@ -584,8 +585,8 @@ impl QuarkInput {
 }
 
 impl Shell {
-    /// A sentence, where the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has
-    /// eigenvalues from (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
+    /// Returns a warning if the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has eigenvalues from
+    /// (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
     fn note(self, staggered: bool) -> Option<String> {
         let Shell { width, steps, .. } = self;
         let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
@@ -626,7 +627,7 @@ impl From<&ThreePoint> for ThreePointInput {
     }
 }
 
-/// All momenta whose square is at most `most`, the smallest first.
+/// Returns all momenta whose square is at most `most`, the smallest first.
 fn momenta(most: i32) -> Vec<[i32; 3]> {
     let reach = f64::from(most).sqrt() as i32;
     let line = || -reach..=reach;
@@ -754,7 +755,7 @@ fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
     }
 }
 
-/// Pairs of quarks whose mesons are made: those that are asked for, or all.
+/// Returns the pairs of quarks whose mesons are made: the requested ones, or all.
 fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
     let n = quarks.len();
     let all = || (0..n).flat_map(|a| (a..n).map(move |b| [a, b])).collect();
@@ -780,7 +781,7 @@ fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[us
     pairs
 }
 
-/// Mesons by spin and taste: `pions`, one of them, or a single operator.
+/// Reads mesons by spin and taste: `pions`, one of them, or a single operator.
 fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
     let pion = |(name, operators): &(&str, &[&str])| TasteMeson {
         name: (*name).into(),
@@ -796,7 +797,7 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
                 Ok(operator) => vec![TasteMeson { name: text.clone(), operators: vec![operator] }],
                 Err(why) => {
                     let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
-                    s.wrong(name, format!("{why}; there are pions, too, all or one of {}", names.join(", ")));
+                    s.wrong(name, format!("{why}; there are also pions: all, or one of {}", names.join(", ")));
                     continue;
                 }
             },
@@ -821,7 +822,7 @@ fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
     if sites.is_empty() { vec![[0; 4]] } else { sites }
 }
 
-/// `light-strange.`, or nothing where there is one quark only.
+/// Returns the beginning of names of a meson's correlators: `light-strange.`, or nothing if there is only one quark.
 fn meson(quarks: &[QuarkInput], [quark, antiquark]: [usize; 2]) -> String {
     match (&quarks[quark].name, &quarks[antiquark].name) {
         (quark, _) if quark.is_empty() => String::new(),
@@ -829,12 +830,12 @@ fn meson(quarks: &[QuarkInput], [quark, antiquark]: [usize; 2]) -> String {
     }
 }
 
-/// `light.`, or nothing where there is one quark only.
+/// Returns the beginning of names of a baryon's correlators: `light.`, or nothing if there is only one quark.
 fn baryon(quark: &QuarkInput) -> String {
     if quark.name.is_empty() { String::new() } else { format!("{}.", quark.name) }
 }
 
-/// Names of all correlators of Wilson quarks.
+/// Returns the names of all correlators of Wilson quarks.
 fn correlator_names(quarks: &[QuarkInput], mesons: &[[usize; 2]], nucleon: bool) -> Vec<String> {
     let of_mesons =
         mesons.iter().flat_map(|pair| (0..COUNT).map(|number| format!("{}{}", meson(quarks, *pair), name(number))));

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::{info, warn};
 
-/// A propagator in a folder: an array, and what it is.
+/// A propagator in a folder: an array, and a record of what it is.
 pub struct KeptPropagator {
     array: PathBuf,
     about: PathBuf,
@@ -29,8 +29,8 @@ pub struct KeptPropagator {
 }
 
 impl KeptPropagator {
-    /// Where that of a quark from an origin on a configuration is kept, if they are. Names tell quarks and origins apart
-    /// where there are several.
+    /// Returns the files that keep the propagator of a quark from a source position on a configuration; `None` if propagators are not
+    /// kept. Names of files contain the quark and the source position if there are several.
     pub fn of(input: &SpectrumInput, configuration: &Configured, quark: usize, origin: [usize; 4]) -> Option<Self> {
         let folder = input.propagators.as_ref()?;
         let mut name = typed_name(configuration);
@@ -44,7 +44,7 @@ impl KeptPropagator {
         let input = Value::Object(object(&input.of_propagator(quark, origin)));
         Some(KeptPropagator { array: place("npy"), about: place("json"), input })
     }
-    /// Those of all quarks from all origins on a configuration.
+    /// Returns the kept propagators of all quarks from all source positions on a configuration.
     fn all<'a>(
         input: &'a SpectrumInput,
         configuration: &'a Configured,
@@ -56,8 +56,8 @@ impl KeptPropagator {
             .flat_map(of_quarks)
             .filter_map(|(quark, origin)| KeptPropagator::of(input, configuration, quark, origin))
     }
-    /// *Collective.* Before the first solve: whether each configuration has a name of its own in the folder, and what is
-    /// there was made of its links and with this input.
+    /// *Collective.* Checks, before the first solve, whether each configuration has a name of its own in the folder, and whether the
+    /// propagators that are there were made of its links and with this input.
     pub fn check_all(
         input: &SpectrumInput,
         configurations: &mut [Configured],
@@ -87,7 +87,7 @@ impl KeptPropagator {
             Ok(())
         })
     }
-    /// Files that are to be written for configurations.
+    /// Returns the files that are to be written for configurations.
     pub fn to_write(input: &SpectrumInput, configurations: &[Configured], lattice: Lattice) -> Vec<PathBuf> {
         let all = configurations.iter().flat_map(|one| KeptPropagator::all(input, one, lattice));
         all.filter(|kept| !kept.is_there()).flat_map(|kept| [kept.array, kept.about]).collect()
@@ -95,7 +95,7 @@ impl KeptPropagator {
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }
-    /// *Collective.* The fields, if they are there and whole. A warning names a file that is damaged, which is not used.
+    /// *Collective.* Returns the fields, if they are there and whole. A warning names a file that is damaged, which is not used.
     ///
     /// # Errors
     /// Fields of another configuration or input, and files that cannot be read.
@@ -124,7 +124,7 @@ impl KeptPropagator {
             }
         }
     }
-    /// *Collective.* The fields of the array, or what is wrong with it.
+    /// *Collective.* Returns the fields of the array, or a sentence on what is wrong with it.
     fn whole<T: Fermion>(
         &self,
         about: &PropagatorRecord,
@@ -154,7 +154,7 @@ impl KeptPropagator {
             self.about.display()
         )))
     }
-    /// *Collective.* The checksum of fields.
+    /// *Collective.* Returns the checksum of fields.
     fn checksum<T: Fermion>(&self, fields: &[HostField<T>], layout: &Layout) -> Outcome<String> {
         let found = checksum_of_fields(fields, &layout.section, layout.network());
         found.map_err(|why| Failure::failed(format!("{}: {why}", self.array.display())))
@@ -163,7 +163,7 @@ impl KeptPropagator {
     pub fn warn_of_another_solve(&self, why: &str) {
         warn!("{}: {why}; the propagator is not used but computed again, and the file replaced", self.array.display());
     }
-    /// Notes what was read.
+    /// Notes that the propagator was read.
     pub fn note_reading(&self, true_residual: f64) {
         info!("{}: the propagator is read; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
     }
@@ -202,7 +202,7 @@ impl KeptPropagator {
             }
         }
     }
-    /// *Collective.* Writes the fields, and then what they are and what is known of their solve.
+    /// *Collective.* Writes the fields, and then the record of what they are and of their solve.
     pub fn write<T: Fermion>(
         &self,
         configuration: &mut Configured,
@@ -242,17 +242,17 @@ pub fn sweep(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// When a file was last written, if that can be told.
+/// Returns when a file was last written, if that can be determined.
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|about| about.modified()).ok()
 }
 
-/// The end of the name as typed.
+/// Returns the end of the name as typed.
 fn typed_name(configuration: &Configured) -> String {
     configuration.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The first key, with those that it is in, by which two inputs differ in what they mean: the values of `solve`, which are
+/// Returns the first key, with those that it is in, by which two inputs differ in what they mean: the values of `solve`, which are
 /// texts as typed, are numbers, and keys that are not there have their defaults.
 pub fn difference(old: &Value, new: &Value) -> Option<String> {
     inputs::difference(old, new).map(|found| found.key)

@@ -29,8 +29,8 @@ use std::time::Instant;
 pub use summary::Summary;
 use tracing::info;
 
-/// Checks an input and the headers of its configurations, for a run of so many processes; what was found, the solve, and
-/// how many configurations there are.
+/// Checks an input and the headers of its configurations, for a run of `processes` processes. Returns the checked input, the solve, and
+/// the number of configurations.
 pub fn check(
     path: &Path,
     set: &[String],
@@ -53,7 +53,7 @@ pub fn check(
     let solve = &solves[0];
     let cut = quarks::plan(solve, &input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(comm)?;
-    // From here on as if no grid had been asked for; domains still have their say.
+    // From here on no requested grid counts, but domains still do.
     input.device.layout = any_layout();
     let freely = |processes: usize| quarks::plan(solve, &input, processes);
     let checked = Checked::new(device, solve.plan.lattice, cut, freely, |cut, free| {

@@ -43,9 +43,9 @@ use tracing::{debug, info, warn};
 pub struct Propagator {
     /// A right-hand side for each component, where hadrons are made of them.
     pub fields: FullField,
-    /// The same before they are smeared at the sink, where they are and currents need them.
+    /// Solutions before they are smeared at the sink, if they are smeared and currents need them.
     pub unsmeared: Option<FullField>,
-    /// How the lattice is cut.
+    /// Distribution of the lattice over processes.
     pub layout: Layout,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
@@ -57,20 +57,20 @@ pub struct Propagator {
     pub solved: SolveAccount,
 }
 
-/// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
+/// Plans how a run of `processes` cuts the lattice of a solve; refuses a number for which that is impossible.
 pub fn plan(solve: &Solve, input: &SpectrumInput, processes: usize) -> Outcome<Cut> {
     let cut = input.device.layout.plan(processes, solve.plan.lattice, solve.plan.definition().steps())?;
     solve.possible(cut)
 }
 
-/// Whether the input fits configurations, of which there is one at least, as far as their headers tell; the solve of each
-/// quark, at the first origin.
+/// Checks whether the input fits configurations, at least one, as far as their headers show; returns the solve of each quark at the first
+/// source position.
 pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Outcome<Vec<Solve>> {
     let settings_of = |quark, configuration| input.solve_settings(quark, input.first_origin(), configuration);
     let mut settings = settings_of(0, configurations[0]);
     let read = reading(&mut settings);
     let header = |settings: &mut Input| configuration_header(settings, &read);
-    // Before the sources, which would say so for each component.
+    // Checked before the sources, which would report it for each component.
     let first = header(&mut settings).map(|header| header.lattice);
     first.map_or(Ok(()), |lattice| input.check(lattice))?;
     for configuration in &configurations[1..] {
@@ -90,7 +90,7 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
     Ok(solves)
 }
 
-/// What sources are made of.
+/// Data that sources are made of.
 #[derive(Clone, Copy)]
 pub struct SourceOf<'a> {
     input: &'a SpectrumInput,
@@ -99,17 +99,17 @@ pub struct SourceOf<'a> {
     section: Section,
 }
 
-/// What quarks of a kind take beside a solve: their sources.
+/// Quarks of a fermion type, with the sources of their propagators.
 pub trait Quark: Fermion {
-    /// What files of propagators are called.
+    /// Title in files of propagators.
     const TITLE: &'static str;
-    /// A component of a source, before it is smeared.
+    /// Returns a component of a source, before it is smeared.
     fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostField<Self>;
 }
 
 impl Quark for Spinor {
     const TITLE: &'static str = "quark propagator";
-    /// That with spin and colour in `component` = 3 spin + colour.
+    /// Returns the source with spin and colour in `component` = 3 spin + colour.
     fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostSpinor {
         let SourceOf { input, configuration, section } = *about;
         let time = origin[3];
@@ -128,7 +128,7 @@ impl Quark for Spinor {
 
 impl Quark for ColourVector {
     const TITLE: &'static str = "staggered quark propagator";
-    /// That with a colour. Walls and noise are at one corner of the hypercubes, that of the origin.
+    /// Returns the source with a colour. Walls and noise are at one corner of the hypercubes, the corner of the source position.
     fn source(origin: [usize; 4], colour: usize, about: &SourceOf<'_>) -> HostColour {
         let SourceOf { input, configuration, section } = *about;
         let point = || {
@@ -142,7 +142,7 @@ impl Quark for ColourVector {
     }
 }
 
-/// Where the time of a configuration went, in seconds.
+/// Seconds of the parts of the work on a configuration.
 #[derive(Clone, Copy, Default)]
 pub struct Spent {
     /// Links: read, checked and smeared for operator and shells.
@@ -158,7 +158,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Beside the time of all.
+    /// Describes the times for people; `all` is the total time in seconds.
     pub fn describe(&self, all: f64) -> String {
         let Spent { links, sources, solves, sinks, hadrons } = *self;
         let rest = all - links - sources - solves - sinks - hadrons;
@@ -171,15 +171,15 @@ impl Spent {
     }
 }
 
-/// Propagators that are there at a time, and one through a sink.
+/// Returns the number of propagators that are kept at a time, and one through a sink.
 fn propagators(input: &SpectrumInput) -> usize {
     let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
     let of_shifts = usize::from(!input.tastes.is_empty());
     input.quarks.len() * unsmeared + usize::from(input.three_point.is_some()) + of_shifts
 }
 
-/// Whether so many bytes of propagators fit into what is free of a device beside the solve of any quark, for half of the components of its
-/// source at once.
+/// Returns whether `propagators` bytes fit into the `free` memory of a device together with the solve of any quark, for half of the
+/// components of its source at once.
 fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bool {
     let bytes = |solve: &Solve| -> usize {
         let together = if solve.plan.operator.kind() == FermionKind::Wilson { 6 } else { 2 };
@@ -192,7 +192,7 @@ fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bo
 pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
 
 impl QuarkLinks {
-    /// None are read yet.
+    /// Prepares the links of all quarks, none of which are read yet.
     pub fn of(input: &SpectrumInput) -> Self {
         QuarkLinks(input.quarks.iter().map(|_| OnceCell::new()).collect())
     }
@@ -206,25 +206,25 @@ pub struct QuarksOn<'a> {
     device: &'a Device,
     session: &'a Session,
     links: &'a QuarkLinks,
-    /// On the device, of each quark.
+    /// Prepared solve of each quark on the device.
     ready: Vec<Option<ReadySolve<'a>>>,
-    /// On the device, of each quark whose sinks are smeared.
+    /// Links on the device for each quark whose sinks are smeared.
     smearing: Vec<Option<SmearingLinks>>,
-    /// Where propagators are, of each quark whose conserved charge is measured.
+    /// Links in the memory of propagators, for each quark whose conserved charge is measured.
     charge: Vec<Option<ChargeLinks>>,
-    /// This process's part of the lattice on the device, and where propagators are.
+    /// This process's part of the lattice on the device, and on the backend where propagators are kept.
     domains: Option<[Domain; 2]>,
-    /// Two times of it on the device, for sources that are smeared.
+    /// Two times of the process's part on the device, for sources that are smeared.
     few: Option<Domain>,
-    /// Those of sources and sinks that are smeared.
+    /// Links for sources and sinks that are smeared.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
-    /// Where the time went.
+    /// Times of the parts of the work.
     pub spent: Spent,
 }
 
 impl<'a> QuarksOn<'a> {
-    /// None is solved for yet.
+    /// Prepares the quarks of a configuration, none of which is solved for yet.
     pub fn new(
         input: &'a SpectrumInput,
         configuration: &'a mut Configured,
@@ -253,7 +253,7 @@ impl<'a> QuarksOn<'a> {
             spent: Spent::default(),
         }
     }
-    /// The lattice, by the header.
+    /// Returns the lattice of the configuration, by the header.
     ///
     /// # Errors
     /// The input does not fit it.
@@ -268,8 +268,8 @@ impl<'a> QuarksOn<'a> {
         domains.iter().flatten().chain(&few).try_for_each(Domain::release)?;
         Ok(())
     }
-    /// *Collective.* This process's part of the lattice on the device, and where propagators are and hadrons are made of them: there too,
-    /// if they [fit](fit_beside), else on the CPU.
+    /// *Collective.* Returns this process's part of the lattice on the device, and on the backend where propagators are kept and hadrons
+    /// are made of them: the device if they [fit](fit_beside), otherwise the CPU.
     fn domains<F: Quark>(&mut self, layout: &Layout) -> Outcome<[Domain; 2]> {
         if let Some(known) = &self.domains {
             return Ok(known.clone());
@@ -291,7 +291,7 @@ impl<'a> QuarksOn<'a> {
         };
         Ok(self.domains.insert([there, home]).clone())
     }
-    /// *Collective.* Frees links on the device that have been read, all but those of a quark, or all, and ghost zones.
+    /// *Collective.* Frees links that have been read on the device, all or all but the links of a quark, and ghost zones.
     fn forget_links(&mut self, but: Option<usize>) -> Outcome {
         let of_others = |quark: &usize| Some(*quark) != but;
         for quark in (0..self.ready.len()).filter(of_others) {
@@ -301,7 +301,7 @@ impl<'a> QuarksOn<'a> {
         self.domains.iter().flatten().try_for_each(Domain::release)?;
         Ok(())
     }
-    /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
+    /// *Collective.* Reads the links of a quark, smeared for its operator, and the links that sources and sinks are smeared with.
     fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome {
         let (input, plan, comm) = (self.input, &solve.plan, &self.session.comm);
         let known = &self.links.0[quark];
@@ -333,7 +333,7 @@ impl<'a> QuarksOn<'a> {
         self.spent.links += begin.elapsed().as_secs_f64();
         Ok(())
     }
-    /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
+    /// *Collective.* Returns the propagator of a quark from a source position, smeared at the sink if requested.
     pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator> {
         let (input, comm) = (self.input, &self.session.comm);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
@@ -343,7 +343,7 @@ impl<'a> QuarksOn<'a> {
         solve.possible(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
         let [_, home] = self.domains::<F>(&layout)?;
-        // Links before and after, and fat and long ones; propagators that lie there, too, or one that is read or written.
+        // Links before and after, fat and long ones, and also propagators that lie there, or one that is read or written.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
         let volume = layout.local().volume();
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
@@ -393,7 +393,7 @@ impl<'a> QuarksOn<'a> {
         let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
         Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
     }
-    /// *Collective.* A quark's sources at an origin, smeared where that is asked for.
+    /// *Collective.* Returns a quark's sources at a source position, smeared if requested.
     fn sources<F: Quark>(&mut self, quark: usize, origin: [usize; 4], layout: &Layout) -> Outcome<OneTime<F>> {
         let (begin, input) = (Instant::now(), self.input);
         let sources = layout.section.at_time(origin[3]).map(|section| {
@@ -406,7 +406,7 @@ impl<'a> QuarksOn<'a> {
         self.spent.sources += begin.elapsed().as_secs_f64();
         Ok(sources)
     }
-    /// *Collective.* The largest ‖b − M x‖ / ‖b‖ of solutions of a quark whose links were read, in double precision.
+    /// *Collective.* Returns the largest ‖b − M x‖ / ‖b‖ of solutions of a quark whose links were read, in double precision.
     fn true_residual<F: Quark>(
         &mut self,
         quark: usize,
@@ -448,7 +448,7 @@ impl<'a> QuarksOn<'a> {
         self.spent.solves += begin.elapsed().as_secs_f64();
         Ok(solvers::worst_residual(&residuals))
     }
-    /// *Collective.* Links of a quark on the device, which have been read.
+    /// *Collective.* Returns the links of a quark on the device, which have been read.
     fn ready(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome<&mut ReadySolve<'a>> {
         let [domain, _] = self.domains.clone().expect("domains are there before a solve");
         if self.ready[quark].is_none() {
@@ -457,7 +457,7 @@ impl<'a> QuarksOn<'a> {
         }
         Ok(self.ready[quark].as_mut().expect("it was made just now"))
     }
-    /// *Collective.* Solutions of a quark for sources, where propagators are.
+    /// *Collective.* Returns the solutions of a quark for sources, in the memory of propagators.
     fn solved<F: Quark>(
         &mut self,
         quark: usize,
@@ -473,7 +473,7 @@ impl<'a> QuarksOn<'a> {
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
         self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
-        // What a setup that is there iterates with.
+        // An existing multigrid setup takes memory for its iterations.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
         let needs = |together: usize| {
             let mut needs = solve.memory_with(layout.cut(), together, has_setup);
@@ -501,7 +501,7 @@ impl<'a> QuarksOn<'a> {
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
         Ok((solutions, report, batches))
     }
-    /// *Collective.* How right-hand sides are split. Links on the device that this quark does not need now make room for them.
+    /// *Collective.* Splits right-hand sides into batches. Links on the device that this quark does not need now make room for them.
     fn batches(
         &mut self,
         quark: usize,
@@ -524,8 +524,8 @@ impl<'a> QuarksOn<'a> {
         self.forget_links(None)?;
         task.split(self.input.batch, count, &needs)
     }
-    /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
-    /// of a meson, or of the same in a nucleon.
+    /// *Collective.* Returns the propagator of a quark through a sink, `separation` after its source position, from the propagator of the
+    /// other quark of a meson, or of the same quark in a nucleon.
     pub fn sequential(
         &mut self,
         quark: usize,
@@ -565,8 +565,8 @@ impl<'a> QuarksOn<'a> {
             solved: SolveAccount::new(&report, &batches),
         })
     }
-    /// *Collective.* D_δ G D_δ of a quark whose propagator G from an origin is there, for the shift D_δ in some directions. Shifts are on the
-    /// links with which the operator begins.
+    /// *Collective.* Returns D_δ G D_δ of a quark with the propagator G from a source position, for the shift D_δ in some directions.
+    /// Shifts are on the links with which the operator begins.
     pub fn shifted(
         &mut self,
         quark: usize,
@@ -594,7 +594,7 @@ impl<'a> QuarksOn<'a> {
         let solved = SolveAccount::new(&report, &batches);
         Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
     }
-    /// Links of a quark's operator where propagators are, once it was solved for.
+    /// Returns the links of a quark's operator in the memory of propagators, once the quark was solved for.
     pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
         let links = &self.links.0[quark].get().expect("links are read before a solve").links;
         let (HostLinks::Gauge(file), Some([_, home])) = (links, &self.domains) else {
@@ -604,12 +604,13 @@ impl<'a> QuarksOn<'a> {
         let links = known.map_or_else(|| ChargeLinks::new(home, &file.gauge), Ok)?;
         Ok(self.charge[quark].insert(links))
     }
-    /// How those of a quark are smeared.
+    /// Returns the smearing of a quark, if it is smeared.
     fn shell(&self, quark: usize) -> Option<SpatialWork> {
         let Shell { width, steps, momentum, .. } = self.input.shell_of(quark)?;
         Some(SpatialWork::Smearing(GaussianSmearing { width, steps, momentum }))
     }
-    /// Links for work in space: those that were smeared for shells, or those with which a quark's operator begins.
+    /// Returns the links for work in space: links that were smeared for Gaussian smearing, or the links that a quark's operator is made
+    /// of.
     fn spatial_links(&self, quark: usize, work: SpatialWork) -> &HostGauge {
         let of_quark = || match &self.links.0[quark].get().expect("links are read before a solve").links {
             HostLinks::Gauge(file) => &file.gauge,
@@ -620,14 +621,14 @@ impl<'a> QuarksOn<'a> {
             SpatialWork::Shift(_) => of_quark(),
         }
     }
-    /// *Collective.* The same fields of one time, smeared as those of a quark are.
+    /// *Collective.* Smears sources of one time as those of a quark are smeared; returns them unchanged if they are not.
     fn smear_source<F: Quark>(&mut self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
         match self.shell(quark) {
             Some(work) => self.at_source(quark, sources, layout, work),
             None => Ok(sources),
         }
     }
-    /// *Collective.* Fields of one time, smeared or shifted: in space only, so that a lattice of two times in each process is enough.
+    /// *Collective.* Smears or shifts fields of one time: in space only, so that a lattice of two times in each process is enough.
     fn at_source<F: Quark>(
         &mut self,
         quark: usize,
@@ -644,14 +645,14 @@ impl<'a> QuarksOn<'a> {
         debug!("{work} of a source: {}", text::seconds(begin.elapsed().as_secs_f64()));
         Ok(made)
     }
-    /// *Collective.* The same fields, smeared at all times as those of a quark are.
+    /// *Collective.* Smears fields at all times as those of a quark are smeared; returns them unchanged if they are not.
     fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
         match self.shell(quark) {
             Some(work) => self.at_sink::<F>(quark, fields, layout, work),
             None => Ok(fields),
         }
     }
-    /// *Collective.* Fields that are smeared or shifted at all times.
+    /// *Collective.* Smears or shifts fields at all times.
     fn at_sink<F: Quark>(
         &mut self,
         quark: usize,
@@ -697,7 +698,7 @@ impl<'a> QuarksOn<'a> {
         debug!("{work} of {what} at all times: {time}, and {links} for links");
         Ok(made.expect("all batches were done"))
     }
-    /// Quark and origin, where there are several.
+    /// Returns a description of quark and source position, each if there are several.
     fn told(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
         let mut text = String::new();
         if self.input.quarks.len() > 1 {
@@ -710,19 +711,19 @@ impl<'a> QuarksOn<'a> {
     }
 }
 
-/// The largest residual of a propagator that is read: twice what its solve was asked for, and what the rounding of its numbers in the
-/// file adds, of operators with condition numbers up to 10³.
+/// Returns the largest residual of a propagator that is read: twice what its solve was asked for, and what the rounding of its numbers in
+/// the file adds, of operators with condition numbers up to 10³.
 fn largest_residual_of_kept(tol: f64) -> f64 {
     2.0 * tol + 1e-13
 }
 
-/// Whether a field that is not zero has a norm that double precision does not hold.
+/// Returns whether a field that is not zero has a norm that double precision does not hold.
 fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
     let norm2 = field.norm2();
     !norm2.is_finite() || (norm2 == 0.0 && field.numbers().iter().any(|z| z.re != 0.0 || z.im != 0.0))
 }
 
-/// Bytes of all components of a field where batches of them are put together, if that is the device.
+/// Returns the bytes of all components of a field where batches of them are put together, if that is the device.
 fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
     let half = FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS).bytes(layout.local().half_volume());
     if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
@@ -739,7 +740,7 @@ fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
     Err(Failure::refused(why).shared())
 }
 
-/// *Collective.* Links for shells, smeared in space on a device.
+/// *Collective.* Smears links in space on a device, for Gaussian smearing.
 fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, session: &Session) -> Outcome<HostGauge> {
     if shell.ape_steps == 0 {
         return Ok(gauge.clone());
@@ -754,7 +755,7 @@ fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, sessio
     Ok(smeared)
 }
 
-/// Says what a solver did; an error unless it converged.
+/// Reports the course of a solve; fails unless it converged.
 fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64, session: &Session) -> Outcome {
     solve::announce(report);
     let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
@@ -764,7 +765,7 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
     let asks = |name: &str| format!("solver = \"{name}\" in [solve]");
     let advice = |error| names::advice(report, error, asks, "a larger max-iterations there");
     let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
-    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
+    let reached = format!("|b - Mx| / |b| = {:.3e}, requested {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
     Err(if cancelled { session.stopped(why) } else { Failure::failed(why).shared() })
 }
@@ -772,8 +773,8 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
 /// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
 const IN_COULOMB_GAUGE: f64 = 1e-5;
 
-/// *Collective.* Says so where a wall is on links that are not in Coulomb gauge. Of a lattice that is cut in space nothing is
-/// said: the divergence would need the neighbours' links.
+/// *Collective.* Warns of a wall source on links that are not in Coulomb gauge. Lattices that are cut in space are not checked: the
+/// divergence would need the neighbours' links.
 fn look_at_gauge(
     input: &SpectrumInput,
     gauge: &HostGauge,

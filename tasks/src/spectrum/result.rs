@@ -24,20 +24,20 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
 
-/// What is known of all configurations.
+/// Correlators of all configurations in the file of a folder.
 pub struct File {
     folder: PathBuf,
     done: Vec<(Configured, Correlators)>,
     /// When lines were last added before this run; on the first process.
     written: Option<SystemTime>,
-    /// As read, on the first process.
+    /// Lines as read, on the first process.
     lines: target::Lines,
     /// Keeps other processes away as long as it is open; with rank 0, and none before the folder is made.
     lock: Option<fs::File>,
 }
 
 impl File {
-    /// *Collective.* What a folder has, if it is there, of this input.
+    /// *Collective.* Reads the correlators of this input that a folder has, if it exists.
     pub fn read(folder: &Path, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Self> {
         let path = folder.join(LINES);
         let (mut lock, mut lines) = (None, target::Lines::default());
@@ -50,7 +50,7 @@ impl File {
             lines = target::lines(&path, "{\"").map_err(Failure::refused)?;
             Ok(())
         })?;
-        // What the first process sees, all see.
+        // All processes get what the first one finds.
         let text = comm.texts(&lines.text)?.swap_remove(0);
         let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
         let asked = Value::Object(object(&input.of_correlators()));
@@ -69,7 +69,7 @@ impl File {
         }
         Ok(file)
     }
-    /// Whether a configuration may come behind those that are there.
+    /// Checks whether a configuration may follow those that are there.
     fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
         if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
             return Err(format!("{} is there twice", configuration.typed.display()));
@@ -91,8 +91,8 @@ impl File {
         let why = format!("{} is of configurations on {before}, not {lattice}: name another folder", path.display());
         Err(Failure::refused(why).shared())
     }
-    /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
-    /// propagators are `kept` that cannot be written.
+    /// *Collective.* Makes the folder and the folder of propagators, and keeps other processes out of it. Refuses if propagators are
+    /// `kept` that cannot be written.
     pub fn open(&mut self, input: &SpectrumInput, kept: &[PathBuf], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
@@ -101,7 +101,7 @@ impl File {
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
             }
             if let Some(propagators) = &input.propagators {
-                // What stays takes room and does no harm.
+                // Files that stay take space, but do no harm.
                 if let Err(why) = sweep(propagators) {
                     warn!("{}: half-written files could not be removed: {why}", propagators.display());
                 }
@@ -121,8 +121,7 @@ impl File {
             target::mend_last_line(&path, lines).map_err(Failure::failed)
         })
     }
-    /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
-    /// other links.
+    /// *Collective.* Returns whether a configuration has a line. Refuses a line of a file at this place that held other links.
     pub fn has(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<bool> {
         let mut mine = false;
         comm.once(|| {
@@ -166,19 +165,19 @@ impl File {
         self.done.push((configuration.clone(), found));
         Ok(())
     }
-    /// The configurations, as typed.
+    /// Returns the configurations, as typed.
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
     }
-    /// The correlators of the first configuration; none before it.
+    /// Returns the correlators of the first configuration; `None` if there is none.
     pub fn first(&self) -> Option<&Correlators> {
         self.done.first().map(|(_, found)| found)
     }
-    /// The hadrons that are shown; none before the first configuration.
+    /// Returns the hadrons that are shown; none before the first configuration.
     pub fn channels(&self) -> Vec<HadronChannel> {
         self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
     }
-    /// Quark masses of the axial current, in bins of so many configurations; none before the first configuration.
+    /// Returns the quark masses of the axial current, in bins of `bin` configurations; none before the first configuration.
     pub fn pcac(&self, bin: usize) -> Vec<PcacFit> {
         let channels = self.done.first().map_or_else(Vec::new, |(_, found)| pcac_channels(found));
         if channels.is_empty() {
@@ -188,22 +187,22 @@ impl File {
         let all: Vec<Correlators> = order.into_iter().map(|k| self.done[k].1.clone()).collect();
         channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect()
     }
-    /// How many configurations there are.
+    /// Returns the number of configurations.
     pub fn len(&self) -> usize {
         self.done.len()
     }
-    /// Configurations in the order of their chains, and the analysis with bins of so many of them that do not run across the end of a
-    /// chain.
+    /// Returns the configurations in the order of their chains, and the analysis with bins of `bin` configurations that do not run across
+    /// the end of a chain.
     fn chain(&self, bin: usize) -> (Vec<usize>, AnalysisChoice) {
         let names: Vec<&str> = self.done.iter().map(|(configuration, _)| configuration.canonical.as_str()).collect();
         let (order, streams) = streams_of(&names);
         (order, AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) })
     }
-    /// The analysis of all configurations, in bins of so many.
+    /// Returns the analysis of all configurations, in bins of `bin`.
     pub fn choice(&self, bin: usize) -> AnalysisChoice {
         self.chain(bin).1
     }
-    /// Real parts of the mean of some correlators without momentum, for each configuration in the order of their chains; `None`
+    /// Returns real parts of the mean of some correlators without momentum, for each configuration in the order of their chains; `None`
     /// where one is not there.
     pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
         self.chain(1).0.into_iter().map(|k| self.done[k].1.mean(names)).collect()
@@ -247,7 +246,7 @@ pub fn write(
     Ok(vec![lines, array, names, picture])
 }
 
-/// Files of a folder of results.
+/// Returns the files of a folder of results.
 pub fn files(folder: &Path) -> [PathBuf; 4] {
     [LINES, "correlators.npy", AXES, "effective-masses.svg"].map(|name| folder.join(name))
 }

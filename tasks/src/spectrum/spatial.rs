@@ -1,10 +1,10 @@
-//! What is done to quarks in space: smearing, and shifts.
+//! Operations on quark fields in space: smearing, and shifts.
 use ferrite::domain::Result;
 use ferrite::field::FullField;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::{FermionKind, Precision};
 
-/// What is done to fields in space, at each time by itself.
+/// An operation on fields in space, at each time by itself.
 #[derive(Clone, Copy)]
 pub enum SpatialWork {
     /// Smearing of a shell.
@@ -14,14 +14,14 @@ pub enum SpatialWork {
 }
 
 impl SpatialWork {
-    /// That of the quarks, in units of 2π/L.
+    /// Returns the momentum of the quarks, in units of 2π/L.
     pub fn momentum(self) -> [f64; 3] {
         match self {
             SpatialWork::Smearing(smearing) => smearing.momentum,
             SpatialWork::Shift(_) => [0.0; 3],
         }
     }
-    /// Bytes that it takes of a device, as [`SmearingLinks::bytes`] has them.
+    /// Returns the bytes of a device that the operation takes, as [`SmearingLinks::bytes`] has them.
     pub fn bytes(self, kind: FermionKind, sites: usize, together: usize) -> [(&'static str, usize); 2] {
         match self {
             SpatialWork::Smearing(_) => SmearingLinks::bytes(kind, Precision::Double, sites, together),
@@ -30,14 +30,14 @@ impl SpatialWork {
             }
         }
     }
-    /// For people.
+    /// Returns the name of the operation for people.
     pub fn name(self) -> &'static str {
         match self {
             SpatialWork::Smearing(_) => "smearing",
             SpatialWork::Shift(_) => "the shift",
         }
     }
-    /// Does it to a field in double precision.
+    /// Applies the operation to a field in double precision.
     pub fn on(self, links: &SmearingLinks, field: FullField) -> Result<FullField> {
         match self {
             SpatialWork::Smearing(smearing) => links.smear_on_device(&smearing, field),
@@ -55,7 +55,7 @@ impl std::fmt::Display for SpatialWork {
     }
 }
 
-/// `xz` for a shift in x and z.
+/// Returns the directions of a shift: `xz` for x and z.
 pub fn shift_name(directions: [bool; 3]) -> String {
     ["x", "y", "z"].into_iter().zip(directions).filter(|(_, shifts)| *shifts).map(|(name, _)| name).collect()
 }

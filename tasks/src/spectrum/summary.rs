@@ -1,4 +1,4 @@
-//! What is said of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
+//! Summary of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
 use super::input::SpectrumInput;
 use super::result::File;
 use crate::device::Device;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 
 /// A hadron, or a correlator that was asked for.
 pub struct Hadron {
-    /// For people.
+    /// Name for people.
     name: String,
     /// C(t), of a hadron with several parts their mean.
     correlator: Vec<Option<JackknifeEstimate>>,
-    /// From each time to the next.
+    /// Effective masses, each from a time to the next.
     masses: Vec<Option<JackknifeEstimate>>,
-    /// Of the correlator, in the most probable window.
+    /// Fit of the correlator in the most probable window.
     fit: HadronFit,
 }
 
@@ -34,7 +34,7 @@ pub struct Summary {
     hadrons: Vec<Hadron>,
     /// Quark masses of the axial current.
     pcac: Vec<PcacFit>,
-    /// What the antiquark of mesons has that the quark has not.
+    /// Property that the antiquark of mesons has and the quark has not.
     antiquark: Option<String>,
     configurations: usize,
     /// Configurations of a bin, bins, and configurations at the end that fill none.
@@ -48,7 +48,7 @@ pub struct Summary {
 const SURE: f64 = 0.25;
 
 impl Summary {
-    /// With errors by the jackknife over bins of configurations.
+    /// Summarises a file, with errors by the jackknife over bins of configurations.
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
         let choice = file.choice(input.bin);
         let hadron = |name: &str, parts: &[String], shape: CorrelatorShape| {
@@ -92,7 +92,7 @@ impl Summary {
             device: device.describe(),
         }
     }
-    /// `8 configurations in 4 bins of 2`
+    /// Describes the numbers of configurations and bins: `8 configurations in 4 bins of 2`.
     fn counts(&self) -> String {
         let all = match self.streams.len() {
             0 | 1 => count(self.configurations, "configuration"),
@@ -107,7 +107,7 @@ impl Summary {
             (bin, rest) => format!("{all} in {} of {bin}, the last {rest} left out", count(self.bins, "bin")),
         }
     }
-    /// Effective masses, one panel below the other.
+    /// Returns the plot of effective masses, one panel below the other.
     pub fn picture(&self, title: &str, lattice: [usize; 4]) -> ErrorBarPlot {
         let on = extents(lattice);
         let panel = |hadron: &Hadron| ErrorBarPanel {
@@ -131,12 +131,12 @@ impl Summary {
             panels: self.hadrons.iter().map(panel).chain(self.pcac.iter().map(quark)).collect(),
         }
     }
-    /// What is shown by time: effective masses, and quark masses behind them.
+    /// Returns the masses that are shown by time: effective masses, then quark masses.
     fn masses(&self) -> impl Iterator<Item = (&str, &[Option<JackknifeEstimate>])> {
         let hadrons = self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..]));
         hadrons.chain(self.pcac.iter().map(|one| (one.name.as_str(), &one.masses[..])))
     }
-    /// For a terminal: effective masses, C(t) of the first hadron or of all, and where the rest is.
+    /// Formats the summary for a terminal: effective masses, C(t) of the first hadron or of all, and where the rest is.
     pub fn text(&self, folder: &Path, all: bool) -> String {
         let mut text = format!("{}: {}\n", folder.display(), self.counts());
         let shown = if all { &self.hadrons[..] } else { &self.hadrons[..self.hadrons.len().min(1)] };
@@ -178,7 +178,7 @@ impl Summary {
     }
 }
 
-/// Columns by time, with the errors that there are.
+/// Formats columns by time, with errors where they are known.
 fn table(
     corner: &str,
     columns: &[(&str, &[Option<JackknifeEstimate>])],
@@ -200,7 +200,8 @@ fn table(
     text
 }
 
-/// A line for each column whose errors are unknown at some times because some of the jackknife's means have no effective mass there.
+/// Returns a line for each column whose errors are unknown at some times because some means of the jackknife have no effective mass
+/// there.
 fn without_errors(columns: &[(&str, &[Option<JackknifeEstimate>])]) -> String {
     let mut text = String::new();
     for (name, values) in columns {
@@ -216,7 +217,7 @@ fn without_errors(columns: &[(&str, &[Option<JackknifeEstimate>])]) -> String {
     text
 }
 
-/// What the points with small errors, and their bars, take up; `None` where there are no errors, or none small.
+/// Returns the range that the points with small errors and their bars span; `None` if there are no errors, or none small.
 fn sure_range(masses: &[Option<JackknifeEstimate>]) -> Option<[f64; 2]> {
     let sure = masses.iter().flatten().filter(|m| m.error <= SURE * m.value.abs());
     sure.map(|m| [m.value - m.error, m.value + m.error]).reduce(|[a, b], [low, high]| [a.min(low), b.max(high)])

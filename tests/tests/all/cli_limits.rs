@@ -182,5 +182,5 @@ fn tolerances_and_parameters_are_printed_as_given() {
     let shown = text("--mass 2.5e8 --tol 3e-7");
     assert!(shown.contains("(asked: 3e-7)") && shown.contains("m = 2.500000e8 (kappa = 1.99999997e-9)"), "{shown}");
     let failed = room.run(&format!("{solve} --mass 0.1 --tol 2.5e-12 --max-iterations 1"));
-    assert!(failed.code == Some(1) && failed.stderr.contains("asked was 2.5e-12"), "{}", failed.stderr);
+    assert!(failed.code == Some(1) && failed.stderr.contains("requested 2.5e-12"), "{}", failed.stderr);
 }

@@ -1,4 +1,4 @@
-//! What was asked for, checked.
+//! Checked flags of `bench model`.
 use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
 use super::{ModelBenchArguments, read};
 use crate::formats::choose;
@@ -11,42 +11,42 @@ use ferrite::{LinkStorage, Precision};
 use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
 use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
 
-/// What to do.
+/// Checked flags of `bench model`.
 pub struct Asked {
-    /// Where the machine comes from.
+    /// Source of the machine.
     pub source: MachineSource,
-    /// Which formats.
+    /// Formats to show.
     shown: FormatFilter,
-    /// Of strong and of weak scaling, where they were given.
+    /// Lattices of strong and of weak scaling, if they were given.
     given: [Option<Lattice>; 2],
     /// Numbers of GPUs.
     gpus: Vec<usize>,
     /// Hosts and their network.
     pub cluster: Cluster,
-    /// To compare with.
+    /// Measured points to compare with.
     pub points: Vec<MeasuredPoint>,
 }
 
-/// Where a machine comes from.
+/// Source of a machine.
 pub enum MachineSource {
-    /// It was read.
+    /// A machine that was read from a file.
     File(Machine),
-    /// It is to be measured.
+    /// The processes of this run, on which the machine is measured in these formats.
     Processes(ModelFormats),
 }
 
-/// What is measured.
+/// Operator and formats to measure.
 pub struct ModelFormats {
     /// The operator.
     pub definition: &'static Definition,
-    /// Of fields.
+    /// Precisions of the fields.
     pub precisions: Vec<Precision>,
-    /// Of links.
+    /// Storage of the links.
     pub reconstructions: Vec<LinkStorage>,
 }
 
 impl Asked {
-    /// From the command line of so many processes.
+    /// Checks the command line of a run of `processes` processes.
     pub fn new(args: &ModelBenchArguments, processes: usize) -> Outcome<Self> {
         let refused = |why: String| Err(Failure::refused(why));
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
@@ -90,19 +90,19 @@ impl Asked {
         };
         Ok(Asked { source, shown, given: [args.lattice, args.local], gpus, cluster, points })
     }
-    /// The lattices of strong and of weak scaling for an operator, on GPUs.
+    /// Returns the lattices of strong and of weak scaling for an operator, on GPUs.
     pub fn lattices(&self, operator: &str) -> [Lattice; 2] {
         let staggered = operator_named(operator).is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let strong = if staggered { [64, 64, 64, 192] } else { [32, 32, 32, 256] };
         self.lattices_or([strong, [32; 4]])
     }
-    /// The same, with these where none were given.
+    /// Returns the lattices of strong and of weak scaling, with defaults for those that were not given.
     pub fn lattices_or(&self, defaults: [[usize; 4]; 2]) -> [Lattice; 2] {
         let standard = |size| Lattice::new(size).expect("standard lattices have even extents");
         let [strong, weak] = defaults.map(standard);
         [self.given[0].unwrap_or(strong), self.given[1].unwrap_or(weak)]
     }
-    /// What is to be predicted for the lattices of strong and of weak scaling.
+    /// Returns the request for predictions on the lattices of strong and of weak scaling.
     pub fn request(&self, [strong, weak]: [Lattice; 2]) -> PredictionRequest {
         PredictionRequest {
             strong: strong.size(),
@@ -127,7 +127,7 @@ impl ModelFormats {
         }
         Ok(ModelFormats { definition, precisions, reconstructions })
     }
-    /// Of the operator.
+    /// Returns the name of the operator.
     pub fn name(&self) -> &'static str {
         self.definition.name
     }
@@ -145,7 +145,7 @@ fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
     })
 }
 
-/// A machine that was read, if it is one for this operator and these formats.
+/// Returns a machine that was read, if it is one for this operator and these formats.
 fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
     if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
         return Err(format!("operator is {}, and --operator asks for {operator}: measure that", machine.operator));

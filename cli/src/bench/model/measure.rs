@@ -14,23 +14,23 @@ use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, Me
 use std::time::Instant;
 use tracing::{debug, info, warn};
 
-/// What was found out beside the machine.
+/// Results of a measurement besides the machine.
 pub struct MeasuredRun {
-    /// Of strong and of weak scaling.
+    /// Lattices of strong and of weak scaling.
     pub lattices: [Lattice; 2],
     /// The host of these processes.
     pub cluster: Cluster,
-    /// What the operator takes on them.
+    /// Times of the operator on the lattices of strong and of weak scaling.
     pub points: Vec<MeasuredPoint>,
     /// `cpu` or `cuda`.
     pub backend: &'static str,
-    /// How the lattice of strong scaling was cut, or that of weak scaling where it did not fit.
+    /// Cut of the lattice of strong scaling, or of weak scaling if the lattice of strong scaling did not fit.
     pub layout: ferrite_records::place::Layout,
-    /// All of it.
+    /// Seconds of the whole measurement.
     pub seconds: f64,
 }
 
-/// *Collective.*
+/// *Collective.* Measures the machine within one host, and times of the operator on several processes.
 pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outcome<(Machine, MeasuredRun)> {
     let (comm, start) = (&context.comm, Instant::now());
     let hosts = comm.hosts()?;
@@ -98,8 +98,8 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout, seconds }))
 }
 
-/// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are
-/// what counts.
+/// *Collective.* Measures times of the operator: with the usual transport with and without overlap, and through the host, where messages
+/// dominate.
 fn on_grid(
     backend: &dyn Backend,
     layout: &Layout,

@@ -40,15 +40,14 @@ pub struct ModelBenchArguments {
     /// all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of --machine]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
-    /// all, or some of the numbers that `bench dslash` knows, separated by commas [default: 12, for asqtad 8, or those of
-    /// --machine]
+    /// all, or some of the numbers of `bench dslash`, separated by commas [default: 12, for asqtad 8, or those of --machine]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
     /// The lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU:
     /// 8,8,8,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
     lattice: Option<Lattice>,
-    /// What each GPU has in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
+    /// Lattice of each GPU in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
     local: Option<Lattice>,
     /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
@@ -69,10 +68,10 @@ pub struct ModelBenchArguments {
     /// Latency in microseconds of a message between GPUs of two hosts [default: 3, assumed]
     #[arg(long, value_name = "US")]
     network_latency_us: Option<f64>,
-    /// 10^9 bytes per second between hosts, one way, of each GPU [default: 45, assumed: a port of 400 Gb/s]
+    /// Bandwidth of each GPU between hosts, one way, in 10^9 bytes per second [default: 45, assumed: a port of 400 Gb/s]
     #[arg(long, value_name = "GB/s")]
     network_gbps: Option<f64>,
-    /// GPUs in a host
+    /// Number of GPUs in a host
     #[arg(long, value_name = "N", default_value_t = 8)]
     gpus_per_host: usize,
 }
@@ -154,7 +153,7 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Points of a file held against the machine. Those of operations that it does not have are left out, with a warning.
+/// Compares points of a file with the machine. Points of operations that the machine does not have are left out, with a warning.
 fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcome<Vec<Comparison>> {
     let compared = compare(machine, &asked.points, &asked.cluster);
     let missing = asked.points.len() - compared.len();
@@ -172,7 +171,7 @@ fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcom
     Ok(compared)
 }
 
-/// The text of a file that is given.
+/// Returns the text of a file that is given.
 fn read(path: &PathBuf) -> Outcome<String> {
     fs::read_to_string(path)
         .map_err(|why| Failure::refused(format!("{} cannot be read as a text: {why}", path.display())))

@@ -25,7 +25,7 @@ irreversibility and energy differences on the small lattice, irreversibility on 
 gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command resumes it, and
 with a larger --trajectories extends it.";
 
-/// Which study.
+/// Published study to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EnsemblePaper {
     /// Bonati, Cossu, D'Elia and Incardona 2011
@@ -56,7 +56,7 @@ pub struct EnsembleBenchArguments {
     /// Coupling
     #[arg(long, default_value_t = 5.26)]
     beta: f64,
-    /// Trajectories in each setting
+    /// Number of trajectories in each setting
     #[arg(long, value_name = "N", default_value_t = 20)]
     trajectories: u32,
     /// Trajectories from a hot start, at first of tenfold mass and half as many again of the mass itself
@@ -68,10 +68,10 @@ pub struct EnsembleBenchArguments {
     /// Steps of the gauge force in each move of links between two kicks of the quarks
     #[arg(long, value_name = "N", default_value_t = 4)]
     gauge_steps: u32,
-    /// Reverse one trajectory in so many, to measure irreversibility
+    /// Reverse every Nth trajectory, to measure irreversibility
     #[arg(long, value_name = "N", default_value_t = 2)]
     reversibility: u32,
-    /// Seed
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }

@@ -15,15 +15,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// The settings of the paper, as `precision.preset` knows them.
+/// Settings of the paper, as values of `precision.preset`.
 const SETTINGS: [&str; 7] = ["A", "B", "C", "D", "E", "F", "G"];
 
 /// A setting of precision and integrator on one of the lattices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSetting {
-    /// For figures.
+    /// Name in figures.
     pub name: String,
-    /// Of its folder.
+    /// Name of the folder of the run.
     folder: String,
     preset: &'static str,
     /// Links in double although the preset has them in single.
@@ -32,11 +32,11 @@ pub struct RunSetting {
     gauge_steps: u32,
 }
 
-/// What a run is for.
+/// Purpose of a run.
 enum RunPurpose {
-    /// From a hot start at tenfold mass.
+    /// Thermalisation from a hot start, at tenfold mass.
     Hot,
-    /// From there on.
+    /// Thermalisation at the mass itself, after the hot start.
     Thermal,
     Setting(RunSetting),
 }
@@ -45,7 +45,7 @@ enum RunPurpose {
 pub struct OneRun {
     size: LatticeSize,
     part: RunPurpose,
-    /// Its folder.
+    /// Folder of the run.
     pub folder: PathBuf,
 }
 
@@ -54,7 +54,7 @@ pub struct EnsembleStudy<'a> {
     args: &'a EnsembleBenchArguments,
 }
 
-/// Settings of a study that must not change when it goes on, in `study.json`.
+/// Settings of a study that must not change when it is resumed, in `study.json`.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct StudySettings {
     beta: f64,
@@ -124,23 +124,23 @@ impl<'a> EnsembleStudy<'a> {
         let text = serde_json::to_string_pretty(&mine).map_err(Failure::failed)?;
         target::write_text(&path, &format!("{text}\n")).map_err(Failure::failed)
     }
-    /// Extents of a lattice.
+    /// Returns the extents of a lattice.
     pub fn lattice(&self, size: LatticeSize) -> Lattice {
         match size {
             LatticeSize::Small => self.args.lattice,
             LatticeSize::Large => self.args.large,
         }
     }
-    /// What it all is about.
+    /// Returns the title of the study: both lattices and the action.
     pub fn title(&self) -> StudyTitle {
         let action = format!("two flavours of naive quarks, m = {}, beta = {}", self.args.mass, self.args.beta);
         StudyTitle { small: self.args.lattice.size(), large: self.args.large.size(), action }
     }
-    /// The folder of the study.
+    /// Returns the folder of the study.
     pub fn folder(&self) -> &Path {
         &self.args.out
     }
-    /// The settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
+    /// Returns the settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
     /// as many steps of one of both kinds.
     fn settings(&self, size: LatticeSize) -> Vec<RunSetting> {
         let (steps, gauge_steps) = (self.args.steps[size as usize], self.args.gauge_steps);
@@ -175,7 +175,7 @@ impl<'a> EnsembleStudy<'a> {
         }
         all
     }
-    /// All runs, in an order in which each finds what it begins with.
+    /// Returns all runs, in an order in which each finds what it begins with.
     pub fn runs(&self) -> Vec<OneRun> {
         let of = |size: LatticeSize| {
             let settings = self.settings(size).into_iter().map(RunPurpose::Setting);
@@ -188,7 +188,7 @@ impl<'a> EnsembleStudy<'a> {
         let extents = self.lattice(size).size().map(|extent| extent.to_string()).join("x");
         self.args.out.join(extents).join(name)
     }
-    /// Trajectories of the two runs before the settings.
+    /// Returns the numbers of trajectories of the two runs before the settings.
     fn thermal(&self) -> [u32; 2] {
         [self.args.thermalise, self.args.thermalise / 2]
     }
@@ -260,7 +260,7 @@ impl<'a> EnsembleStudy<'a> {
         settings.set(&keys);
         EnsembleInput::of(&mut settings, "bench rhmc")
     }
-    /// Results of all settings.
+    /// Returns the results of all settings.
     pub fn results(&self) -> Outcome<Vec<SettingResult>> {
         let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
         let mut results = Vec::new();

@@ -26,7 +26,7 @@ use tracing::info;
 /// Bare masses if none are given.
 const MASSES: [f64; 5] = [0.1, 0.05, 0.02, 0.01, 0.005];
 
-/// What is solved and how.
+/// Systems to solve, and the schemes to solve them with.
 pub struct FormatsPlan {
     operator: Operator,
     several: Option<Several>,
@@ -62,7 +62,7 @@ impl FormatsPlan {
         let several = shifts.map(|shifts| Several { shifts, strategy: strategy.unwrap_or_default() });
         Ok(FormatsPlan { operator, several, schemes })
     }
-    /// `--masses`.
+    /// Returns the masses of `--masses`, or the default ones.
     pub fn masses(&self, args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         let masses = args.masses.clone().unwrap_or(MASSES.to_vec());
         match &self.several {
@@ -80,7 +80,7 @@ impl FormatsPlan {
         }
         Ok(masses)
     }
-    /// Device memory, with names for what takes it.
+    /// Returns the device memory that is needed, with names for what takes it.
     pub fn memory(&self, cut: Cut) -> Needs {
         let (sites, improved) = (cut.local.half_volume(), self.is_improved());
         let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(&self.operator) };
@@ -142,15 +142,15 @@ impl FormatsPlan {
         )?;
         Ok((results, operator))
     }
-    /// Whether hops of three sites are made.
+    /// Returns whether the operator has hops of three sites.
     pub fn is_improved(&self) -> bool {
         self.definition().is_improved()
     }
-    /// The operator's.
+    /// Returns the definition of the operator.
     pub fn definition(&self) -> &'static Definition {
         self.operator.definition()
     }
-    /// The title of the table.
+    /// Returns the title of the table.
     pub fn title(&self) -> String {
         let systems = match &self.several {
             None => "CG on M^+ M".into(),
@@ -160,7 +160,7 @@ impl FormatsPlan {
         };
         format!("{} operator, {systems}: iterations", self.definition().title)
     }
-    /// The title of the plot.
+    /// Returns the title of the plot.
     pub fn plot_title(&self, lattice: Lattice) -> String {
         match &self.several {
             None => format!("CG on {lattice}, {}", self.definition().title),

@@ -48,7 +48,7 @@ correction over inner tolerances; 5, with reliable updates over delta; the plot 
 Staggered operators have one column for each precision and reconstruction, with reliable updates in double. With --shifts
 the systems (M^+ M + s) x = b are solved at each mass, on even and odd sites; without, M x = b on the even ones.";
 
-/// Which study.
+/// Published study to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Paper {
     /// Clark, Babich, Barros, Brower and Rebbi 2009
@@ -65,7 +65,7 @@ pub struct SolverBenchArguments {
     /// The study to repeat, of Wilson fermions [default: 001]
     #[arg(long, value_enum)]
     paper: Option<Paper>,
-    /// Which of its tables, separated by commas [default: 3,4,5]
+    /// Tables of the study, separated by commas [default: 3,4,5]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     table: Option<Vec<u32>>,
     /// A configuration, instead of a quenched one
@@ -74,7 +74,7 @@ pub struct SolverBenchArguments {
     /// Extents of the quenched configuration
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "24,24,24,64")]
     lattice: Lattice,
-    /// Its coupling
+    /// Coupling of the quenched configuration
     #[arg(long, default_value_t = 6.0)]
     beta: f64,
     /// Sweeps from the unit field, each of one heat bath and four over-relaxations
@@ -114,7 +114,7 @@ pub struct SolverBenchArguments {
     naik_epsilon: Option<String>,
 }
 
-/// What is solved.
+/// Systems of a study.
 enum StudySubject {
     Paper(paper::Tables),
     Staggered(Box<formats::FormatsPlan>),
@@ -232,7 +232,7 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
         text
     })
 }
-/// Flags, checked.
+/// Checks the flags.
 fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> {
     let subject = StudySubject::new(args)?;
     if let Some(path) = &args.plot {
@@ -257,7 +257,7 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
     Ok((subject, study))
 }
 
-/// A quenched configuration and its mean plaquette.
+/// Returns a quenched configuration and its mean plaquette.
 fn quenched(domain: &Domain, args: &SolverBenchArguments, session: &Session) -> Outcome<(HostGauge, f64)> {
     info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;

@@ -17,7 +17,7 @@ const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, 
 pub struct Tables(pub Vec<(u32, PaperTable)>);
 
 impl Tables {
-    /// From `--paper` and `--table`; refuses what is for staggered operators.
+    /// Reads `--paper` and `--table`; refuses flags of staggered operators.
     pub fn new(args: &SolverBenchArguments) -> Outcome<Self> {
         let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
         if let Some(flag) = args.formats.given() {
@@ -34,7 +34,7 @@ impl Tables {
         let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
         numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
     }
-    /// `--masses`.
+    /// Returns the masses of `--masses`, or the default ones.
     pub fn masses(args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         match &args.masses {
             None => Ok(MASSES.to_vec()),
@@ -42,7 +42,7 @@ impl Tables {
             Some(_) => Err(Failure::refused("--masses are numbers above -4")),
         }
     }
-    /// Device memory, with names for what takes it.
+    /// Returns the device memory that is needed, with names for what takes it.
     pub fn memory(&self, cut: Cut) -> Needs {
         // Three formats stay on the device beside the one in double.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
@@ -70,7 +70,7 @@ impl Tables {
     }
 }
 
-/// The title of a table.
+/// Returns the title of a table.
 pub fn title(number: u32) -> String {
     let what = match number {
         3 => "iterations in double precision",
@@ -80,7 +80,7 @@ pub fn title(number: u32) -> String {
     format!("Table {number}: {what}")
 }
 
-/// Whether figure 7 shows a cell.
+/// Returns whether figure 7 shows a cell.
 pub fn is_shown(cell: &Cell) -> bool {
     cell.scheme.method == Method::BICGSTAB
         && match cell.scheme.correction {

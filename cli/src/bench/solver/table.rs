@@ -1,4 +1,4 @@
-//! What `ferrite bench solver` prints and draws.
+//! Tables and plots of `ferrite bench solver`.
 use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy};
 use ferrite::solve::{Correction, Method};
@@ -13,14 +13,14 @@ pub type Rates = Vec<((Precision, LinkStorage), f64)>;
 /// All cells, with the numbers of their tables where those have numbers, and rates for all their formats.
 #[derive(Default)]
 pub struct Results {
-    /// In the order in which they were solved.
+    /// Cells in the order in which they were solved, each with the number of its table.
     pub cells: Vec<(Option<u32>, Cell)>,
-    /// Of the matrix.
+    /// Rates of the matrix.
     pub rates: Rates,
 }
 
 impl Results {
-    /// The cells of a table.
+    /// Returns the cells of a table.
     pub fn table(&self, number: Option<u32>) -> Vec<&Cell> {
         self.cells.iter().filter(|(table, _)| *table == number).map(|(_, cell)| cell).collect()
     }
@@ -36,14 +36,14 @@ fn method(scheme: &SolverScheme) -> &'static str {
 fn format_name(scheme: &SolverScheme) -> String {
     format!("{} {}", name_of(&PRECISIONS, scheme.precision), name_of(&RECONSTRUCTIONS, scheme.reconstruction))
 }
-/// The parameter of the correction and its name.
+/// Returns the parameter of the correction and its name.
 fn parameter(scheme: &SolverScheme) -> Option<(&'static str, f64)> {
     match scheme.correction {
         Correction::Reliable { delta } => delta.map(|delta| ("delta", delta)),
         Correction::Defect { inner_tol } => Some(("inner_tol", inner_tol)),
     }
 }
-/// A scheme for people.
+/// Returns the name of a scheme for people.
 pub fn name(scheme: &SolverScheme) -> String {
     let parameter = parameter(scheme).map_or(String::new(), |(name, value)| format!(", {name} {value:e}"));
     format!("{}, {}{parameter}", method(scheme), format_name(scheme))
@@ -77,7 +77,7 @@ fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> BenchSolverRow {
     }
 }
 
-/// A table as the paper has it, then seconds and rates in the same order.
+/// Returns a table as the paper has it, then seconds and rates in the same order.
 pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -> String {
     let mut schemes: Vec<SolverScheme> = Vec::new();
     for cell in cells {
@@ -119,7 +119,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
     text
 }
 
-/// Time to solution, and speed-up against double, of the cells that `shown` takes, as in figure 7 of the paper.
+/// Plots time to solution, and speed-up against double, of the cells that `shown` takes, as in figure 7 of the paper.
 pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
     // The faster of the solves in double is the measure.

@@ -1,4 +1,4 @@
-//! A run of `ferrite rhmc`.
+//! Page of a run of `ferrite rhmc`.
 mod figures;
 mod observables;
 mod sections;
@@ -15,7 +15,7 @@ use observables::{Observable, ObservableKind};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A run and what came of it.
+/// Report of a run of `ferrite rhmc`.
 pub struct RhmcReport {
     name: String,
     run: RunHistory,
@@ -24,7 +24,7 @@ pub struct RhmcReport {
 }
 
 impl RhmcReport {
-    /// Of a run with this name; the first `skip` trajectories do not count, or those without Metropolis step.
+    /// Makes the report of a run with a name; means leave out the first `skip` trajectories, or by default those without a Metropolis step.
     pub fn new(name: String, run: RunHistory, skip: Option<usize>) -> Self {
         let skip = skip.unwrap_or_else(|| run.thermalisation()).min(run.trajectories.len());
         let observables = observables::collect(&run, skip);
@@ -36,17 +36,17 @@ impl RhmcReport {
     fn kept(&self) -> &[TrajectoryLine] {
         &self.run.trajectories[self.skip..]
     }
-    /// Numbers of the first and the last trajectory, and how many there are.
+    /// Returns the numbers of the first and the last trajectory, and the number of trajectories.
     fn numbers(&self) -> (u64, u64, usize) {
         let all = &self.run.trajectories;
         (all.first().map_or(0, |t| t.trajectory), all.last().map_or(0, |t| t.trajectory), all.len())
     }
-    /// Accepted ones, and those with a Metropolis step.
+    /// Returns the numbers of accepted trajectories and of trajectories with a Metropolis step.
     fn accepted(&self) -> (usize, usize) {
         let steps = self.kept().iter().filter(|t| t.metropolis);
         steps.fold((0, 0), |(accepted, all), t| (accepted + usize::from(t.accepted), all + 1))
     }
-    /// What the run is, in a sentence.
+    /// Describes the run in a sentence.
     pub fn sentence(&self) -> String {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
         let settings = self.run.settings();
@@ -73,7 +73,7 @@ impl RhmcReport {
         }
         text
     }
-    /// How much of the time is spent outside kernels, in a sentence, if their times were ever taken.
+    /// Describes the fraction of time outside kernels in a sentence, if kernels were timed.
     fn outside(&self) -> Option<String> {
         let inside = self.of(ObservableKind::Inside).map(|o| o.estimate).filter(|estimate| estimate.count > 0)?;
         let timed = if inside.count == 1 { "one trajectory".into() } else { count(inside.count, "trajectory") };
@@ -82,7 +82,7 @@ impl RhmcReport {
             "Outside kernels: {share:.1} % of the time of {timed}, whose kernels were timed, which takes some time itself."
         ))
     }
-    /// What deserves attention.
+    /// Returns notes on points that need attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.run.half {
@@ -105,7 +105,7 @@ impl RhmcReport {
                 ));
             }
         }
-        // The errors of short series are guesses.
+        // The errors of short series are rough estimates.
         let exponential = self.of(ObservableKind::Exponential).filter(|o| !o.is_short());
         if let Some(off) = exponential.map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
             && off > 4.0
@@ -129,7 +129,7 @@ impl RhmcReport {
         notes.extend(settings::changes(&self.run));
         notes
     }
-    /// Returns the record of it; the page is at `path`.
+    /// Returns the record of the report; the page is at `path`.
     pub fn record(&self, folder: &Path, path: &Path) -> RunReportRecord {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
         RunReportRecord {
@@ -147,7 +147,7 @@ impl RhmcReport {
             notes: self.notes(),
         }
     }
-    /// For a terminal.
+    /// Returns the text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.sentence());
         let head = ["", "mean", "± error", "τ_int", "values"].map(String::from);
@@ -176,22 +176,22 @@ impl RhmcReport {
         }
         text
     }
-    /// The whole page, which `program` has made.
+    /// Returns the whole page, made by `program`.
     ///
     /// # Errors
-    /// A picture that cannot be drawn.
+    /// Fails if a picture cannot be drawn.
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut page = page::begin(&format!("{}: report of a run", self.name));
         self.put(&mut page, "")?;
         page::end(&mut page, program, self.runs());
         Ok(page)
     }
-    /// Returns which legend a page with this run needs.
+    /// Returns the legend that a page with the run needs.
     pub(super) fn runs(&self) -> page::Runs {
         let has_condensates = self.observables.iter().any(|o| o.key == "condensate");
         if has_condensates { page::Runs::WithCondensates } else { page::Runs::Plain }
     }
-    /// All of it, on a page; `id` begins the names of its sections.
+    /// Writes the report to a page; `id` begins the names of its sections.
     pub(super) fn put(&self, page: &mut String, id: &str) -> Result<(), ReportError> {
         sections::put(page, self, id)
     }

@@ -1,4 +1,4 @@
-//! Observables of a run: their series, and their means after what is left out.
+//! Observables of a run: their series, and means without the first trajectories.
 use super::series::{SeriesEstimate, estimate};
 use crate::records::run_settings::is_wilson_like;
 use crate::records::trajectories::RunHistory;
@@ -7,76 +7,76 @@ use ferrite_records::ensemble::{LoopAndForce, LoopIdentities, TrajectoryLine};
 use ferrite_records::observables::PlaquetteMeans;
 use ferrite_records::report::ObservableMeans;
 
-/// Which figures an observable is in.
+/// Kind of an observable, which determines its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObservableKind {
-    /// Measured on links: a history of its own.
+    /// Measurement on links, with a history of its own.
     Measured,
-    /// In the table only.
+    /// Number that is shown in the table only.
     Detail,
-    /// ΔH
+    /// Change ΔH of the Hamiltonian.
     Delta,
-    /// exp(−ΔH)
+    /// Exponential exp(−ΔH).
     Exponential,
-    /// A number whose mean is 0 where forces are those of the distribution: in the table only.
+    /// Number with mean 0 if forces are those of the distribution; in the table only.
     Identity,
-    /// 1 for accepted, 0 for rejected.
+    /// Acceptance: 1 for accepted, 0 for rejected.
     Acceptance,
     /// Iterations of solvers.
     Iterations,
-    /// Seconds.
+    /// Seconds of a trajectory or of parts of it.
     Seconds,
-    /// Share of the time inside kernels.
+    /// Fraction of the time inside kernels.
     Inside,
 }
 
-/// One of several masses or groups of quarks.
+/// Mass, or group of quarks, of an observable that exists for each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObservableOf {
-    /// A mass.
+    /// Bare mass.
     Mass(f64),
-    /// The name of a group of quarks.
+    /// Name of a group of quarks.
     Quarks(String),
 }
 
-/// A series of numbers of trajectories.
+/// Series with one number for each trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observable {
-    /// The key of the trajectory's line, with dots.
+    /// Key in the trajectory's line, with dots.
     pub key: &'static str,
-    /// For people.
+    /// Displayed name.
     pub name: String,
-    /// Which of several: mass or group of quarks.
+    /// Mass or group of quarks; `None` if the observable exists once.
     pub of: Option<ObservableOf>,
-    /// Where it is shown.
+    /// Kind, which determines the figures.
     pub kind: ObservableKind,
-    /// Numbers of trajectories, and the values after them; NaN where it was no number.
+    /// Numbers of trajectories with the values after them; NaN if the value is not a number.
     pub points: Vec<(u64, f64)>,
-    /// The first of the points that count.
+    /// Index of the first point that counts.
     pub first: usize,
-    /// Of those that count and are finite.
+    /// Mean and error of the finite values that count.
     pub estimate: SeriesEstimate,
 }
 
 impl Observable {
-    /// What counts and is finite.
+    /// Returns the points that count and are finite.
     pub fn kept(&self) -> impl Iterator<Item = (u64, f64)> {
         self.points[self.first..].iter().copied().filter(|(_, x)| x.is_finite())
     }
-    /// How many of those that count are not finite.
+    /// Returns the number of points that count but are not finite.
     pub fn not_numbers(&self) -> usize {
         self.points.len() - self.first - self.estimate.count
     }
-    /// Trajectories from one value to the next.
+    /// Returns the number of trajectories from one value to the next.
     pub fn every(&self) -> u64 {
         let steps = self.points.windows(2).map(|pair| pair[1].0 - pair[0].0);
         steps.min().unwrap_or(1)
     }
-    /// Whether it is so short that its error is a guess: fewer than fifty times 2 τ numbers.
+    /// Returns whether the series is so short that its error is a rough estimate: fewer than fifty times 2 τ numbers.
     pub fn is_short(&self) -> bool {
         (self.estimate.count as f64) < 100.0 * self.estimate.tau
     }
-    /// Returns the record of its means.
+    /// Returns the record of the means.
     pub fn record(&self) -> ObservableMeans {
         let SeriesEstimate { mean, error, tau, tau_error, count } = self.estimate;
         let (mass, quarks) = match &self.of {
@@ -99,10 +99,10 @@ impl Observable {
     }
 }
 
-/// A way to find values in trajectories.
+/// Function that finds values in trajectories.
 type Find<'a> = &'a dyn Fn(&TrajectoryLine) -> Option<f64>;
 
-/// All that the lines have, in the order of the report; the first `skip` trajectories do not count.
+/// Collects all observables of the lines, in the order of the report; the first `skip` trajectories do not count.
 pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.trajectory);
     use ObservableKind::{Acceptance, Delta, Detail, Exponential, Identity, Inside, Iterations, Measured, Seconds};
@@ -113,7 +113,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         if points.is_empty() {
             return;
         }
-        // Times of kernels are few, and the links need not be those of the ensemble: all count.
+        // Times of kernels are few and do not require equilibrium: all count.
         let left_out = |&(number, _): &(u64, f64)| number < first && kind != Inside;
         let start = points.partition_point(left_out);
         let kept: Vec<f64> = points[start..].iter().map(|p| p.1).filter(|x| x.is_finite()).collect();
@@ -128,7 +128,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     add("polyakov_loop.abs", "|Polyakov loop|".into(), None, Measured, &modulus);
     add("polyakov_loop.re", "Re Polyakov loop".into(), None, Measured, &|t| Some(t.polyakov_loop?[0]));
     for (place, mass, name) in condensates(run) {
-        // By place and mass: two groups of quarks may have the same mass, and masses may change on the way.
+        // By position and mass: two groups of quarks may have the same mass, and masses may change during the run.
         let find =
             |t: &TrajectoryLine| t.condensate.get(place).filter(|found| found.mass == mass).map(|found| found.mean);
         add("condensate", name, Some(ObservableOf::Mass(mass)), Measured, &find);
@@ -174,7 +174,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     all
 }
 
-/// Places in the list of condensates, masses that were there, and names that tell them apart.
+/// Returns positions in the list of condensates, masses found there, and names that distinguish them.
 fn condensates(run: &RunHistory) -> Vec<(usize, f64, String)> {
     let mut found: Vec<(usize, f64)> = Vec::new();
     for trajectory in &run.trajectories {

@@ -1,27 +1,27 @@
-//! Statistics of series: means with errors, running averages, histograms, and fewer points to draw.
+//! Statistics of series: means with errors, running averages, histograms, and selection of points to draw.
 use statistics::{Average, average};
 use std::ops::Range;
 
 /// A mean with its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesEstimate {
-    /// The mean; NaN of nothing.
+    /// Mean; NaN without values.
     pub mean: f64,
-    /// One standard deviation of the mean; NaN of fewer than two numbers.
+    /// One standard deviation of the mean; NaN for fewer than two numbers.
     pub error: f64,
-    /// Integrated autocorrelation time in steps of the series, ½ for independent numbers; NaN of fewer than two.
+    /// Integrated autocorrelation time in steps of the series, ½ for independent numbers; NaN for fewer than two numbers.
     pub tau: f64,
     /// One standard deviation of the autocorrelation time.
     pub tau_error: f64,
-    /// How many numbers.
+    /// Number of values.
     pub count: usize,
 }
 
-/// Above this a series is looked at in blocks first.
+/// Length above which a series is first averaged in blocks.
 const LONG: usize = 20_000;
 
-/// Mean, error and autocorrelation time, see [`average`]. The error of the time is τ √((4 W + 2) / n), where W = 6 τ is
-/// the window of the sum (Madras and Sokal 1988).
+/// Returns mean, error and autocorrelation time, see [`average`]. The error of the time is τ √((4 W + 2) / n), where W = 6 τ is the window
+/// of the sum (Madras and Sokal 1988).
 pub fn estimate(values: &[f64]) -> SeriesEstimate {
     let Average { mean, error, autocorrelation: tau } =
         if values.len() > LONG { of_many(values) } else { average(values) };
@@ -30,8 +30,8 @@ pub fn estimate(values: &[f64]) -> SeriesEstimate {
     SeriesEstimate { mean, error, tau, tau_error: tau * ((4.0 * window + 2.0) / count as f64).sqrt(), count }
 }
 
-/// The sum over autocorrelations takes as long as they reach. Where they reach beyond a few blocks of a long series,
-/// the means of blocks have all that is to be known of the error.
+/// Estimates a long series. The cost of the sum over autocorrelations grows with their range; if they extend over more than a few blocks,
+/// the means of blocks determine the error.
 fn of_many(values: &[f64]) -> Average {
     let block = values.len().div_ceil(LONG);
     let means: Vec<f64> =
@@ -47,8 +47,8 @@ fn of_many(values: &[f64]) -> Average {
     Average { mean, error, autocorrelation: tau }
 }
 
-/// Mean and error of the first one, two, three … numbers, with the autocorrelation time `tau` of the whole series; the
-/// first error is NaN.
+/// Returns mean and error of the first one, two, three … numbers, with the autocorrelation time `tau` of the whole series; the first error
+/// is NaN.
 pub fn running(values: &[f64], tau: f64) -> Vec<[f64; 2]> {
     let (mut mean, mut squares) = (0.0, 0.0);
     let of = |(j, x): (usize, &f64)| {
@@ -62,22 +62,22 @@ pub fn running(values: &[f64], tau: f64) -> Vec<[f64; 2]> {
     values.iter().enumerate().map(of).collect()
 }
 
-/// Counts of numbers in bins of one width.
+/// Counts of numbers in bins of equal width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// The lower end of the first bin.
+    /// Lower end of the first bin.
     pub low: f64,
-    /// The upper end of the last bin.
+    /// Upper end of the last bin.
     pub high: f64,
-    /// Numbers in each bin: its lower end is in it, and the upper end of the last one.
+    /// Count of numbers in each bin; a bin includes its lower end, and the last bin its upper end.
     pub counts: Vec<usize>,
-    /// How many numbers are outside: not finite, or far off the others.
+    /// Count of numbers outside: not finite, or far from the others.
     pub outside: usize,
 }
 
 const BINS: Range<f64> = 1.0..80.0;
 
-/// Bins as wide as 2 (q_¾ − q_¼) / ∛n (Freedman and Diaconis 1981) over [`limits`]; none of no number.
+/// Sorts numbers into bins of width 2 (q_¾ − q_¼) / ∛n (Freedman and Diaconis 1981) over [`limits`]; `None` without numbers.
 pub fn histogram(values: &[f64]) -> Option<Histogram> {
     let (low, high) = limits(values)?;
     let [quarter, _, three_quarters] = quartiles(values)?;
@@ -98,7 +98,7 @@ pub fn histogram(values: &[f64]) -> Option<Histogram> {
 }
 
 impl Histogram {
-    /// Width of a bin.
+    /// Returns the width of a bin.
     pub fn width(&self) -> f64 {
         (self.high - self.low) / self.counts.len() as f64
     }
@@ -111,9 +111,9 @@ fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     Some([1, 2, 3].map(|quarter| sorted[last * quarter / 4]))
 }
 
-/// The smallest and the largest number that are no further from the median than 8 times the distance of the quartiles,
-/// eleven standard deviations of a Gaussian; where that distance is 0, of all numbers. Numbers beyond 10¹⁰⁰ do not
-/// count, as their squares would not be finite; none if there is no other.
+/// Returns the smallest and the largest number whose distance from the median is at most 8 times that of the quartiles, eleven standard
+/// deviations of a Gaussian; if the quartiles coincide, of all numbers. Numbers above 10¹⁰⁰ in modulus do not count, as their squares would
+/// not be finite; `None` if there are no others.
 pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     let [quarter, median, three_quarters] = quartiles(values)?;
     let reach = 8.0 * (three_quarters - quarter);
@@ -124,8 +124,8 @@ pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Places of at most about `most` of these numbers, among them the first and the last, and the smallest and the largest
-/// of each stretch, so that a line through them looks as one through all.
+/// Selects positions of at most about `most` numbers, among them the first and the last, and the smallest and the largest of each stretch,
+/// so that a line through them looks like a line through all.
 pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
     if values.len() <= most {
         return (0..values.len()).collect();
