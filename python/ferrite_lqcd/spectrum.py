@@ -298,12 +298,12 @@ def nucleon(
     The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
     nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of the propagator.
     """
-    list_of_momenta, hadron = checked_momenta("momenta", momenta), {"antiperiodic": propagator.antiperiodic}
+    list_of_momenta, boundary = checked_momenta("momenta", momenta), {"antiperiodic": propagator.antiperiodic}
     if propagator.staggered:
-        hadron.update(hadron="staggered-nucleon", milc_phases=propagator.phases == "milc")
+        hadron = {"hadron": "staggered-nucleon", "milc_phases": propagator.phases == "milc", **boundary}
         local = _contracted(device, hadron, list_of_momenta, propagator)
         return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
-    found = _contracted(device, {"hadron": "nucleon", **hadron}, list_of_momenta, propagator)
+    found = _contracted(device, {"hadron": "nucleon", **boundary}, list_of_momenta, propagator)
     return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
 
 
