@@ -10,7 +10,8 @@ use ferrite::hmc::stout::{MOST_LEVELS, StoutSmearing};
 use ferrite::observables::loops::plaquette_text;
 use ferrite_records::observables::PlaquetteMeans;
 use ferrite_tasks::link_job::LinkFilesRequest;
-use ferrite_tasks::smear::{LinkSmearing, SmearRequest};
+use ferrite_tasks::link_smearing::LinkSmearing;
+use ferrite_tasks::smear::SmearRequest;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\

@@ -13,9 +13,8 @@ use ferrite_records::links::{FlowSteps, LinksDescription, MeasuredLoops};
 use ferrite_tasks::grid_device::GridDevice;
 use ferrite_tasks::host_fields::check_finite;
 use ferrite_tasks::layout::GridRank;
-use ferrite_tasks::links::{
-    self, FixingRequest, FlowRequest, LatticeLinks, QuenchedRequest, SmearingRequest, describe,
-};
+use ferrite_tasks::link_smearing::SmearingRequest;
+use ferrite_tasks::links::{self, FixingRequest, FlowRequest, LatticeLinks, QuenchedRequest, describe};
 use ferrite_tasks::{Failure, Outcome};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;

@@ -30,6 +30,7 @@ INTEGERS = {
     "steps of stout": (lambda o, n: o["U"].stout(0.1, n), 1),
     "steps of ape": (lambda o, n: o["U"].ape(0.5, n), 1),
     "steps of hyp": (lambda o, n: o["U"].hyp(steps=n), 1),
+    "idr_s": (lambda o, n: o["D"].solve(o["b"], solver="idr", idr_s=n, tol=0.5), 2),
     "max_sweeps": (lambda o, n: fe.Gauge.unit((2, 2, 2, 2)).fix(max_sweeps=n), 1),
     "threads": (lambda o, n: fe.Device("cpu", threads=n), 1),
     "axis of local_part": (lambda o, n: fe.local_part(np.zeros((2,) * 6), axis=n), 1),
@@ -108,7 +109,7 @@ def test_integers_are_whole(made, place):
 #: Where nothing may be given.
 OPTIONAL = {
     "threads", "t of Noise", "batch", "reconstruct", "window", "bootstrap", "bootstrap of effective_masses", "gauge_steps", "vectors",
-    "levels", "improvements", "levels of a file", "spin",
+    "levels", "improvements", "idr_s", "levels of a file", "spin",
 }
 
 

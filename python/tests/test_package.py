@@ -131,6 +131,18 @@ def test_files_come_back(tmp_path, weak):
     np.testing.assert_allclose(fe.read_fermions(tmp_path / "x.lime", staggered=True), field, atol=1e-15)
 
 
+def test_idr_has_the_dimension_that_is_asked_for(weak):
+    """An iteration of IDR(s) has s + 1 applications: with s = 1 one has two, as one of BiCGstab, and with s = 8 nine."""
+    D, b = fe.Wilson(weak, mass=0.1), random_field(weak.lattice, 1)
+
+    def applications(s):
+        report = D.solve(b, solver="idr", idr_s=s, tol=1e-9, escalate=False).report
+        return report.applications["sloppy"] / report.iterations
+
+    found = [applications(s) for s in (1, 8)]
+    assert found[0] < 4 < found[1], found
+
+
 def test_mistakes_are_told(tmp_path, weak):
     with pytest.raises(fe.InputError, match="mass and kappa: give one of them"):
         fe.Wilson(weak, mass=0.1, kappa=0.12)
@@ -147,6 +159,10 @@ def test_mistakes_are_told(tmp_path, weak):
         D.apply(np.zeros((4, 4, 4, 4, 4, 3)))
     with pytest.raises(fe.InputError, match="solver = sor: expected auto"):
         D.solve(np.zeros((8, 6, 4, 2, 4, 3)), solver="sor")
+    with pytest.raises(fe.InputError, match="idr_s = 17: expected a whole number from 1 to 16"):
+        D.solve(np.zeros((8, 6, 4, 2, 4, 3)), solver="idr", idr_s=17)
+    with pytest.raises(fe.InputError, match="idr_s = 2: expected solver = idr"):
+        D.solve(np.zeros((8, 6, 4, 2, 4, 3)), solver="cg", idr_s=2)
     with pytest.raises(fe.FileError, match="none.ildg: cannot open"):
         fe.Gauge.read(tmp_path / "none.ildg")
     with pytest.raises(fe.InputError, match="end it in .ildg"):

@@ -10,7 +10,7 @@
 //! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, bounds of spectra, traces by noise |
 //! | [`apply`], [`quenched`], [`link_job`], [`smear`], [`fix_gauge`], [`improved_links`], [`plaquette`] | applications of operators; links made by heat bath, smeared, in a gauge, fat and long; plaquettes |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
-//! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
+//! | [`host_links`], [`stout`], [`link_smearing`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
 //! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
 //! | [`failure`], [`observer`], [`progress`], [`provenance`], [`terminal`] | failures, progress and logs of a run |
@@ -41,6 +41,7 @@ pub mod keys;
 pub mod layout;
 pub mod line_file;
 pub mod link_job;
+pub mod link_smearing;
 pub mod links;
 pub mod measure;
 pub mod method;

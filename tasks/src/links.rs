@@ -3,6 +3,7 @@
 use crate::dirac::check;
 use crate::ensemble::failed;
 use crate::grid_device::GridDevice;
+use crate::link_smearing::SmearingRequest;
 use crate::{Failure, Outcome, observables};
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
@@ -10,11 +11,9 @@ use ferrite::files::formats::endings_of_gauge_files;
 use ferrite::files::{
     Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions, inspect, read_gauge, write_gauge,
 };
-use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, omega_for};
 use ferrite::gauge::measure;
 use ferrite::gauge::quenched::{Generator, Start};
-use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Section;
 use ferrite::observables::field_strength::field_strengths;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
@@ -36,19 +35,6 @@ pub struct LatticeLinks {
 
 /// A request to stop, which work looks for between its steps.
 pub type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
-
-/// A smearing of links, by name.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct SmearingRequest {
-    /// `stout`, `ape` or `hyp`.
-    pub kind: String,
-    /// ρ of stout links, α of APE smearing, or α₁, α₂, α₃ of HYP smearing.
-    pub weights: Vec<f64>,
-    /// Number of times that links are replaced by smeared ones.
-    pub levels: usize,
-    /// Whether only links in space are smeared, by staples in space.
-    pub spatial: bool,
-}
 
 /// A gradient flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -101,22 +87,6 @@ pub struct FixedGauge {
     pub functional: f64,
     /// Number of sweeps.
     pub sweeps: usize,
-}
-
-impl SmearingRequest {
-    /// *Collective.* Smears a copy of links.
-    fn smeared(&self, links: &GaugeField, go_on: GoOn<'_>) -> Outcome<Option<GaugeField>> {
-        let SmearingRequest { levels, spatial, .. } = *self;
-        let sums = match (self.kind.as_str(), self.weights.as_slice()) {
-            ("stout", &[rho]) => return Ok(StoutSmearing { rho, levels, spatial }.smeared_while(links, go_on)?),
-            ("ape", &[alpha]) => SumsOfStaples::Ape(alpha),
-            ("hyp", &[first, second, third]) => SumsOfStaples::Hyp([first, second, third]),
-            (kind, weights) => {
-                return Err(Failure::refused(format!("no smearing: {kind} with {} weights", weights.len())));
-            }
-        };
-        Ok(ProjectedSmearing { sums, levels, spatial }.smeared_while(links, go_on)?)
-    }
 }
 
 /// Reads a file; with a device of several processes, each its part.
@@ -213,7 +183,7 @@ impl LatticeLinks {
     /// # Errors
     /// An unknown smearing, a request to stop, and failures of the device.
     pub fn smeared(&self, device: &GridDevice, request: &SmearingRequest, go_on: GoOn<'_>) -> Outcome<HostGauge> {
-        let smeared = request.smeared(&self.on(device)?, go_on)?;
+        let smeared = request.smearing()?.smeared_while(&self.on(device)?, go_on)?;
         check(go_on)?;
         Ok(smeared.ok_or_else(Failure::stopped)?.download()?)
     }

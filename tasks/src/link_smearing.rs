@@ -1,0 +1,132 @@
+//! Stout, APE and HYP smearing of links, as one choice.
+use crate::{Failure, Outcome, text};
+use ferrite::Precision;
+use ferrite::domain::{Part, Result};
+use ferrite::field::GaugeField;
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::halo::Needs;
+use ferrite::hmc::stout::StoutSmearing;
+use serde::Deserialize;
+use std::ops::ControlFlow;
+
+/// A smearing of links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkSmearing {
+    /// Stout links.
+    Stout(StoutSmearing),
+    /// Projected sums of links and staples.
+    Projected(ProjectedSmearing),
+}
+
+/// A smearing of links, by name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SmearingRequest {
+    /// `stout`, `ape` or `hyp`.
+    pub kind: String,
+    /// ρ of stout links, α of APE smearing, or α₁, α₂, α₃ of HYP smearing.
+    pub weights: Vec<f64>,
+    /// Number of times that links are replaced by smeared ones.
+    pub levels: usize,
+    /// Whether only links in space are smeared, by staples in space.
+    pub spatial: bool,
+}
+
+impl SmearingRequest {
+    /// Returns the smearing.
+    ///
+    /// # Errors
+    /// An unknown name, and another number of weights than the smearing has.
+    pub fn smearing(&self) -> Outcome<LinkSmearing> {
+        let SmearingRequest { levels, spatial, .. } = *self;
+        let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
+        match (self.kind.as_str(), self.weights.as_slice()) {
+            ("stout", &[rho]) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
+            ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
+            ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
+            (kind, weights) => Err(Failure::refused(format!("no smearing: {kind} with {} weights", weights.len()))),
+        }
+    }
+}
+
+impl LinkSmearing {
+    /// Returns the memory that smearing needs on a device, with names.
+    pub fn needs(&self, part: Part) -> Needs {
+        let fields = |count: usize| count * part.links_bytes(Precision::Double);
+        match self {
+            LinkSmearing::Stout(_) => vec![
+                ("links and smeared links", fields(2)),
+                ("staples", StoutSmearing::workspace_bytes(part, Precision::Double)),
+            ],
+            LinkSmearing::Projected(smearing) => vec![("links and smeared links", fields(smearing.fields()))],
+        }
+    }
+    /// *Collective.* Returns smeared links.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
+        match self {
+            LinkSmearing::Stout(smearing) => smearing.smeared(links),
+            LinkSmearing::Projected(smearing) => smearing.smeared(links),
+        }
+    }
+    /// *Collective.* Returns smeared links; `None` where `go_on` ended the work after a level.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn smeared_while(
+        &self,
+        links: &GaugeField,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<GaugeField>> {
+        match self {
+            LinkSmearing::Stout(smearing) => smearing.smeared_while(links, go_on),
+            LinkSmearing::Projected(smearing) => smearing.smeared_while(links, go_on),
+        }
+    }
+    /// Describes it for people: `stout links in space, rho = 0.1`.
+    pub fn title(&self) -> String {
+        let place = |spatial| if spatial { " in space" } else { "" };
+        match self {
+            LinkSmearing::Stout(StoutSmearing { rho, spatial, .. }) => {
+                format!("stout links{}, rho = {}", place(*spatial), text::number(*rho))
+            }
+            LinkSmearing::Projected(ProjectedSmearing { sums, spatial, .. }) => {
+                let (name, shares) = match sums {
+                    SumsOfStaples::Ape(alpha) => ("APE", text::number(*alpha)),
+                    SumsOfStaples::Hyp(alpha) => ("HYP", alpha.map(text::number).join(", ")),
+                };
+                format!("{name}-smeared links{}, alpha = {shares}", place(*spatial))
+            }
+        }
+    }
+    /// Returns the name, ρ of stout links, and shares of staples of the others.
+    pub fn parameters(&self) -> (&'static str, Option<f64>, Option<Vec<f64>>) {
+        match self {
+            LinkSmearing::Stout(StoutSmearing { rho, .. }) => ("stout", Some(*rho), None),
+            LinkSmearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), .. }) => {
+                ("ape", None, Some(vec![*alpha]))
+            }
+            LinkSmearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Hyp(alpha), .. }) => {
+                ("hyp", None, Some(alpha.to_vec()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_go_with_names() {
+        let of = |kind: &str, weights: &[f64]| {
+            let request = SmearingRequest { kind: kind.into(), weights: weights.into(), levels: 2, spatial: true };
+            request.smearing().map(|smearing| smearing.title()).map_err(|why| why.message)
+        };
+        assert_eq!(of("stout", &[0.1]), Ok("stout links in space, rho = 0.1".into()));
+        assert_eq!(of("hyp", &[0.75, 0.6, 0.3]), Ok("HYP-smeared links in space, alpha = 0.75, 0.6, 0.3".into()));
+        assert_eq!(of("ape", &[0.5, 0.5]), Err("no smearing: ape with 2 weights".into()));
+        assert_eq!(of("nhyp", &[0.5]), Err("no smearing: nhyp with 1 weights".into()));
+    }
+}
