@@ -506,8 +506,8 @@ fn gamma5(number: u32, rows: u32) -> f32 {
     if number < rows / 2 { 1.0 } else { -1.0 }
 }
 
-/// Backward hops from forward ones, which the operator's γ5-hermiticity relates: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and X ← X + F
-/// + γ5 F† γ5 with the hops F that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes
+/// Backward hops from forward ones, which the operator's γ5-hermiticity relates: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and
+/// X ← X + F + γ5 F† γ5 with the hops F that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes
 /// becomes 1. Call i computes an element of the matrices of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]

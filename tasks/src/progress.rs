@@ -174,6 +174,7 @@ impl Observer for Watch {
 mod tests {
     use super::*;
     use crate::communicator::RunCommunicator;
+    use crate::observer::TaskObserver;
     use comms::Solo;
     use std::sync::{Arc, Mutex};
 

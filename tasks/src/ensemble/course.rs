@@ -312,19 +312,3 @@ pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome
     let of_group = |(group, interval): (usize, &[f64; 2])| quarks.functions(group, *interval);
     intervals.iter().enumerate().map(of_group).collect::<Result<_, _>>().map_err(without_action)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ferrite::backend::BackendError;
-    use ferrite::hmc::HmcError;
-
-    /// What one process's device does not have, others may have: they must be ended, not waited for.
-    #[test]
-    fn a_device_fails_alone() {
-        let of = |why| failed(HmcError::Solver { quarks: "light".into(), why: Box::new(why) });
-        let device = of(SolveError::Backend(BackendError::NoDriver("it went away".into()).into()));
-        assert!(!device.is_shared() && device.message.contains("the solver for light"), "{}", device.message);
-        assert!(of(SolveError::NotANumber { iteration: 3, rhs: 0, info: Box::default() }).is_shared());
-    }
-}

@@ -480,6 +480,7 @@ fn integrator(
 mod tests {
     use super::*;
     use ferrite::operators::{ALIASES, ASQTAD, Definition};
+    use ferrite_inputs::values::Kind;
 
     /// Describes the run of an input with these keys, without the device.
     fn resolved(keys: &[String]) -> Outcome<String> {

@@ -179,3 +179,18 @@ pub fn failed(error: HmcError) -> Failure {
 pub fn energies(energies: &Energies) -> EnergyParts {
     EnergyParts { gauge: energies.gauge, kinetic: energies.kinetic, fermions: energies.fermions }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::backend::BackendError;
+
+    /// Checks that a failure of one process's device is its own: others, which may have no failure, must be ended.
+    #[test]
+    fn a_device_fails_alone() {
+        let of = |why| failed(HmcError::Solver { quarks: "light".into(), why: Box::new(why) });
+        let device = of(SolveError::Backend(BackendError::NoDriver("it went away".into()).into()));
+        assert!(!device.is_shared() && device.message.contains("the solver for light"), "{}", device.message);
+        assert!(of(SolveError::NotANumber { iteration: 3, rhs: 0, info: Box::default() }).is_shared());
+    }
+}
