@@ -263,7 +263,7 @@ impl Bytes {
         check("MPI_Get_elements_x", code)?;
         usize::try_from(count).map_err(|_| CommError::Transport {
             operation: "MPI_Get_elements_x",
-            message: "the library cannot tell the length of a message".to_string(),
+            message: "the library cannot determine the length of a message".to_string(),
         })
     }
 

@@ -174,8 +174,8 @@ pub enum Problem {
     },
     /// A file without the extents of the lattice.
     #[error(
-        "no record tells the extents of the lattice; give them (the data of {length} bytes would be {single} sites in \
-         single or {double} in double precision)"
+        "no record contains the extents of the lattice; give them (the data of {length} bytes would be {single} sites \
+         in single or {double} in double precision)"
     )]
     NeedsLattice {
         /// Length of the data record.
@@ -232,7 +232,7 @@ pub enum Problem {
         /// Name of the value that agrees: plaquette or link trace, whichever the header has.
         agreeing: &'static str,
     },
-    /// A plaquette or link trace in the header that is not that of the links.
+    /// A plaquette or link trace in the header that differs from the value of the links.
     #[error(
         "{name} of the links is {computed}, the header says {stored} (they may differ by {tolerance:.0e}): the links are \
          corrupt or ordered otherwise; read with verification off to accept them"
@@ -295,7 +295,7 @@ pub enum Problem {
         /// Problem with this field or vector.
         problem: Box<Problem>,
     },
-    /// A file that does not hold the test vectors of a multigrid setup, although it should.
+    /// A file that does not hold the near-null vectors of a multigrid setup, although it should.
     #[error("is no multigrid setup: {found}; check that this is the intended file")]
     NotASetup {
         /// Description of the content.
@@ -330,7 +330,7 @@ pub enum Problem {
         /// Reason why the parts do not fit.
         why: String,
     },
-    /// A failure of the communication: the only problem of which other processes may be unaware, so they have to be ended, too.
+    /// A failure of the communication: the only problem of which other processes may be unaware, so they also have to be ended.
     #[error(transparent)]
     Comm(#[from] CommError),
     /// Fermion fields that the format cannot hold.

@@ -7,13 +7,13 @@
 //! | `colour_vectors` | a field of colour vectors, or several | `[T, Z, Y, X, 3]`, or one axis before these |
 //! | `correlators` | correlators of `ferrite spectrum` | `[configuration, correlator, time]` |
 //!
-//! Numbers are complex: a compound of two floating-point numbers `r` and `i`, as h5py has them. Attributes of the file are
+//! Numbers are complex: a compound of two floating-point numbers `r` and `i`, as in h5py. Attributes of the file are
 //! `format` (`ferrite.hdf5/1`), `title` and `program`; of the datasets of fields `checksum`, SciDAC's of the bytes of
 //! each site, `plaquette` and `link_trace` of links, and `metadata`, lines `KEY = VALUE`.
 //!
-//! Datasets are contiguous: the HDF5 library says where the numbers begin, and they are read and written like those of
-//! other formats, by any number of processes. A file of another program is read if one of its datasets has a name of the table, or if
-//! it has only one.
+//! Datasets are contiguous: the HDF5 library returns the offset of the numbers, and they are read and written like those of
+//! other formats, by any number of processes. A file of another program is read if one of its datasets has a name in the table, or if
+//! it has only one dataset.
 use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::image::Image;
@@ -67,13 +67,13 @@ pub const MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
 #[cfg(not(feature = "hdf5"))]
 const WITHOUT: &str = "this build of Ferrite has no HDF5: build it with the feature hdf5, or choose npy";
 
-/// What stands around a field: `axes` come before those of the lattice. `values` are plaquette and link trace of links.
+/// Returns the bytes around a field. `axes` come before those of the lattice; `values` are plaquette and link trace of links.
 #[cfg(not(feature = "hdf5"))]
 fn frame(_: Lattice, _: &[usize], _: &[usize], _: Option<[f64; 2]>, _: &WriteOptions) -> Result<Frame, Problem> {
     Err(Problem::Unwritable { why: WITHOUT })
 }
 
-/// The header of the first field of a file.
+/// Returns the header of the first field of a file.
 #[cfg(not(feature = "hdf5"))]
 fn header(_: &mut Image) -> Result<Header, Problem> {
     Err(Problem::OtherFormat { what: "an HDF5 file", hint: WITHOUT })
@@ -102,22 +102,22 @@ mod with_library {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     const FORMAT: &str = "ferrite.hdf5/1";
-    /// Datasets of fields, and the axes of a site.
+    /// Names of the datasets of fields, with the axes of a site.
     const FIELDS: [(&str, &[usize]); 3] = [("links", &[4, 3, 3]), ("spinors", &[4, 3]), ("colour_vectors", &[3])];
     const CHECKSUM: &str = "checksum";
-    /// Two numbers of eight digits; replaced when they are known.
+    /// Placeholder of the checksum, two numbers of eight digits, until it is known.
     const UNKNOWN: &str = "???????? ????????";
     const PLACE: &str = "HDF5 file";
 
     type Found<T> = Result<T, hdf5_metno::Error>;
 
-    /// What the library says.
+    /// Returns the problem of a file that the HDF5 library refuses, with the first line of its message.
     fn refused(error: &hdf5_metno::Error) -> Problem {
         let said = error.to_string();
         Problem::field(PLACE, "content", said.lines().next().unwrap_or_default(), "a file that the HDF5 library reads")
     }
 
-    /// A file of its own for the library, which is removed.
+    /// A temporary file for the HDF5 library, removed when this is dropped.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -150,7 +150,7 @@ mod with_library {
         text(file, "title", title)
     }
 
-    /// What stands around a field: `axes` come before those of the lattice. `values` are plaquette and link trace of links.
+    /// Returns the bytes around a field. `axes` come before those of the lattice; `values` are plaquette and link trace of links.
     pub(crate) fn frame(
         lattice: Lattice,
         axes: &[usize],
@@ -212,18 +212,19 @@ mod with_library {
         Ok(Frame { tail: Box::new(move |sum| known(&tail, sum)), ..frame })
     }
 
-    /// Without line breaks.
+    /// Returns a text with spaces in place of line breaks.
     fn clean(text: &str) -> String {
         text.replace(['\n', '\r'], " ")
     }
 
-    /// A dataset whose numbers have a place, but are not written.
+    /// Makes a dataset with space for its numbers, which are not written.
     fn empty<T: H5Type>(file: &File, shape: &[usize], name: &str) -> Found<Dataset> {
         let builder = file.new_dataset_builder().alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never);
         builder.empty::<T>().shape(shape).create(name)
     }
 
-    /// The bytes before and after the data. There may be none where the data is, if nobody wrote it.
+    /// Returns the bytes before and after the data, which begins at `offset` and has `data` bytes. The data itself may be
+    /// missing in the file, since it has not been written.
     fn around(path: &Path, offset: u64, data: u64) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
         let mut file = std::fs::File::open(path)?;
         let (mut head, mut tail) = (Vec::new(), Vec::new());
@@ -234,12 +235,12 @@ mod with_library {
         Ok((head, tail))
     }
 
-    /// Contents of a file as the library finds them, which all processes get.
+    /// Contents of a file as the HDF5 library reports them, the same for all processes.
     #[derive(Serialize, Deserialize)]
     enum Contents {
-        /// Why the library does not read the file.
+        /// Reason why the library does not read the file.
         Refused(String),
-        /// Names of datasets and groups of a file without a dataset of a known name, and not with a single one.
+        /// Names of datasets and groups of a file that has no dataset of a known name, and not exactly one dataset.
         Other(Vec<String>),
         /// The dataset of links or fermion fields.
         Field(DatasetRecord),
@@ -250,12 +251,12 @@ mod with_library {
     struct DatasetRecord {
         name: String,
         shape: Vec<usize>,
-        /// Type of the numbers, for people.
+        /// Type of the numbers, for messages.
         kind: String,
-        /// Bytes of real and imaginary part; `None` where the numbers are not complex.
+        /// Bytes of the real part, and of the imaginary part; `None` if the numbers are not complex.
         bytes: Option<usize>,
         is_big_endian: bool,
-        /// Place of the numbers; `None` where they are not contiguous.
+        /// Offset of the numbers in bytes; `None` if they are not contiguous.
         offset: Option<u64>,
         checksum: Option<String>,
         plaquette: Option<f64>,
@@ -263,7 +264,7 @@ mod with_library {
         metadata: Option<String>,
     }
 
-    /// The header of the first field of a file.
+    /// Returns the header of the first field of a file.
     pub(crate) fn header(image: &mut Image) -> Result<Header, Problem> {
         let look = |path: &Path| {
             let found = look(path).unwrap_or_else(|error| Contents::Refused(error.to_string()));
@@ -366,7 +367,7 @@ mod with_library {
         Ok(header)
     }
 
-    /// What the library finds in a file.
+    /// Returns the contents of a file as the HDF5 library reports them.
     fn look(path: &Path) -> Found<Contents> {
         let file = File::open(path)?;
         let names = file.member_names()?;
@@ -409,11 +410,14 @@ mod with_library {
         }))
     }
 
-    /// Writes correlators, whose numbers have this shape `[configuration, correlator, time]`, with the text that tells what they
-    /// are as the attribute `axes`; whole or not at all. Panics unless there are as many numbers as the shape has places.
+    /// Writes correlators to a file, whole or not at all. `values` have the shape `[configuration, correlator, time]`; `axes`, the
+    /// description of these axes, becomes the attribute `axes`.
     ///
     /// # Errors
-    /// What the library and the system say.
+    /// Failures of the HDF5 library and of the operating system.
+    ///
+    /// # Panics
+    /// If the number of `values` is not the product of the extents in `shape`.
     pub fn write_correlators(path: &Path, shape: [usize; 3], values: &[Complex64], axes: &str) -> Result<(), Problem> {
         assert_eq!(values.len(), shape.iter().product::<usize>(), "as many numbers as the shape has places");
         let scratch = Scratch::new();

@@ -17,7 +17,7 @@
 //! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
 //!
 //! Extents may be odd, although devices take even ones only ([`Lattice::of_any_extents`]): such fields are read, checked and
-//! written, by many processes, too, whose sections may have odd extents. openQCD's format and multigrid setups have no place for them.
+//! written, also by many processes, whose sections may have odd extents. openQCD's format and multigrid setups have no place for them.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -25,7 +25,7 @@
 //! [`read_gauge`] and the other functions take a path, which is a file that one process reads or writes whole. Many processes call them
 //! together, with the same options and a [`SharedFile`] in place of the path: each reads or writes its own
 //! [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections have to make up the lattice. Files, and
-//! messages about them, do not depend on how it is cut. The returned field is that of the section; header, checksum, plaquettes and the
+//! messages about them, do not depend on its partitioning. The returned field is that of the section; header, checksum, plaquettes and the
 //! worst link are those of the whole field. All processes succeed, or all get the same [`FileError`], so that one of them can print it and
 //! all can exit. Only a [`Problem::Comm`] may concern a single process. Fields are also read from bytes in memory, and written to any
 //! writer: [`ReadFrom`], [`WriteTo`].

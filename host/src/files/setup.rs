@@ -1,6 +1,6 @@
-//! The test vectors of a multigrid setup, so that a later run need not compute them again.
+//! Files of the near-null vectors of a multigrid setup, so that a later run need not compute them again.
 //!
-//! Test vectors are spinor fields on the even sites. A file is a LIME message of these records:
+//! Near-null vectors are spinor fields on the even sites. A file is a LIME message of these records:
 //!
 //! | record | content |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | `ferrite-multigrid-vector`, for each vector | numbers on the even sites, single precision, big-endian, `[spin][colour]` |
 //! | `ferrite-multigrid-checksums` | JSON: CRC-32 of the first record, SciDAC checksum of each vector |
 //!
-//! Even sites are in lexicographic order with x fastest. As extents are even, number k among them is one of the sites
+//! Even sites are in lexicographic order with x fastest. Since extents are even, number k among them is one of the sites
 //! 2k and 2k + 1. Vectors are written and read one after the other, so memory is needed for one at a time; each process
-//! has its [`Section`] of them. The bytes of a file do not depend on how the lattice is cut,
-//! and any number of processes reads it.
+//! has its [`Section`] of them. The bytes of a file do not depend on the partitioning of the lattice,
+//! and any number of processes can read it.
 //!
 //! ```
 //! use comms::Solo;
@@ -61,14 +61,14 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// The format that is written, and the only one that is read.
+/// Name and version of the format: the only one that is written or read.
 const FORMAT: &str = "ferrite.multigrid-setup/1";
 const SETUP: &str = "ferrite-multigrid-setup";
 const VECTOR: &str = "ferrite-multigrid-vector";
 const CHECKSUMS: &str = "ferrite-multigrid-checksums";
-/// The most vectors of a file. Their checksums fit a record of text.
+/// Maximum number of vectors of a file. Their checksums fit a record of text.
 pub const MOST_VECTORS: usize = 1024;
-/// The longest record of text that is read.
+/// Maximum length of a record of text in bytes.
 const MOST_TEXT: usize = 1 << 16;
 const CHECKSUM: ChecksumKind = ChecksumKind::Scidac;
 const FORM: StoredForm = StoredForm {
@@ -78,11 +78,11 @@ const FORM: StoredForm = StoredForm {
     kind: Some(CHECKSUM),
 };
 
-/// *Collective.* A checksum of links by which a setup knows them: that of SciDAC over their numbers in double precision. It does not
-/// depend on how the lattice is cut, nor on the format of the file that they are from. `gauge` is this process's part.
+/// *Collective.* Returns the checksum that identifies the links of a setup: SciDAC's, of their numbers in double precision. It does not
+/// depend on the partitioning of the lattice, nor on the format of the file of the links. `gauge` is this process's part.
 ///
 /// # Errors
-/// Those of the network.
+/// Failures of the communication.
 pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<String, CommError> {
     let site = |local: usize| {
         let links = [0, 1, 2, 3].map(|mu| *gauge.link(local, mu));
@@ -97,29 +97,29 @@ pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Networ
     Ok(CHECKSUM.print(sum.fold(PartialChecksum::default(), |a, b| a.combine(CHECKSUM, b))))
 }
 
-/// What a setup is, and what it was made for. A reader compares this with what it needs.
+/// Description of a setup, with the operator and the links for which it was made. A reader compares this with its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetupHeader {
     /// Extents of the whole lattice.
     pub lattice: Lattice,
     /// Number of vectors, from 1 to [`MOST_VECTORS`].
     pub vectors: usize,
-    /// The operator that the vectors were made for: a JSON object with whatever tells two operators apart. Numbers come
-    /// back as they were, except that JSON has none that are not finite.
+    /// Operator for which the vectors were made: a JSON object with everything that distinguishes two operators. Numbers are
+    /// read back unchanged; JSON has none that are not finite.
     pub operator: Value,
-    /// The checksum of the links that they were made for.
+    /// Checksum of the links for which the vectors were made, see [`links_checksum`].
     pub links: String,
-    /// The program that made them, and its version.
+    /// Name and version of the program that made the vectors.
     pub program: String,
 }
 
 impl SetupHeader {
-    /// Of vectors that this program has made.
+    /// Makes the header of vectors that this program has made.
     pub fn new(lattice: Lattice, vectors: usize, operator: Value, links: impl Into<String>) -> Self {
         let program = concat!("ferrite ", env!("CARGO_PKG_VERSION")).into();
         Self { lattice, vectors, operator, links: links.into(), program }
     }
-    /// The first record.
+    /// Returns the text of the first record.
     fn to_text(&self) -> Result<String, Problem> {
         let unwritable = |why| Err(Problem::Unwritable { why });
         if !(1..=MOST_VECTORS).contains(&self.vectors) {
@@ -135,7 +135,7 @@ impl SetupHeader {
         }
         Ok(text)
     }
-    /// Reads the first record, whose format is known.
+    /// Reads the first record, whose format has been checked.
     fn of(record: &TextRecord) -> Result<Self, Problem> {
         let number = "a number from 1 to 1024";
         let vectors: usize = record.key("vectors", number)?;
@@ -168,7 +168,7 @@ struct HeaderRecord<'a> {
 struct ChecksumRecord {
     /// CRC-32 of the data of the first record.
     setup: String,
-    /// The checksum of each vector.
+    /// Checksum of each vector.
     vectors: Vec<String>,
 }
 
@@ -176,18 +176,18 @@ fn to_json(record: &impl Serialize) -> String {
     serde_json::to_string(record).expect("texts, numbers and JSON")
 }
 
-/// Bytes of a vector on this lattice.
+/// Returns the number of bytes of a vector on this lattice.
 fn vector_bytes(lattice: Lattice) -> u64 {
     lattice.half_volume() as u64 * FORM.site_bytes() as u64
 }
 
-/// The even one of sites 2k and 2k + 1.
+/// Returns the even one of sites 2k and 2k + 1.
 fn even_site(lattice: Lattice, k: usize) -> usize {
     2 * k + lattice.parity(lattice.coordinates(2 * k))
 }
 
-/// *Collective.* The parts of the processes, which make up this lattice. As they have even extents, all of them begin
-/// at even coordinates: so their even sites are even ones of the lattice.
+/// *Collective.* Returns the parts of all processes, after a check that they make up this lattice. Since their extents are
+/// even, all of them begin at even coordinates, and their even sites are even sites of the lattice.
 fn meet<'a, T>(
     file: &SharedFile<'a>,
     lattice: Lattice,
@@ -212,38 +212,38 @@ fn other_lattice(caller: Lattice, file: Lattice) -> Problem {
 }
 
 /// Writes a setup, vector by vector. The file appears under its name with [`finish`](Self::finish); until then an older
-/// one stays. When this is dropped before, nothing is left of it.
+/// one stays. If the writer is dropped before, nothing is left of the new file.
 ///
 /// All processes make the same calls in the same order, each with its section of the vectors. A call succeeds on all of
-/// them or fails on all alike, except that a [`Problem::Comm`] may be one process's own. After a call that failed no
-/// other can succeed.
+/// them or fails on all with the same error, except that a [`Problem::Comm`] may concern a single process. After a call that
+/// failed, no other can succeed.
 pub struct SetupWriter<'a> {
     path: PathBuf,
     parts: FileParts<'a>,
     header: SetupHeader,
-    /// The first record.
+    /// Bytes of the first record.
     head: Vec<u8>,
-    /// CRC-32 of its data.
+    /// CRC-32 of the data of the first record.
     head_sum: u32,
-    /// Of the vectors that were written.
+    /// Checksums of the vectors that were written.
     sums: Vec<PartialChecksum>,
-    /// `None` after a failure.
+    /// File that is being written; `None` after a failure.
     output: Option<SharedOutput>,
 }
 
 impl<'a> SetupWriter<'a> {
     /// *Collective.* Begins a file. `to` is a file in a folder that all processes share, with this process's section;
-    /// one process that has the whole lattice can do without.
+    /// a single process that has the whole lattice needs no section.
     ///
     /// # Errors
     /// A header that cannot be written: too many vectors or none, more than 64 KiB of text, an operator that is not a
-    /// JSON object. Sections that do not make up its lattice, or headers that differ. A file that the system does not
-    /// let us create, a pipe, or a device.
+    /// JSON object. Sections that do not make up its lattice, or headers that differ. A file that cannot be created, a
+    /// pipe, or a device.
     pub fn create(to: SharedFile<'a>, header: SetupHeader) -> Result<Self, FileError> {
         settle(to.network, Self::attempt(&to, header)).map_err(FileError::at(to.path))
     }
     fn attempt(to: &SharedFile<'a>, header: SetupHeader) -> Result<Self, Problem> {
-        // Each process sends its header, or what is wrong with it, as one alone may have a wrong one.
+        // Each process sends its header, or the problem with it, since a single process may have a wrong one.
         let checked = header.to_text();
         let encode = |checked: &Result<String, Problem>| {
             checked.as_ref().map_or_else(|problem| problem.to_string(), |text| text.clone()).into_bytes()
@@ -269,22 +269,23 @@ impl<'a> SetupWriter<'a> {
         writer.output = Some(SharedOutput::create(to.path, end, to.network)?);
         Ok(writer)
     }
-    /// The header of the record of a vector.
+    /// Returns the LIME header of the record of a vector.
     fn vector_header(&self) -> Vec<u8> {
         let mut header = Vec::new();
         lime::append_header(&mut header, VECTOR, MessageFlags::Middle, vector_bytes(self.header.lattice));
         header
     }
-    /// Where the record of a vector begins. Vectors need no padding: they have a multiple of 96 bytes.
+    /// Returns the offset of the record of a vector in bytes. Vectors need no padding, since their length is a multiple of 96
+    /// bytes.
     fn record(&self, number: usize) -> u64 {
         let record = self.vector_header().len() as u64 + vector_bytes(self.header.lattice);
         self.head.len() as u64 + number as u64 * record
     }
-    /// *Collective.* Writes the next vector: this process's section of it. Odd sites are not read.
+    /// *Collective.* Writes this process's section of the next vector. Odd sites are not read.
     ///
     /// # Errors
-    /// Numbers that are not finite in single precision; a field that is not on the section; more vectors than the
-    /// header says; what the system says, such as a full disk. The unfinished file is removed.
+    /// Numbers that are not finite in single precision; a field that is not on the section; more vectors than in the
+    /// header; errors of the operating system, such as a full disk. The unfinished file is removed.
     pub fn write(&mut self, vector: &HostSpinor) -> Result<(), FileError> {
         let written = self.write_next(vector);
         if written.is_err() {
@@ -306,7 +307,8 @@ impl<'a> SetupWriter<'a> {
         self.sums.push(total(&self.parts, sum)?);
         Ok(())
     }
-    /// *Collective.* The numbers of this process that are to be written.
+    /// *Collective.* Returns the spinors of this process on even sites, after a check that they are on the section and finite in
+    /// single precision.
     fn even_sites(&self, vector: &HostSpinor) -> Result<Vec<Spinor>, Problem> {
         let section = self.parts.mine();
         let fits = vector.lattice() == section.local;
@@ -332,13 +334,14 @@ impl<'a> SetupWriter<'a> {
     /// name.
     ///
     /// # Errors
-    /// Vectors that are missing, and what the system says. Then nothing is left of the file, and an older one stays.
+    /// Vectors that are missing, and errors of the operating system. In both cases nothing is left of the new file, and an
+    /// older one stays.
     pub fn finish(mut self) -> Result<(), FileError> {
         let finished = self.finish_all();
         settle(self.parts.network, finished).map_err(FileError::at(&self.path))
     }
     fn finish_all(&mut self) -> Result<(), Problem> {
-        // Removed when this returns an error, before others go on.
+        // The file is removed if this returns an error, before other processes continue.
         let output = self.output.take().ok_or(FAILED)?;
         let (written, expected) = (self.sums.len(), self.header.vectors);
         if written < expected {
@@ -365,19 +368,19 @@ impl<'a> SetupWriter<'a> {
 
 const FAILED: Problem = Problem::Unwritable { why: "an earlier vector could not be; begin the file again" };
 
-/// *Collective.* The checksum of a vector, from those of its parts.
+/// *Collective.* Returns the checksum of a vector, from those of its parts.
 fn total(parts: &FileParts, mine: Result<PartialChecksum, SystemError>) -> Result<PartialChecksum, Problem> {
     let (_, answers) = gather(parts.network, mine, |sum| sum.to_bytes())?;
     let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     Ok(sums.fold(PartialChecksum::default(), |a, b| FORM.combine(a, b)))
 }
 
-/// What the records of text say.
+/// Contents of the text records, with the positions of the vectors.
 struct Contents {
     header: SetupHeader,
-    /// Where the data of each vector begins.
+    /// Offset of the data of each vector in bytes.
     offsets: Vec<u64>,
-    /// The checksum of each vector, as the file has it.
+    /// Checksum of each vector, as the file contains it.
     sums: Vec<String>,
 }
 
@@ -400,7 +403,7 @@ impl Contents {
             return Err(Problem::NotASetup { found });
         };
         let first = TextRecord::read(image, first)?;
-        // Before anything else, as all of it may be otherwise in another version.
+        // The format is checked first, since all other keys may differ in another version.
         let format = &first.json["format"];
         if format != FORMAT {
             let expected = format!("{FORMAT:?}; another version of Ferrite wrote it: have the setup computed again");
@@ -467,18 +470,18 @@ impl TextRecord {
     }
 }
 
-/// *Collective* with a [`SharedFile`]. Reads the header only.
+/// *Collective* with a [`SharedFile`]. Reads only the header of a setup file.
 ///
 /// # Errors
-/// Those of [`SetupReader::open`], but for sections and the lattice that is expected.
+/// The errors of [`SetupReader::open`], except those about sections and their lattice.
 pub fn inspect_setup<'a>(from: impl Into<ReadFrom<'a>>) -> Result<SetupHeader, FileError> {
     header_with(&from.into(), |image| Contents::parse(image).map(|contents| contents.header))
 }
 
 /// Reads a setup, one vector at a time.
 ///
-/// All processes make the same calls in the same order. A call succeeds on all of them or fails on all alike, except
-/// that a [`Problem::Comm`] may be one process's own.
+/// All processes make the same calls in the same order. A call succeeds on all of them or fails on all with the same
+/// error, except that a [`Problem::Comm`] may concern a single process.
 pub struct SetupReader<'a> {
     path: PathBuf,
     parts: FileParts<'a>,
@@ -488,12 +491,12 @@ pub struct SetupReader<'a> {
 
 impl<'a> SetupReader<'a> {
     /// *Collective.* Opens a file and checks its records, but not the numbers of the vectors. With a section in `from`
-    /// the file has to be on its lattice; one process without a section reads any lattice, and all of it.
+    /// the file has to be on the section's lattice; a single process without a section reads the whole of any lattice.
     ///
     /// # Errors
     /// A file that cannot be opened, is no setup, is of another version or cut short, or has other records than its
-    /// header says; a header whose checksum is wrong; another lattice than that of the sections; sections that do not
-    /// make it up.
+    /// header specifies; a header whose checksum is wrong; a lattice that differs from the lattice of the sections;
+    /// sections that do not make up the lattice.
     pub fn open(from: SharedFile<'a>) -> Result<Self, FileError> {
         let all = || {
             let read = ReadFrom::Shared(from);
@@ -504,14 +507,15 @@ impl<'a> SetupReader<'a> {
         };
         all().map_err(FileError::at(from.path))
     }
-    /// What the setup is.
+    /// Returns the description of the setup.
     pub fn header(&self) -> &SetupHeader {
         &self.contents.header
     }
     /// *Collective.* Reads this process's section of vector `number`, counted from 0. It is zero on odd sites.
     ///
     /// # Errors
-    /// No such vector, a checksum that is wrong, numbers that are not finite, and what the system says.
+    /// A number that is not below the number of vectors, a checksum that is wrong, numbers that are not finite, and errors of
+    /// the operating system.
     pub fn read(&self, number: usize) -> Result<HostSpinor, FileError> {
         let header = &self.contents.header;
         let all = || {

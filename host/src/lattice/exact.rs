@@ -2,7 +2,7 @@
 
 /// Scale 2⁶⁴ of fixed-point numbers: terms are cut off after this many bits, far below the last bit of a term of order 1.
 const SCALE: f64 = (1u128 << 64) as f64;
-/// Limit 2¹² of terms in fixed point: smaller ones, four on each of as many sites as a lattice may have, 2⁴⁸, fit the 127 bits.
+/// Limit 2¹² of terms in fixed point. Four smaller terms on each of 2⁴⁸ sites, the most that a lattice may have, fit the 127 bits.
 const LIMIT: f64 = (1u64 << 12) as f64;
 
 /// A sum over sites in fixed point, the same for every distribution of sites over threads and processes. Terms of 2¹² and more, which no
@@ -18,7 +18,7 @@ impl FixedPointSum {
         if term.abs() < LIMIT {
             self.fixed += (term * SCALE) as i128;
         } else {
-            // NaN comes here, too, and makes the sum NaN.
+            // NaN also comes here, and makes the sum NaN.
             self.overflow += term;
         }
     }

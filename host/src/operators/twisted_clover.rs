@@ -85,7 +85,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
     kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_CLOVER_ROW.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
-/// Wilson fermions with the exponential clover term, which commutes with γ5, too, and a twisted mass.
+/// Wilson fermions with the exponential clover term, which also commutes with γ5, and a twisted mass.
 pub static TWISTED_EXP_CLOVER: Definition = Definition {
     name: "twisted-exp-clover",
     title: "twisted exponential-clover",
@@ -122,7 +122,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
     output: TWISTED_CLOVER.output,
 };
 
-/// Keys of clover without the Schur complement, which is the symmetric one, and μ.
+/// Keys of the clover operator, except for the Schur complement, which is always the symmetric one, and μ.
 static KEYS: [&Key; 10] = {
     let mut keys = clover::KEYS;
     keys[9] = &MU;

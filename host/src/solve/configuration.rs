@@ -33,9 +33,9 @@ pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
     staged: RefCell<Option<GaugeField>>,
-    /// Copies of one operator's twisted boundary conditions, and the diagonal term that was used last: they are large.
+    /// Links with the twisted boundary conditions of a single operator, and the diagonal term that was used last: all of these are large.
     cache: LinkCache,
-    /// The fat and long links that were used last.
+    /// Fat and long links that were used last.
     improved: Slot<Smearing, Rc<ImprovedLinks>>,
     /// Multigrid that was set up last, with its operator.
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
@@ -140,7 +140,7 @@ impl<'g> Configuration<'g> {
     /// Supplies test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They also suit operators
     /// that differ in mass and other numbers.
     pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
-        // They replace the last setup.
+        // The vectors replace the last setup.
         self.multigrid.take();
         *self.test_vectors.borrow_mut() = Some((operator, vectors));
     }
@@ -202,7 +202,7 @@ impl<'g> Configuration<'g> {
         })?;
         let made = made.expect("it was made just now");
         if made.is_err() {
-            // Another attempt gets them again.
+            // Another attempt gets the vectors again.
             *self.test_vectors.borrow_mut() = vectors;
         }
         let made = Rc::new(made?);
@@ -361,8 +361,8 @@ impl<'g> Configuration<'g> {
         }
         if !staggered.is_improved() && asked.keeps_phase() {
             return invalid(
-                "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals tell them; 13 and 9 are for \
-                 long links of improved operators",
+                "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals determine them; 13 and 9 are \
+                 for long links of improved operators",
             );
         }
         if staggered.spread && staggered.params.boundary != TimeBoundary::Antiperiodic {

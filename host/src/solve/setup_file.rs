@@ -8,41 +8,42 @@ use crate::operators::WilsonLike;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a file gives no setup for a solve.
+/// Reason why a file gives no setup for a solve.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The file.
+    /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The device.
+    /// A failure of the device.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A setup for something else: what follows the name of the file in a sentence.
+    /// A setup for other links or another operator, or with an incomplete description of its operator. The text follows the
+    /// name of the file in a sentence.
     #[error("{0}")]
     Other(String),
     /// A setup with another number of vectors.
     #[error("has {found} vectors, and {asked} are asked for")]
     Vectors {
-        /// In the file.
+        /// Number of vectors in the file.
         found: usize,
-        /// That were asked for.
+        /// Requested number of vectors.
         asked: usize,
     },
-    /// There is nothing to be written.
+    /// No multigrid setup that could be written.
     #[error("multigrid was not set up")]
     None,
 }
 
-/// What a file gave.
+/// Properties of a setup that was read from a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadedSetup {
-    /// How many test vectors.
+    /// Number of near-null vectors.
     pub vectors: usize,
-    /// The mass that they were made for.
+    /// Mass for which the vectors were made.
     pub mass: f64,
 }
 
-/// The operator that a setup is for, in its header.
+/// Operator of a setup, as its header describes it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SetupOperator {
@@ -51,7 +52,7 @@ struct SetupOperator {
     xi: Option<f64>,
     nu: Option<f64>,
     boundary_sign: Option<f64>,
-    /// Zero in files of earlier versions, which had no angles.
+    /// Angles of twisted boundary conditions; zero for files of earlier versions, which had none.
     theta: [f64; 4],
     coefficients: Vec<f64>,
 }
@@ -77,9 +78,9 @@ impl SetupOperator {
     }
 }
 
-/// *Collective.* Hands the test vectors of a file to the configuration, for the next setup for this operator, whose mass and
-/// coefficients may be others. `links` is the [checksum](crate::files::setup::links_checksum) of the configuration's links; of other
-/// numbers of vectors than `expected` the file is refused.
+/// *Collective.* Reads the near-null vectors of a file into the configuration, for the next setup for this operator. The mass and
+/// coefficients of the stored operator may differ. `links` is the [checksum](crate::files::setup::links_checksum) of the
+/// configuration's links. A file with another number of vectors than `expected` is refused.
 ///
 /// # Errors
 /// A file that cannot be read or is damaged, a setup for other links, another operator or another number of vectors, and
@@ -110,7 +111,7 @@ pub fn load(
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {
         return Err(SetupError::Vectors { found: header.vectors, asked });
     }
-    let Some(mass) = stored.mass else { return refused("does not tell its mass".into()) };
+    let Some(mass) = stored.mass else { return refused("does not contain its mass".into()) };
     let read = |k| reader.read(k).map_err(SetupError::File);
     let vectors = TestVectors::from_host(configuration.domain(), header.vectors, read)?;
     let mut of = operator;
@@ -119,7 +120,7 @@ pub fn load(
     Ok(LoadedSetup { vectors: header.vectors, mass })
 }
 
-/// *Collective.* Writes the test vectors of the setup that the configuration has, and gives their number.
+/// *Collective.* Writes the near-null vectors of the configuration's multigrid setup, and returns their number.
 ///
 /// # Errors
 /// [`SetupError::None`] without a setup, a file that cannot be written, and failures of the device.

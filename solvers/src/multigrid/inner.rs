@@ -43,7 +43,7 @@ impl Default for InnerGcrParams {
 /// * Reductions: there is **one in a step**, since (q_i, w), (ρ_k, w) and ‖w‖² come together. γ_k² follows from them by the
 ///   theorem of Pythagoras (Smoktunowicz, Barlow and Langou, Numer. Math. 105 (2006) 299), and (q_k, ρ_k) = (w, ρ_k), since
 ///   ρ_k is orthogonal to the images before. Where the difference cancels, γ_k² < 10⁻² ‖w‖², another reduction measures both
-///   on q_k itself. Likewise ‖ρ_{k+1}‖² = ‖ρ_k‖² − |α_k|² γ_k², measured where it is below 10⁻⁴ of the last measured one.
+///   on q_k itself. Similarly ‖ρ_{k+1}‖² = ‖ρ_k‖² − |α_k|² γ_k², measured where it is below 10⁻⁴ of the last measured one.
 /// * Passes over memory: p_k is not made orthogonal to the directions before it, which would read k vectors in each step,
 ///   and z is written at the end, when each direction is read once. The last step needs no more than its sums.
 ///

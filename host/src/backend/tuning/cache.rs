@@ -1,5 +1,5 @@
-//! The file that keeps what was measured: JSON, one line per launch, sorted, so that it can be read, compared and
-//! searched with any tool.
+//! The file that stores measurements: JSON, one line per launch, sorted, so that it can be read, compared and searched
+//! with any tool.
 use super::Shape;
 use super::key::{DeviceKey, LaunchKey};
 use crate::system::atomic::{self, SystemError, WriteError};
@@ -13,15 +13,15 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What the file says that it is.
+/// Value of the key `format`, which identifies the file.
 const FORMAT: &str = "ferrite tune cache";
-/// The version of the file that is written, and the only one that is read.
+/// Version of the file format: the only one that is written or read.
 pub const VERSION: u64 = 2;
 
-/// What can be wrong with a cache.
+/// Error of a tune cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// No environment variable says where it is.
+    /// No environment variable determines the path of the cache.
     #[error("there is no place for the tune cache: set FERRITE_TUNE_CACHE to the name of a file, or HOME")]
     NoPlace,
     /// The file cannot be read.
@@ -30,20 +30,20 @@ pub enum CacheError {
          (--tuning off)", path.display()
     )]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file is something else, or damaged.
+    /// The file is not a tune cache, or is damaged.
     #[error(
         "{} is not a whole tune cache: {why}; remove it or replace it with `ferrite tune --retune`, or name another \
          file with FERRITE_TUNE_CACHE", path.display()
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// Description of the fault.
         why: String,
     },
     /// The file was written by another version of the program.
@@ -52,57 +52,57 @@ pub enum CacheError {
          `ferrite tune --retune`, or name another file with FERRITE_TUNE_CACHE", path.display()
     )]
     OtherVersion {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its version.
+        /// Version in the file.
         version: u64,
     },
     /// The file cannot be written.
     #[error("the tune cache {} cannot be written: {why}; name another file with FERRITE_TUNE_CACHE", path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Reason for the failure.
         why: String,
     },
 }
 
-/// What was measured for one kind of launch.
+/// Measurements of one kind of launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Blocks that were found best.
+    /// Shape of the thread blocks that tuning has chosen.
     pub shape: Shape,
-    /// Blocks without tuning.
+    /// Shape of the thread blocks without tuning.
     pub default: Shape,
-    /// Microseconds of a launch for every candidate; `None` for one that does not start.
+    /// Time of a launch in microseconds for every candidate; `None` for one that cannot be launched.
     pub microseconds: BTreeMap<Shape, Option<f64>>,
-    /// Date and time.
+    /// Date and time of the measurement, in UTC.
     pub measured: String,
 }
 
 impl Entry {
-    /// Microseconds with the best blocks.
+    /// Returns the time of a launch with the chosen shape, in microseconds; `None` if it was not measured.
     pub fn best_microseconds(&self) -> Option<f64> {
         self.microseconds.get(&self.shape).copied().flatten()
     }
-    /// Microseconds without tuning.
+    /// Returns the time of a launch without tuning, in microseconds; `None` if it was not measured.
     pub fn default_microseconds(&self) -> Option<f64> {
         self.microseconds.get(&self.default).copied().flatten()
     }
-    /// How much faster a launch is with tuning: 1 if not at all.
+    /// Returns the speed-up of a launch by tuning: time without tuning / time with tuning, 1 if there is no gain.
     pub fn gain(&self) -> Option<f64> {
         Some(self.default_microseconds()? / self.best_microseconds()?)
     }
 }
 
-/// Everything that a file holds: entries of any number of devices.
+/// Contents of a tune cache: entries of any number of devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuneCache {
     devices: BTreeMap<DeviceKey, BTreeMap<LaunchKey, Entry>>,
 }
 
-/// Where the cache is: `$FERRITE_TUNE_CACHE`, else `$XDG_CACHE_HOME/ferrite/tune.json`, else
-/// `~/.cache/ferrite/tune.json`.
+/// Returns the path of the cache: `$FERRITE_TUNE_CACHE`, else `$XDG_CACHE_HOME/ferrite/tune.json`, else
+/// `~/.cache/ferrite/tune.json`; `None` if no environment variable determines it.
 pub fn default_path() -> Option<PathBuf> {
     path_from(|name| std::env::var_os(name))
 }
@@ -112,13 +112,13 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if let Some(file) = path("FERRITE_TUNE_CACHE") {
         return Some(file);
     }
-    // The convention for XDG_CACHE_HOME is that relative names do not count.
+    // By convention, a relative path in XDG_CACHE_HOME is ignored.
     let folder = path("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     Some(folder.or_else(|| Some(path("HOME")?.join(".cache")))?.join("ferrite").join("tune.json"))
 }
 
 impl TuneCache {
-    /// Reads a file. One that is not there, or empty, is a cache without entries.
+    /// Reads a file. A missing or empty file gives a cache without entries.
     pub fn read(path: &Path) -> Result<Self, CacheError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -142,11 +142,11 @@ impl TuneCache {
         }
     }
 
-    /// The entries of one device.
+    /// Returns the entries of one device.
     pub fn of(&self, device: &DeviceKey) -> impl Iterator<Item = (&LaunchKey, &Entry)> {
         self.devices.get(device).into_iter().flatten()
     }
-    /// Number of entries, of all devices together.
+    /// Returns the number of entries, of all devices together.
     pub fn len(&self) -> usize {
         self.devices.values().map(BTreeMap::len).sum()
     }
@@ -159,8 +159,9 @@ impl TuneCache {
         self.devices.entry(device.clone()).or_default().extend(entries);
     }
 
-    /// Adds entries to the file at `path` and keeps what else it holds, also what another process has written since it
-    /// was read. With `replace` a file that cannot be understood is thrown away, otherwise it is an error.
+    /// Adds entries to the file at `path` and keeps its other entries, including those that another process has written
+    /// since the last read. With `replace`, a file that is damaged or of another version is discarded; otherwise it is an
+    /// error.
     pub fn add_to_file(
         path: &Path,
         device: &DeviceKey,
@@ -168,8 +169,8 @@ impl TuneCache {
         replace: bool,
     ) -> Result<(), CacheError> {
         let lock = prepare(path)?;
-        // Some network file systems cannot lock. The file is whole then too, but of two writers at the same moment one
-        // may be lost.
+        // Some network file systems cannot lock. The file is whole even then, but if two processes write at the same
+        // moment, the entries of one may be lost.
         let _ = lock.lock();
         let mut cache = match Self::read(path) {
             Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if replace => Self::default(),
@@ -181,7 +182,7 @@ impl TuneCache {
             .map_err(|error: WriteError| CacheError::Unwritable { path: path.into(), why: error.to_string() })
     }
 
-    /// The file's text.
+    /// Returns the text of the file.
     fn to_json(&self) -> String {
         let mut out = format!("{{\n  \"format\": {},\n  \"version\": {VERSION},\n  \"devices\": [", quoted(FORMAT));
         for (i, (key, entries)) in self.devices.iter().enumerate() {
@@ -219,11 +220,11 @@ impl TuneCache {
     }
 }
 
-/// Makes the folder, and the file that writers lock while they read, add and rename.
+/// Creates the folder of the cache, and the file that writers lock while they read, add and rename.
 pub(super) fn prepare(path: &Path) -> Result<File, CacheError> {
     let unwritable = |why: String| CacheError::Unwritable { path: path.into(), why };
     let name = path.file_name().ok_or_else(|| unwritable("the path names no file".into()))?;
-    // Renaming a file to its place would replace a device by it.
+    // A rename to the path of a device would replace the device by a regular file.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(unwritable("it is not a regular file".into()));
     }
@@ -241,7 +242,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Contents of the file.
+/// Contents of a tune-cache file.
 #[derive(Deserialize)]
 struct CacheRecord {
     devices: Vec<DeviceRecord>,
@@ -256,7 +257,7 @@ struct DeviceRecord {
     launches: Vec<LaunchRecord>,
 }
 
-/// An entry with the launch that it is for.
+/// An entry with its launch.
 #[derive(Deserialize)]
 struct LaunchRecord {
     kernel: String,
@@ -268,7 +269,7 @@ struct LaunchRecord {
     measured: String,
 }
 
-/// A time above 0.
+/// A time in microseconds, above 0.
 struct Microseconds(f64);
 
 impl<'de> Deserialize<'de> for Microseconds {
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(TuneCache::read(&path).unwrap(), TuneCache::default());
         let (one, other) = (device("A \"quoted\" GPU"), device("Z"));
         TuneCache::add_to_file(&path, &one, [(launch("b"), entry(32)), (launch("a"), entry(128))], false).unwrap();
-        // A second writer adds to what is there and replaces what it has measured anew.
+        // A second writer adds to the existing entries and replaces those that it has measured again.
         TuneCache::add_to_file(&path, &other, [(launch("a"), entry(32))], false).unwrap();
         TuneCache::add_to_file(&path, &one, [(launch("a"), entry(32))], false).unwrap();
         let cache = TuneCache::read(&path).unwrap();
@@ -386,7 +387,7 @@ mod tests {
                 message.contains(part) && message.contains("tune.json") && message.contains("--retune"),
                 "{message}"
             );
-            // It is not overwritten unless that is wanted.
+            // The file is overwritten only on request.
             TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap_err();
             assert_eq!(fs::read_to_string(&path).unwrap(), bad);
             TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], true).unwrap();
@@ -395,7 +396,7 @@ mod tests {
         fs::write(&path, good.replace("\"version\": 2", "\"version\": 1")).unwrap();
         let message = TuneCache::read(&path).unwrap_err().to_string();
         assert!(message.contains("version 2") && message.contains("version 1"), "{message}");
-        // An empty file is what `mktemp` makes.
+        // `mktemp` creates an empty file.
         fs::write(&path, "\n").unwrap();
         assert!(TuneCache::read(&path).unwrap().is_empty());
     }

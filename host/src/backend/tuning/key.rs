@@ -1,35 +1,35 @@
-//! What a measured time belongs to. A shape is taken from the cache only if all of it agrees, but for the number of sites, of
-//! which the nearest counts ([`Tuner::shape`](super::Tuner::shape)).
+//! Keys of the tune cache: the device and the launch of a measured time. A shape is taken from the cache only if the whole key
+//! agrees, except the number of sites, of which the nearest is taken ([`Tuner::shape`](super::Tuner::shape)).
 use crate::backend::KernelImage;
 
-/// A device as the cache tells it from others, with what decides the speed of its kernels besides their arguments.
+/// Identity of a device in the cache, with all that determines the speed of its kernels besides their arguments.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceKey {
-    /// Marketing name, without the number that a machine gives it.
+    /// Marketing name, without the number of the device in its machine.
     pub device: String,
-    /// Version of CUDA that the driver offers.
+    /// Version of CUDA that the driver supports.
     pub driver: String,
     /// Hash of the compiled kernels, see [`kernels_hash`].
     pub kernels: String,
 }
 
-/// One kind of launch. Both parities of a lattice, and lattices of the same volume, share it.
+/// Identity of one kind of launch. Both parities of a lattice share it, and so do lattices of the same volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaunchKey {
-    /// Entry point: kernel, precision and reconstruction, as in `wilson_dslash_single_12`.
+    /// Name of the entry point: kernel, precision and reconstruction, as in `wilson_dslash_single_12`.
     pub kernel: String,
-    /// Sites that a launch treats: for most kernels half of the lattice.
+    /// Number of sites of a launch: for most kernels half of the lattice.
     pub sites: u32,
-    /// Right-hand sides of a launch.
+    /// Number of right-hand sides of a launch.
     pub nrhs: u32,
 }
 
-/// A hash of PTX and machine code: kernels that were compiled anew may want other launch parameters.
+/// Returns a hash of PTX and machine code: recompiled kernels may need other launch parameters.
 pub fn kernels_hash(images: &[KernelImage]) -> String {
     let (mut crc, mut bytes) = (crc32fast::Hasher::new(), 0);
     for KernelImage { module, codes } in images {
         let mut part = |part: &[u8]| {
-            // Lengths keep what moves from one part to the next from going unseen.
+            // With the lengths, bytes that move from one part to the next also change the hash.
             crc.update(&(part.len() as u64).to_le_bytes());
             crc.update(part);
             bytes += part.len();

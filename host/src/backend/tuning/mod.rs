@@ -1,14 +1,14 @@
-//! Launch parameters that were measured: how many threads a block of each kernel has, and how they share right-hand
+//! Measured launch parameters: the number of threads in a block of each kernel, and their distribution over right-hand
 //! sides.
 //!
 //! The best [`Shape`] depends on the kernel, its precision and reconstruction, the number of sites and right-hand
-//! sides, and the device. [`Tuner`] knows what was measured for a device, from a [file](cache::TuneCache) that
-//! `ferrite tune` fills and every other run only reads: [`tune`](crate::tune) launches what is to be measured. It knows nothing of CUDA: a device is a function that says how
-//! long a launch takes.
+//! sides, and the device. [`Tuner`] holds the measurements for a device, from a [file](cache::TuneCache) that
+//! `ferrite tune` fills and every other run only reads; [`tune`](crate::tune) launches the kernels to be measured. The tuner
+//! does not depend on CUDA: a device is a function that returns the time of a launch.
 //!
-//! **A shape never changes a result.** Threads of these kernels do not know of each other. Reductions are not
-//! tuned, neither their threads nor their blocks: the order of their sums follows from both, so that a run would give
-//! other bits after a tuning, or on another machine.
+//! **A shape never changes a result.** Threads of these kernels are independent of each other. Reductions are not
+//! tuned, neither their threads nor their blocks, because both determine the order of the sums: a run would give other
+//! bits after tuning, or on another machine.
 //!
 //! ```
 //! use ferrite::backend::tuning::{DeviceKey, LaunchKey, Mode, Shape, Tuner, Tuning};
@@ -47,49 +47,49 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// What a tuner may do.
+/// Mode of a tuner: whether it uses earlier measurements, and whether it makes new ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: launches have their default parameters, and no file is read or written.
+    /// No tuning: launches have their default parameters, and no file is read or written.
     Off,
-    /// Takes what was measured before, else the default. Nothing is measured, and no file is written.
+    /// Use of earlier measurements, else of the default. Nothing is measured, and no file is written.
     #[default]
     Use,
-    /// Measures what was not measured before. Launches are repeated, so that fields end up with numbers of no meaning:
+    /// Measurement of launches that have no entry. Launches are repeated, which leaves meaningless numbers in the fields:
     /// for scratch fields only.
     Search {
-        /// Measure again what is known, and replace a file that cannot be understood.
+        /// Whether to repeat existing measurements, and to replace a file that is damaged or of another version.
         retune: bool,
     },
 }
 
-/// How a device is to be tuned.
+/// Settings for the tuning of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// What may be done.
+    /// Mode of the tuner.
     pub mode: Mode,
-    /// The file. `None`: there is none, so that nothing is known.
+    /// Path of the cache file; `None` for no file, and therefore no earlier measurements.
     pub cache: Option<PathBuf>,
 }
 
 impl Tuning {
-    /// With the file of this user, see [`default_path`].
+    /// Returns settings with the cache file of this user, see [`default_path`]; without a file for [`Mode::Off`].
     pub fn new(mode: Mode) -> Self {
         let cache = if mode == Mode::Off { None } else { default_path() };
         Tuning { mode, cache }
     }
 }
 impl Default for Tuning {
-    /// Uses what was measured before.
+    /// Returns settings for the use of earlier measurements.
     fn default() -> Self {
         Self::new(Mode::default())
     }
 }
 
-/// What is known of one kind of launch.
+/// State of one kind of launch in a tuner.
 struct Known {
     entry: Entry,
-    /// Measured by this tuner.
+    /// Whether this tuner has measured the entry.
     fresh: bool,
     saved: bool,
     asked: bool,
@@ -98,15 +98,15 @@ struct Known {
 /// A launch that was tuned, see [`Tuner::report`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// Which launch.
+    /// Kind of launch.
     pub launch: LaunchKey,
-    /// What was measured.
+    /// Measurements of the launch.
     pub entry: Entry,
-    /// Whether it was measured by this tuner; otherwise it is from the file.
+    /// Whether this tuner has measured the entry; otherwise the entry is from the file.
     pub fresh: bool,
 }
 
-/// Knows the shapes of blocks for one device.
+/// Shapes of thread blocks for one device.
 pub struct Tuner {
     tuning: Tuning,
     device: Option<DeviceKey>,
@@ -115,12 +115,13 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// Answers with defaults; reads and writes nothing.
+    /// Makes a tuner that returns defaults, and neither reads nor writes a file.
     pub fn off() -> Self {
         Tuner { tuning: Tuning { mode: Mode::Off, cache: None }, device: None, problem: None, known: Mutex::default() }
     }
-    /// Reads what is known of `device`. To use a file that cannot be understood is not an error: nothing is known then, and
-    /// [`problem`](Self::problem) says why. To search with such a file is one, unless it may be replaced.
+    /// Reads the measurements of `device`. In [`Mode::Use`], a file that cannot be used is not an error: the tuner then has no
+    /// measurements, and [`problem`](Self::problem) returns the reason. In [`Mode::Search`] it is an error, unless the file is
+    /// damaged or of another version and may be replaced.
     pub fn open(tuning: Tuning, device: DeviceKey) -> Result<Self, CacheError> {
         let mut problem = None;
         let cache = match (tuning.mode, &tuning.cache) {
@@ -132,7 +133,7 @@ impl Tuner {
             }),
             (Mode::Search { .. }, None) => return Err(CacheError::NoPlace),
             (Mode::Search { retune }, Some(path)) => {
-                // Better now than after all measurements.
+                // An unwritable file is reported now, not after all measurements.
                 cache::prepare(path)?;
                 match TuneCache::read(path) {
                     Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if retune => TuneCache::default(),
@@ -147,15 +148,15 @@ impl Tuner {
         Ok(Tuner { tuning, device: Some(device), problem, known })
     }
 
-    /// What the tuner may do.
+    /// Returns the mode of the tuner.
     pub fn mode(&self) -> Mode {
         self.tuning.mode
     }
-    /// The file.
+    /// Returns the path of the cache file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.tuning.cache.as_deref()
     }
-    /// Why the file could not be used, for a warning.
+    /// Returns the reason why the file could not be used, for a warning.
     pub fn problem(&self) -> Option<&CacheError> {
         self.problem.as_ref()
     }
@@ -163,9 +164,10 @@ impl Tuner {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The shape of blocks for `launch`: what was measured, for this number of sites or the nearest, if it is among
-    /// `candidates`, else `default`. A tuner that searches calls `measure`, seconds of a launch with such blocks, for what is not known. A candidate for which
-    /// that is an error, or no positive number, does not win; the search fails if there is no other.
+    /// Returns the shape of blocks for `launch`: the measured one, for this number of sites or the nearest, if it is among
+    /// `candidates`, else `default`. A tuner that searches measures a launch without a valid entry instead: `measure` returns the
+    /// seconds of a launch with a shape. A candidate for which `measure` fails, or returns no positive number, does not win;
+    /// the search fails if there is no other.
     pub fn shape<E>(
         &self,
         launch: &LaunchKey,
@@ -195,8 +197,8 @@ impl Tuner {
         Ok(found.best)
     }
 
-    /// The shape that was measured for the nearest number of sites, up to half as many more or less: a process whose part
-    /// of a lattice is cut launches the interior by itself, which has some sites less than were tuned.
+    /// Returns the shape that was measured for the nearest number of sites, which may differ by a factor of up to 1.5: a
+    /// process of a partitioned lattice launches the interior by itself, which has fewer sites than were tuned.
     fn nearest(&self, launch: &LaunchKey) -> Option<Shape> {
         let known = self.known();
         let same = |key: &LaunchKey| key.kernel == launch.kernel && key.nrhs == launch.nrhs;
@@ -208,14 +210,14 @@ impl Tuner {
         near.filter(|(ratio, _)| *ratio <= 1.5).min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, shape)| shape)
     }
 
-    /// All launches that were asked for and are tuned.
+    /// Returns all launches that were requested and have an entry.
     pub fn report(&self) -> Vec<Tuned> {
         let known = self.known();
         let asked = known.iter().filter(|(_, known)| known.asked);
         asked.map(|(key, k)| Tuned { launch: key.clone(), entry: k.entry.clone(), fresh: k.fresh }).collect()
     }
 
-    /// Adds what was measured since the last call to the file, and says how many entries that were. Only a tuner that
+    /// Adds the measurements since the last call to the file, and returns the number of these entries. Only a tuner that
     /// searches has any; without them no file is touched.
     pub fn save(&self) -> Result<usize, CacheError> {
         let (Mode::Search { retune }, Some(path), Some(device)) = (self.mode(), self.path(), &self.device) else {

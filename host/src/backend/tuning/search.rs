@@ -1,36 +1,36 @@
-//! The fastest of some candidates, by measurement.
+//! Search for the fastest of several candidates, by measurement.
 use super::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often each candidate is measured. The shortest time counts: whatever disturbs a measurement makes it longer.
+/// Number of measurements of each candidate. The shortest time counts, since any disturbance makes a measurement longer.
 const ROUNDS: usize = 3;
-/// A candidate that is this much slower than the fastest is measured once only.
+/// Ratio to the shortest time above which a candidate is measured only once.
 const HOPELESS: f64 = 1.25;
-/// Times that differ by less than this share are equal.
+/// Relative difference up to which two times count as equal.
 const NOISE: f64 = 0.01;
 
-/// Why a search has no winner. A single candidate that cannot be launched is not an error.
+/// Reason why a search has no winner. A single candidate that cannot be launched is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
-    /// No candidate could be launched; this is what the first of them said.
+    /// No candidate could be launched. The value is the error of the first one.
     #[error("none of the shapes of a block can be launched: {0}")]
     Failed(E),
-    /// Candidates ran, and no time was a positive number.
+    /// Candidates ran, but no time was a positive number.
     #[error("none of the shapes of a block gave a time that is a positive number")]
     NoTime,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SearchResult {
-    /// The winner.
+    /// Shape that won.
     pub best: Shape,
     /// Shortest time of each candidate in seconds, or `None` if it has none.
     pub seconds: BTreeMap<Shape, Option<f64>>,
 }
 
-/// Measures `candidates` and `default`. Candidates take turns, so that a device that changes its clock does so for all
-/// of them. Among candidates that are as fast as the fastest, the default wins, then the smallest.
+/// Measures `candidates` and `default`, and chooses one. Candidates take turns, so that a change of the device's clock
+/// affects all of them. Among candidates that are as fast as the fastest, the default wins, then the smallest.
 pub(super) fn search<E>(
     default: Shape,
     candidates: &[Shape],
@@ -73,7 +73,8 @@ mod tests {
 
     const BLOCKS: [u32; 4] = [32, 64, 128, 256];
 
-    /// A device whose time is a function of the block size, and how often it was asked.
+    /// Searches on a device whose time is a function of the block size and of the number of earlier measurements with it.
+    /// Also returns the block sizes in the order of the measurements.
     fn run(time: impl Fn(u32, usize) -> Result<f64, String>) -> (Result<SearchResult, SearchError<String>>, Vec<u32>) {
         let mut calls = Vec::new();
         let found = search(128.into(), &BLOCKS.map(Shape::from), |shape| {
@@ -125,10 +126,10 @@ mod tests {
         let found = found.unwrap();
         assert_eq!((found.best, found.seconds[&256.into()]), (128.into(), None));
         assert_eq!(calls.iter().filter(|b| **b == 256).count(), 1);
-        // The default may be the one that does not.
+        // The default may be the one that does not start.
         let found = run(|block, _| if block == 128 { Err(String::new()) } else { Ok(block as f64) }).0.unwrap();
         assert_eq!(found.best, 32.into());
-        // One that started and then did not is not trusted either.
+        // A candidate that starts once and then fails is not trusted either.
         let later = |block, earlier| if block == 32 && earlier == 1 { Err("lost".into()) } else { Ok(block as f64) };
         assert_eq!(run(later).0.unwrap().best, 64.into());
     }

@@ -68,7 +68,7 @@ fn a_search_is_remembered() {
     assert_eq!(report[0].entry.microseconds[&256.into()], Some(20.0));
     assert_eq!((report[0].entry.gain(), report[0].entry.default), (Some(2.0), 128.into()));
 
-    // Another search adds to it.
+    // Another search adds to the file.
     let again = open(SEARCH, &path);
     assert_eq!((device.block(&again, &launch("a")), device.block(&again, &launch("c"))), (64, 64));
     assert_eq!((device.calls(), again.save().unwrap()), (6, 1));
@@ -106,12 +106,12 @@ fn off_reads_and_writes_nothing() {
         assert_eq!((device.calls(), tuner.save().unwrap(), tuner.report().len()), (0, 0, 0));
         assert!(tuner.path().is_none());
     }
-    // Using writes nothing either.
+    // `Mode::Use` writes nothing either.
     let using = open(Mode::Use, &path);
     device.block(&using, &launch("z"));
     assert_eq!(using.save().unwrap(), 0);
     assert_eq!(before, (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap()));
-    // Not even a folder is made.
+    // Not even a folder is created.
     let nowhere = folder.0.join("nowhere").join("tune.json");
     for mode in [Mode::Off, Mode::Use] {
         let tuner = open(mode, &nowhere);
@@ -233,7 +233,7 @@ fn numbers_of_sites_nearby_take_what_was_measured() {
     FakeDevice::new(256).block(&tuner, &at(8192));
     tuner.save().unwrap();
     let (tuner, never) = (open(Mode::Use, &path), FakeDevice::new(32));
-    // The interior of a part has less sites than the part.
+    // The interior of a part has fewer sites than the part.
     for (sites, block) in [(4096, 64), (3840, 64), (2731, 64), (2730, 128), (6000, 256), (5700, 64), (12289, 128)] {
         assert_eq!(never.block(&tuner, &at(sites)), block, "{sites} sites");
     }

@@ -1,5 +1,5 @@
-//! Quarks of an ensemble as users choose them: the keys of a table of quarks, the parts of the action that they make, and the registry of
-//! all of these.
+//! Quarks of an ensemble as users choose them: the keys of a table of quarks, the monomials of the action that quarks become, and the
+//! registry of these monomials.
 mod one_flavour;
 mod rooted;
 mod two_flavours;
@@ -28,27 +28,28 @@ use std::fmt::Debug;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 
-/// All kinds of parts of the fermion action that users can choose. A table of quarks is one of the first definition that
+/// All fermion monomials that users can choose. A table of quarks has the first definition that
 /// [fits](MonomialDefinition::flavours) it.
 pub static MONOMIALS: [&MonomialDefinition; 3] =
     [&rooted::ROOTED, &two_flavours::TWO_FLAVOURS, &one_flavour::ONE_FLAVOUR];
 
-/// Parts of the fermion action that users can choose.
+/// Kind of fermion monomial that users can choose.
 pub struct MonomialDefinition {
     /// Name in documents.
     pub name: &'static str,
-    /// The kind of fermions.
+    /// Fermion type.
     pub kind: FermionKind,
-    /// The number of flavours that it is for; `None` for any.
+    /// Required number of flavours; `None` for any.
     pub flavours: Option<usize>,
-    /// Names and kinds of its keys, besides those of the operator, of its [methods](Self::methods), and those that
-    /// [all tables have](KEYS_OF_ALL).
+    /// Names and kinds of the monomial's keys, besides those of the operator, of the [methods](Self::methods), and of
+    /// [all tables](KEYS_OF_ALL).
     pub keys: &'static [QuarkKey],
-    /// Methods that solve its systems; none where it has no choice.
+    /// Methods among which users can choose for the monomial's systems; empty if there is no choice.
     pub methods: &'static [&'static Method],
-    /// Reason why it has no keys of others that are for this kind of fermions.
+    /// Message for keys that belong to other monomials of the same fermion type: why this one has none of them.
     pub refusal: &'static str,
-    /// The quarks of a table with this operator; `None` where something is wrong or missing, which the keys then have.
+    /// Function that returns the quarks of a table with this operator; `None` if something is wrong or missing, which the keys
+    /// then have noted.
     pub resolve: fn(&mut dyn QuarkKeys, Option<&'static Definition>) -> Option<QuarkGroup>,
 }
 
@@ -69,8 +70,8 @@ pub const KEYS_OF_ALL: [QuarkKey; 7] = [
 /// Keys of methods that only single solves have: an ensemble makes its multigrid setups itself.
 const OF_SINGLE_SOLVES: [&str; 2] = ["setup", "check-setup"];
 
-/// Returns the keys of all tables of quarks. Where an operator has a key of the same name as a part of the action, the kind is
-/// that of the latter, such as several masses in place of one.
+/// Returns the keys of all tables of quarks. If an operator and a monomial have a key of the same name, its kind is the kind that
+/// the monomial has, such as several masses in place of one.
 pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
     let of_operators = OPERATORS.iter().flat_map(|operator| operator.all_keys()).map(|key| (key.name, key.kind));
     let mut seen = BTreeSet::new();
@@ -78,82 +79,83 @@ pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
     all.filter(move |(name, _)| seen.insert(*name))
 }
 
-/// Keys of a table of quarks as somebody typed them.
+/// Keys of a table of quarks as the user typed them.
 pub trait QuarkKeys: Keys {
     /// Returns a value as typed.
     fn text(&self, key: &str) -> Option<String>;
     /// Returns a whole number in a range.
     fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize>;
-    /// Returns one or several finite numbers for which `fits` holds, which `expected` describes.
+    /// Returns one or several finite numbers for which `fits` holds; `expected` describes them in messages.
     fn numbers(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<Vec<f64>>;
     /// Returns one or several relative residuals.
     fn residuals(&mut self, key: &'static str) -> Option<Vec<f64>>;
-    /// Notes that a value is missing where it was not understood, unless it is there and wrong.
+    /// Notes that a value is missing if `understood` is false, unless the key is given and wrong.
     fn needed(&mut self, understood: bool, key: &str, example: &str);
-    /// Returns how links are smeared, by the keys `stout-…`.
+    /// Returns the stout smearing of the links that the keys `stout-…` specify.
     fn stout(&mut self) -> Option<StoutSmearing>;
-    /// Returns parameters of multigrid, by the keys `mg-…`.
+    /// Returns the parameters of multigrid that the keys `mg-…` specify.
     fn multigrid(&mut self) -> MultigridParams;
 }
 
-/// Device memory that quarks need, as far as it depends on their choice.
+/// Properties of quarks that determine the device memory they need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MonomialNeeds {
-    /// Hops of staggered quarks.
+    /// Operator of staggered quarks.
     pub operator: Option<QuarkOperator>,
     /// Stout smearing of links.
     pub stout: Option<StoutSmearing>,
-    /// Pseudofermions of all parts.
+    /// Number of pseudofermions of all monomials.
     pub pseudofermions: usize,
-    /// Pseudofermions that share a rational function; 0 without one.
+    /// Number of pseudofermions that share a rational function; 0 without one.
     pub rational: usize,
     /// Whether the diagonal term of the operator has blocks.
     pub has_blocks: bool,
-    /// Whether it is an exponential.
+    /// Whether the diagonal term of the operator is an exponential.
     pub is_exponential: bool,
-    /// Solutions that first guesses are made of.
+    /// Number of solutions from which initial guesses are made.
     pub guesses: usize,
-    /// Parameters of multigrid, where that is the method.
+    /// Parameters of multigrid, if multigrid is the method.
     pub multigrid: Option<MultigridParams>,
 }
 
-/// Quarks that become parts of the action.
+/// Quarks that become monomials of the action.
 pub trait QuarkAction: Debug + Send + Sync {
-    /// Returns the level of the integrator of each part.
+    /// Returns the level of the integrator of each monomial.
     fn levels(&self) -> Vec<usize>;
-    /// Returns how many vectors of noise the parts need.
+    /// Returns the number of pseudofermions of all monomials, each of which needs a noise vector.
     fn pseudofermions(&self) -> usize {
         self.needs().pseudofermions
     }
-    /// Whether there is a rational function.
+    /// Whether the quarks have a rational function.
     fn is_rational(&self) -> bool {
         self.needs().rational > 0
     }
-    /// Returns what decides how much memory they take.
+    /// Returns the properties that determine the device memory of the quarks.
     fn needs(&self) -> MonomialNeeds;
-    /// Returns residuals of molecular dynamics, one or one for each pole, in place of those of all quarks.
+    /// Returns the residuals of molecular dynamics for these quarks, a single one or one for each pole; `None` if they are those of
+    /// all quarks.
     fn dynamics_tol(&self) -> Option<&[f64]>;
-    /// *Collective.* Returns bounds of the spectrum on which rational functions depend; `None` without such. Systems are solved in the
-    /// precision of `solver`.
+    /// *Collective.* Returns the spectral bounds on which rational functions depend; `None` without rational functions. Systems are solved
+    /// in the precision of `solver`.
     ///
     /// # Errors
     /// Solvers that give up, and failures of the device.
     fn bounds(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Result<Option<[f64; 2]>, HmcError>;
-    /// Returns the interval of rational functions for a spectrum with these bounds.
+    /// Returns the interval of rational functions for these spectral bounds.
     fn interval(&self, bounds: [f64; 2]) -> [f64; 2];
-    /// Returns rational functions for an interval; `None` where none are needed.
+    /// Returns rational functions for an interval; `None` if none are needed.
     ///
     /// # Errors
-    /// Those of the approximation.
+    /// Errors of the rational approximation.
     fn functions(&self, interval: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error>;
-    /// Returns the parts of the action, of which `name` is the name and `first` the number of pseudofermions before them. `solvers` are
-    /// those of molecular dynamics, and of heat bath and Metropolis step.
+    /// Returns the monomials of these quarks. `name` is the name of the quarks, `first` the number of pseudofermions of earlier quarks.
+    /// `solvers` are the solver of molecular dynamics, and the solver of heat bath and Metropolis step.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// Without rational functions where they are needed.
+    /// If rational functions are needed but `functions` is `None`.
     fn parts(
         &self,
         name: &str,
@@ -164,7 +166,7 @@ pub trait QuarkAction: Debug + Send + Sync {
     ) -> Result<Vec<Box<dyn Monomial>>, HmcError>;
     /// Returns the settings, for records.
     fn describe(&self) -> Map<String, Value>;
-    /// Returns hops and flavours of staggered quarks, whose condensates can be measured.
+    /// Returns the operator and the flavours of staggered quarks, whose condensates can be measured; `None` for other quarks.
     fn staggered(&self) -> Option<(&QuarkOperator, &[Quarks])> {
         None
     }
@@ -175,7 +177,7 @@ pub trait QuarkAction: Debug + Send + Sync {
 pub struct QuarkGroup {
     /// Name for reports: operator, flavours and masses.
     pub name: String,
-    /// The quarks.
+    /// Action of the quarks.
     pub action: Arc<dyn QuarkAction>,
 }
 
@@ -190,7 +192,8 @@ impl QuarkGroup {
     fn new(name: String, action: impl QuarkAction + 'static) -> Self {
         QuarkGroup { name, action: Arc::new(action) }
     }
-    /// Returns the solvers of these quarks: of molecular dynamics, and of heat bath and Metropolis step.
+    /// Returns the solvers of these quarks: one for molecular dynamics, and one for heat bath and Metropolis step. `of_all` are the
+    /// solvers of all quarks.
     pub fn solvers(&self, of_all: &[ShiftedSolver; 2]) -> [ShiftedSolver; 2] {
         let mut solvers = of_all.clone();
         if let Some(own) = self.dynamics_tol() {
@@ -204,7 +207,7 @@ impl QuarkGroup {
         all.insert("name".into(), self.name.clone().into());
         Value::Object(all)
     }
-    /// Returns the quarks of a table; `None` where something is wrong or missing, which the keys then have.
+    /// Returns the quarks of a table; `None` if something is wrong or missing, which the keys then have noted.
     pub fn resolve(keys: &mut dyn QuarkKeys) -> Option<Self> {
         let operator = choose(keys, "operator", &names_of_operators().collect::<Vec<_>>());
         keys.needed(operator.is_some(), "operator", "operator = \"asqtad\", \"hisq\" or \"clover\"");
@@ -221,7 +224,7 @@ impl QuarkGroup {
 }
 
 impl MonomialDefinition {
-    /// Returns its keys, without those of operators.
+    /// Returns the keys of the monomial, without those of operators.
     pub fn all_keys(&self) -> impl Iterator<Item = QuarkKey> {
         let of_methods = self.methods.iter().flat_map(|method| method.keys).map(|key| (key.name, key.kind));
         let of_methods = of_methods.filter(|(name, _)| !OF_SINGLE_SOLVES.contains(name));
@@ -230,7 +233,7 @@ impl MonomialDefinition {
     fn has_key(&self, name: &str) -> bool {
         self.all_keys().any(|(key, _)| key == name)
     }
-    /// Notes keys of other operators and other parts of the action.
+    /// Notes keys of other operators and other monomials as errors.
     fn refuse_others(&self, keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) {
         let all: BTreeSet<_> = quark_keys().map(|(name, _)| name).collect();
         let is_own = |key: &str| self.has_key(key) || operator.is_some_and(|operator| operator.has_key(key));
@@ -257,7 +260,7 @@ impl MonomialDefinition {
 /// Returns one or several whole numbers in a range.
 ///
 /// # Errors
-/// A sentence on what is none.
+/// A sentence on the text that is not such a number.
 pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<usize>, String> {
     let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
         Ok(n) if range.contains(&n) => Ok(n),
@@ -266,7 +269,7 @@ pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<u
     typed.split(',').map(one).collect()
 }
 
-/// Reads a value as typed.
+/// Parses the value of a key with `read`; `None` if the key is not given or `read` fails.
 fn parsed<T>(keys: &mut dyn QuarkKeys, key: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
     let mut found = None;
     keys.parse(key, &mut |typed| {
@@ -276,12 +279,12 @@ fn parsed<T>(keys: &mut dyn QuarkKeys, key: &'static str, read: impl Fn(&str) ->
     found
 }
 
-/// Levels of the integrator on which forces act; the outermost where none are given.
+/// Returns the levels of the integrator on which forces act; the outermost, 0, if none are given.
 fn levels(keys: &mut dyn QuarkKeys) -> Vec<usize> {
     parsed(keys, "level", |typed| whole_numbers(typed, &(0..=MOST_LEVELS - 1))).unwrap_or(vec![0])
 }
 
-/// Errors of rational functions.
+/// Returns the tolerances of rational functions, or their defaults.
 fn tolerances(keys: &mut dyn QuarkKeys) -> Tolerances {
     let default = Tolerances::default();
     let mut error = |key| keys.number(key, "a number of at least 1e-15 and below 1", &|x| (1e-15..1.0).contains(&x));
@@ -291,7 +294,7 @@ fn tolerances(keys: &mut dyn QuarkKeys) -> Tolerances {
     }
 }
 
-/// A number with the word for what it counts: `1 mass`, `2 masses`.
+/// Returns a number with its noun: `1 mass`, `2 masses`.
 fn counted(n: usize, one: &str, several: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { several })
 }

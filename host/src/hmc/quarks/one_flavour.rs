@@ -15,7 +15,7 @@ use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value};
 
-/// One quark.
+/// Definition of the monomials of one Wilson-like quark.
 pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
     name: "one flavour",
     kind: FermionKind::Wilson,

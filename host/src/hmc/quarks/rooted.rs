@@ -22,7 +22,7 @@ use rational::Fraction;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Staggered quarks that share pseudofermions.
+/// Definition of the monomials of staggered quarks that share pseudofermions.
 pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
     name: "rooted",
     kind: FermionKind::Staggered,
@@ -43,20 +43,20 @@ pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
     resolve,
 };
 
-/// Quarks of one or several masses that share pseudofermions.
+/// Staggered quarks of one or several masses that share pseudofermions.
 #[derive(Clone, Debug)]
 pub struct RootedQuarks {
-    /// Hops.
+    /// Operator: parameters, smearing and boundary angles.
     pub operator: QuarkOperator,
     /// Masses and numbers of flavours.
     pub quarks: Vec<Quarks>,
     /// Number of pseudofermions.
     pub pseudofermions: usize,
-    /// Errors of approximations.
+    /// Tolerances of the rational approximations.
     pub tolerances: Tolerances,
-    /// Residuals of molecular dynamics, one or one for each pole, in place of those of all quarks.
+    /// Residuals of molecular dynamics, a single one or one for each pole; `None` if they are those of all quarks.
     pub dynamics_tol: Option<Vec<f64>>,
-    /// The level of the integrator on which the force acts.
+    /// Level of the integrator on which the force acts.
     pub level: usize,
 }
 
@@ -127,7 +127,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     Some(QuarkGroup::new(name, RootedQuarks { operator, quarks, pseudofermions, tolerances, dynamics_tol, level }))
 }
 
-/// The name of quarks that hop over such links.
+/// Returns the name of quarks with this smearing of links.
 fn title(smearing: &QuarkSmearing) -> &'static str {
     match smearing {
         QuarkSmearing::Thin | QuarkSmearing::Stout(_) => "naive",
@@ -136,7 +136,7 @@ fn title(smearing: &QuarkSmearing) -> &'static str {
     }
 }
 
-/// The ε of all quarks of a table, 0 where none is given: one number, or one for each mass, which have to be equal.
+/// Returns the ε of all quarks of a table, 0 if none is given. Users give one number, or one for each mass, which have to be equal.
 fn naik_epsilon(
     keys: &mut dyn QuarkKeys,
     operator: Option<&'static Definition>,
@@ -193,7 +193,7 @@ impl QuarkAction for RootedQuarks {
         Ok(Some([0.0, largest(links, &self.operator, seed)?]))
     }
     fn interval(&self, [_, largest]: [f64; 2]) -> [f64; 2] {
-        // An interval has a length, whatever the links are.
+        // The interval has a positive length for any links.
         [0.0, end_of_interval(largest.max(1.0))]
     }
     fn functions(&self, [_, end]: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error> {
@@ -251,12 +251,13 @@ impl QuarkAction for RootedQuarks {
     }
 }
 
-/// Settings of staggered quarks, for records. The last three are there only where they are given, so that runs of other versions compare.
+/// Settings of staggered quarks, for records. The last three keys appear only if they are given, so that records of earlier versions
+/// compare equal.
 #[derive(Serialize)]
 struct RootedSettings<'a> {
     operator: &'static str,
     mass: Vec<f64>,
-    /// Fractions, as text.
+    /// Numbers of flavours, as text since they are fractions.
     flavours: Vec<String>,
     pseudofermions: usize,
     level: usize,

@@ -1,4 +1,4 @@
-//! Two Wilson-like quarks of one mass, exactly, with heavier ones that split their determinant.
+//! Two Wilson-like quarks of one mass, without a rational function, with heavier quarks that split their determinant.
 use super::wilson_like::{WilsonSettings, WilsonTable};
 use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, keys_of};
 use crate::domain::Domain;
@@ -14,7 +14,7 @@ use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value};
 
-/// Two quarks.
+/// Definition of the monomials of two Wilson-like quarks of one mass.
 pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
     name: "two flavours",
     kind: FermionKind::Wilson,
@@ -31,16 +31,16 @@ pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
     resolve,
 };
 
-/// Two quarks of one mass with heavier ones that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
+/// Two quarks of one mass with heavier quarks that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
 #[derive(Clone, Debug)]
 pub struct TwoFlavourQuarks {
     table: WilsonTable,
     /// Heavier quarks with their names, from light to heavy.
     heavier: Vec<(WilsonQuarks, String)>,
     method: &'static Method,
-    /// Parameters of multigrid, where that is the method.
+    /// Parameters of multigrid, if multigrid is the method.
     multigrid: Option<MultigridParams>,
-    /// Solutions of a trajectory that first guesses are made of.
+    /// Number of earlier solutions of a trajectory from which initial guesses are made.
     guesses: usize,
 }
 
@@ -70,7 +70,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let guesses = keys.count("guesses", 0..=MOST_GUESSES).unwrap_or(0);
     let (mut table, called) = WilsonTable::read(keys, operator)?;
     let WilsonQuarks { operator, .. } = table.quarks;
-    // Masses, and how they are called.
+    // Masses with their names in messages.
     let of_masses = masses.iter().flatten().map(|mass| (*mass, format!("m = {mass}")));
     let of_kappas = kappas.iter().flatten().map(|kappa| (0.5 / kappa - 4.0, format!("kappa = {kappa}")));
     let heavy: Vec<(f64, String)> = of_masses.chain(of_kappas).collect();
@@ -98,7 +98,8 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
 }
 
 impl TwoFlavourQuarks {
-    /// Iterations are in the precision of molecular dynamics everywhere: residuals are corrected in double precision.
+    /// Returns the request for solves with `solver`. Iterations always have the precision of molecular dynamics: residuals are corrected
+    /// in double precision.
     fn request(&self, of_dynamics: &ShiftedSolver, solver: &ShiftedSolver) -> Request {
         Request {
             method: self.method,
@@ -151,7 +152,7 @@ impl QuarkAction for TwoFlavourQuarks {
             let (name, heavier) = (format!("{name}{of}{over}"), heavier.map(|(quarks, _)| *quarks));
             let (precision, first) = (solvers[0].precision(), first + number as u32);
             let part = TwoFlavours::new(domain, name, quarks, heavier, requests.clone(), precision, first)?;
-            // Heavier quarks are solved sooner than a setup is made.
+            // A solve for heavier quarks takes less time than a multigrid setup.
             let part = if number == 0 { part } else { part.without_multigrid() };
             parts.push(Box::new(part.with_guesses(self.guesses)));
         }

@@ -11,21 +11,21 @@ use crate::solve::Method;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Quarks of one mass.
+/// Table of Wilson-like quarks of one mass.
 #[derive(Clone, Debug)]
 pub struct WilsonTable {
-    /// M and its links.
+    /// Operator M and its links.
     pub quarks: WilsonQuarks,
     /// Parameters of M, for records.
     pub described: Map<String, Value>,
-    /// Residual of molecular dynamics in place of that of all quarks.
+    /// Residual of molecular dynamics for these quarks; `None` if it is that of all quarks.
     pub dynamics_tol: Option<Vec<f64>>,
-    /// The level of the integrator of each pseudofermion, or of all of them.
+    /// Levels of the integrator: one for each pseudofermion, or a single one for all.
     pub levels: Vec<usize>,
 }
 
 impl WilsonTable {
-    /// Reads what tables of all flavours have, and how the mass is called.
+    /// Reads the keys that tables of any number of flavours have. Also returns the mass as text, for names and messages.
     pub(super) fn read(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> Option<(Self, String)> {
         let resolved = operator?.resolve_all(keys);
         let dynamics_tol = keys.residuals("dynamics-tol");
@@ -42,7 +42,7 @@ impl WilsonTable {
         let quarks = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
         Some((WilsonTable { quarks, described, dynamics_tol, levels }, called))
     }
-    /// Spreads the level over so many pseudofermions where there is one for all; notes another number of them.
+    /// Repeats a single level for all pseudofermions. Notes a number of levels that is neither 1 nor the number of pseudofermions.
     pub(super) fn spread_levels(&mut self, keys: &mut dyn QuarkKeys, pseudofermions: usize) -> Option<()> {
         match self.levels[..] {
             [level] => self.levels = vec![level; pseudofermions],
@@ -55,12 +55,12 @@ impl WilsonTable {
         }
         Some(())
     }
-    /// Returns the levels of all parts, pseudofermions first. The determinant is cheap: it goes to the innermost level.
+    /// Returns the levels of all monomials, pseudofermions first. The determinant is cheap, and goes to the innermost level.
     pub(super) fn levels_of_parts(&self) -> Vec<usize> {
         let innermost = self.levels.iter().copied().max().filter(|_| self.quarks.has_determinant());
         self.levels.iter().copied().chain(innermost).collect()
     }
-    /// Returns the action of the blocks of A, where they have one.
+    /// Returns the monomial of the determinant of the clover blocks A, if these quarks have one.
     pub(super) fn determinant(&self, name: &str, flavours: u32) -> Option<Box<dyn Monomial>> {
         let name = format!("{name}, determinant of the clover term");
         self.quarks.has_determinant().then(|| Box::new(BlockDeterminant::new(name, self.quarks, flavours)) as _)
@@ -75,8 +75,8 @@ impl WilsonTable {
             ..Default::default()
         }
     }
-    /// Returns what is recorded of quarks with any number of flavours. Those without another method and without heavier quarks are
-    /// solved by CG.
+    /// Returns the settings of quarks with any number of flavours, for records: with method CG and without heavier quarks, unless the
+    /// caller replaces these.
     pub(super) fn settings(&self, flavours: u32, pseudofermions: usize) -> WilsonSettings<'_> {
         let WilsonLike { definition, wilson, schur, .. } = self.quarks.operator;
         WilsonSettings {
@@ -108,7 +108,7 @@ pub(super) struct WilsonSettings<'a> {
     #[serde(flatten)]
     pub parameters: &'a Map<String, Value>,
     pub operator: &'static str,
-    /// Their number as text, which fractions of staggered quarks are.
+    /// Number of flavours, as text like the fractions of staggered quarks.
     pub flavours: [String; 1],
     pub bc_time: &'static str,
     pub schur: &'static str,
@@ -120,10 +120,10 @@ pub(super) struct WilsonSettings<'a> {
     /// Names of the heavier quarks.
     pub hasenbusch: Vec<&'a str>,
     pub guesses: usize,
-    /// Parameters of multigrid, where that is the method.
+    /// Parameters of multigrid, if multigrid is the method.
     pub multigrid: Option<RecordedMultigrid>,
     pub method: &'static str,
-    /// Errors of the rational function, where there is one.
+    /// Tolerances of the rational function, if the quarks have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<Tolerances>,
 }
@@ -137,7 +137,7 @@ pub(super) enum RecordedStout {
     Named(&'static str),
 }
 
-/// Parameters of multigrid, for records: `null` where the program chooses.
+/// Parameters of multigrid, for records: `null` if the program chooses.
 #[derive(Serialize)]
 pub(super) struct RecordedMultigrid {
     vectors: usize,

@@ -123,7 +123,7 @@ pub struct Method {
     pub(super) exchanges: fn(&Request, Exchanges, Lattice, &ProcessGrid, usize) -> Exchanges,
     /// Formats with which the method begins if these are requested; the argument is `true` if the method itself was chosen.
     pub(super) first_level: fn(PrecisionLevel, bool) -> PrecisionLevel,
-    /// *Collective.* Choice of the method with which a solve begins that leaves the choice to this one.
+    /// *Collective.* Function that chooses the method with which a solve begins, for a method that only chooses among others.
     pub(super) choose: Option<Choose>,
     /// *Collective.* Preparation of the method for an operator with links in this storage. The observer gets the steps of a setup.
     pub(crate) prepare: Prepare,
@@ -225,7 +225,7 @@ impl OperatorPair<'_> {
 pub(crate) struct Limits<'a> {
     /// Residual to reach, relative to the right-hand side.
     pub tol: f64,
-    /// Most iterations of this run.
+    /// Maximum number of iterations of this run.
     pub max_iterations: usize,
     /// Iterations without progress after which the method gives up, below [`Request::stagnation_window`].
     pub patience: Option<Patience>,
@@ -261,8 +261,8 @@ pub(crate) struct PrecisionLevel {
 
 impl PrecisionLevel {
     /// Returns the next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise as the
-    /// solver's check, then the check double, then the iteration, too, and at last the links are unrounded. `half_links`: there are kernels
-    /// for links in 16 bits beside fields in single precision.
+    /// solver's check, then the check becomes double, then the iteration, and at last the links are unrounded. `half_links`: whether
+    /// kernels exist for links in 16 bits beside fields in single precision.
     pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
