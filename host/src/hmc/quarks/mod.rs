@@ -67,8 +67,9 @@ pub const KEYS_OF_ALL: [QuarkKey; 7] = [
     ("stout-spatial", KeyKind::Switch),
 ];
 
-/// Keys of methods that only single solves have: an ensemble makes its multigrid setups itself.
-const OF_SINGLE_SOLVES: [&str; 2] = ["setup", "check-setup"];
+/// Keys that only single solves have: an ensemble makes its multigrid setups itself, and its staggered links have the boundary condition
+/// in the links of the last time slice.
+const OF_SINGLE_SOLVES: [&str; 3] = ["setup", "check-setup", "spread-boundary"];
 
 /// Returns the keys of all tables of quarks. If an operator and a monomial have a key of the same name, its kind is the kind that
 /// the monomial has, such as several masses in place of one.
@@ -76,7 +77,7 @@ pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
     let of_operators = OPERATORS.iter().flat_map(|operator| operator.all_keys()).map(|key| (key.name, key.kind));
     let mut seen = BTreeSet::new();
     let all = MONOMIALS.iter().flat_map(|monomial| monomial.all_keys()).chain(of_operators);
-    all.filter(move |(name, _)| seen.insert(*name))
+    all.filter(move |(name, _)| !OF_SINGLE_SOLVES.contains(name) && seen.insert(*name))
 }
 
 /// Keys of a table of quarks as the user typed them.
