@@ -117,7 +117,7 @@ macro_rules! vector {
             fn to_f64(self) -> f64 {
                 self.doubles().total()
             }
-            #[inline]
+            #[inline(always)]
             fn sum([a, b, c, d]: [Self; 4]) -> f64 {
                 ((a.doubles() + b.doubles()) + (c.doubles() + d.doubles())).total()
             }

@@ -30,7 +30,7 @@ pub enum SetupError {
         asked: usize,
     },
     /// No multigrid setup that could be written.
-    #[error("multigrid was not set up")]
+    #[error("multigrid was not set up: set it up before its setup is saved")]
     None,
 }
 
