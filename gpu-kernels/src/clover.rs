@@ -458,16 +458,16 @@ crate::kernels! { FAMILY = "clover";
     setup TWISTED_CLOVER_INVERSE "twisted_clover_inverse": [TwistedCloverInverse] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
     kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply, in lanes] => precisions;
-    kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse, in lanes]
+    kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover, in lanes]
+    kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot, in lanes]
+    reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots, in lanes]
+    reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist] => plain_links;
-    reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots] => plain_links;
+    kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist, any AnyWilsonLinks] => plain_links;
+    reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots, any AnyWilsonLinks] => plain_links;
 }
 
 #[cfg(test)]

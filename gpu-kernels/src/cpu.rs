@@ -82,23 +82,27 @@ impl Functions {
 }
 
 /// Creates the functions of an instance, which belong to the calling module: the compiler processes modules in parallel.
-/// `$portable` computes one site at a time.
+/// After the kind of the kernel comes how it runs: over `sites`; over `groups` of sites, then over the remaining ones; or over
+/// groups, then over the remaining ones with the functions of [`any_functions`](crate::any_functions) for the format `$any`.
 #[macro_export]
 macro_rules! cpu_functions {
-    ($body:ident $portable:ident, $kernel:ty, $format:ty) => {{
+    ($kind:ident $how:ident, $kernel:ty, $format:ty, $any:ty) => {{
         #[cfg(vectors_portable)]
         unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$portable::<$format, $kernel, ()>(kernel, first, last, rhs, sums) }
+            let calls = (kernel, first, last, rhs, sums);
+            unsafe { $crate::cpu_functions!(@portable $kind $how calls, $kernel, $format, $any) }
         }
         #[cfg(vectors_avx2)]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$format, $kernel, $crate::storage::Bytes32>(kernel, first, last, rhs, sums) }
+            let calls = (kernel, first, last, rhs, sums);
+            unsafe { $crate::cpu_functions!(@body avx2 Bytes32 $kind $how calls, $kernel, $format, $any) }
         }
         #[cfg(vectors_avx512)]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$format, $kernel, $crate::storage::Bytes64>(kernel, first, last, rhs, sums) }
+            let calls = (kernel, first, last, rhs, sums);
+            unsafe { $crate::cpu_functions!(@body avx512 Bytes64 $kind $how calls, $kernel, $format, $any) }
         }
         $crate::cpu::Functions(&[
             #[cfg(vectors_avx512)]
@@ -109,14 +113,98 @@ macro_rules! cpu_functions {
             portable,
         ])
     }};
+    (@any $format:ty) => {
+        $crate::cpu::Functions(&[
+            #[cfg(vectors_avx512)]
+            any::avx512::<$format>,
+            #[cfg(vectors_avx2)]
+            any::avx2::<$format>,
+            #[cfg(vectors_portable)]
+            any::portable::<$format>,
+        ])
+    };
+    (@portable $kind:ident groups_and_any $calls:ident, $kernel:ty, $format:ty, $any:ty) => { any::portable::<$any>($calls.0, $calls.1, $calls.2, $calls.3, $calls.4) };
+    (@portable $kind:ident $how:ident $calls:ident, $kernel:ty, $format:ty, $any:ty) => { $crate::cpu_functions!(@sites $kind $calls, $kernel, $format) };
+    (@body $name:ident $vectors:ident $kind:ident sites $calls:ident, $kernel:ty, $format:ty, $any:ty) => {
+        $crate::cpu_functions!(@sites $kind $calls, $kernel, $format)
+    };
+    (@body $name:ident $vectors:ident $kind:ident groups $calls:ident, $kernel:ty, $format:ty, $any:ty) => {
+        $crate::cpu_functions!(@groups $vectors $kind $calls, $kernel, $format, |calls| $crate::cpu_functions!(@sites $kind calls, $kernel, $format))
+    };
+    (@body $name:ident $vectors:ident $kind:ident groups_and_any $calls:ident, $kernel:ty, $format:ty, $any:ty) => {
+        $crate::cpu_functions!(@groups $vectors $kind $calls, $kernel, $format, |calls| any::$name::<$any>(calls.0, calls.1, calls.2, calls.3, calls.4))
+    };
+    (@groups $vectors:ident kernel $calls:ident, $kernel:ty, $format:ty, |$rest:ident| $body:expr) => {{
+        let $rest = $crate::cpu::run_groups::<$format, $kernel, $crate::storage::$vectors>($calls);
+        $body
+    }};
+    (@groups $vectors:ident setup $calls:ident, $kernel:ty, $format:ty, |$rest:ident| $body:expr) => {
+        $crate::cpu_functions!(@groups $vectors kernel $calls, $kernel, $format, |$rest| $body)
+    };
+    (@groups $vectors:ident $kind:ident $calls:ident, $kernel:ty, $format:ty, |$rest:ident| $body:expr) => {{
+        let ($rest, total) = $crate::cpu::sum_groups::<$format, $kernel, $crate::storage::$vectors>($calls);
+        $body;
+        $crate::cpu::add_to_sums(total, $calls.4)
+    }};
+    (@sites kernel $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::run::<$format, $kernel>($calls) };
+    (@sites setup $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::run::<$format, $kernel>($calls) };
+    (@sites by_warps $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::run_by_warps::<$format, $kernel>($calls) };
+    (@sites setup_by_warps $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::run_by_warps::<$format, $kernel>($calls) };
+    (@sites $kind:ident $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::sum::<$format, $kernel>($calls) };
 }
+
+/// Creates a module `any` with the functions of a kernel that are generic over its format, one for each set of vector
+/// instructions: instances that share a format on CPUs share the functions.
+#[macro_export]
+macro_rules! any_functions {
+    (kernel, $kernel:ty) => { $crate::any_functions! { @module kernel Kernel $kernel } };
+    (setup, $kernel:ty) => { $crate::any_functions! { @module setup Kernel $kernel } };
+    ($kind:ident, $kernel:ty) => { $crate::any_functions! { @module $kind Reduction $kernel } };
+    (@module $kind:ident $trait:ident $kernel:ty) => {
+        mod any {
+            use super::*;
+            #[cfg(vectors_portable)]
+            #[inline(never)]
+            pub unsafe fn portable<F>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64)
+            where
+                $kernel: $crate::$trait<F>,
+            {
+                let calls = (kernel, first, last, rhs, sums);
+                unsafe { $crate::cpu_functions!(@sites $kind calls, $kernel, F) }
+            }
+            #[cfg(vectors_avx2)]
+            #[inline(never)]
+            #[target_feature(enable = "avx2,fma")]
+            pub unsafe fn avx2<F>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64)
+            where
+                $kernel: $crate::$trait<F>,
+            {
+                let calls = (kernel, first, last, rhs, sums);
+                unsafe { $crate::cpu_functions!(@sites $kind calls, $kernel, F) }
+            }
+            #[cfg(vectors_avx512)]
+            #[inline(never)]
+            #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+            pub unsafe fn avx512<F>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64)
+            where
+                $kernel: $crate::$trait<F>,
+            {
+                let calls = (kernel, first, last, rhs, sums);
+                unsafe { $crate::cpu_functions!(@sites $kind calls, $kernel, F) }
+            }
+        }
+    };
+}
+
+/// Arguments of [`Run`].
+pub type Calls = (*const u8, u32, u32, u32, *mut f64);
 
 /// Runs a kernel on sites `first..last`.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
 #[inline(always)]
-pub unsafe fn run<F, K: Kernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+pub unsafe fn run<F, K: Kernel<F>>((kernel, first, last, rhs, _): Calls) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
         unsafe { kernel.site(kernel.place(i), rhs) }
@@ -132,13 +220,13 @@ const fn needs_half<F: LaneFormat<V>, V>() -> bool {
     F::LANES as u32 > lanes::LEAST_LANES
 }
 
-/// Runs a kernel on sites `first..last`, where `first` is the first site of a group: as many sites at once as a group and the
-/// registers V hold, or registers of half the size.
+/// Runs a kernel on groups of sites in `first..last`, where `first` is the first site of a group: as many sites at once as a
+/// group and the registers V hold, or registers of half the size. Returns the call for the remaining sites.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
 #[inline(always)]
-pub unsafe fn run_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
+pub unsafe fn run_groups<F, K, V>((kernel, mut first, last, rhs, sums): Calls) -> Calls
 where
     V: VectorSet,
     F: LaneFormat<V> + LaneFormat<V::Half>,
@@ -160,15 +248,16 @@ where
     } else if const { needs_half::<F, V>() } && sites == lanes::LEAST_LANES {
         groups!(V::Half);
     }
-    unsafe { run::<F, K, V>(kernel, first, last, rhs, sums) }
+    (kernel, first, last, rhs, sums)
 }
 
-/// Sums a reduction over sites `first..last` in the lanes of registers, like [`run_in_lanes`].
+/// Sums a reduction over groups of sites in `first..last` in the lanes of registers, like [`run_groups`]. Returns the call for
+/// the remaining sites, and the sums.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
 #[inline(always)]
-pub unsafe fn sum_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
+pub unsafe fn sum_groups<F, K, V>((kernel, mut first, last, rhs, sums): Calls) -> (Calls, <K as Reduction<F>>::Values)
 where
     V: VectorSet,
     F: LaneFormat<V> + LaneFormat<V::Half>,
@@ -193,8 +282,16 @@ where
     } else if const { needs_half::<F, V>() } && sites == lanes::LEAST_LANES {
         groups!(V::Half);
     }
-    unsafe { sum::<F, K, V>(kernel, first, last, rhs, sums) };
-    for k in 0..<K as Reduction<F>>::Values::COUNT {
+    ((kernel, first, last, rhs, sums), total)
+}
+
+/// Adds sums to `sums`.
+///
+/// # Safety
+/// `sums` has room for the values.
+#[inline(always)]
+pub unsafe fn add_to_sums<T: Values>(total: T, sums: *mut f64) {
+    for k in 0..T::COUNT {
         unsafe { *sums.add(k) += total.get(k) };
     }
 }
@@ -204,7 +301,7 @@ where
 /// # Safety
 /// The contract of [`Run`] holds.
 #[inline(always)]
-pub unsafe fn run_by_warps<F, K: WarpKernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _: *mut f64) {
+pub unsafe fn run_by_warps<F, K: WarpKernel<F>>((kernel, first, last, rhs, _): Calls) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let together = LANES * K::PARTS;
     for i in first / together..last / together {
@@ -218,7 +315,7 @@ pub unsafe fn run_by_warps<F, K: WarpKernel<F>, V>(kernel: *const u8, first: u32
 /// The contract of [`Run`] holds.
 // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
 #[inline(always)]
-pub unsafe fn sum<F, K: Reduction<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+pub unsafe fn sum<F, K: Reduction<F>>((kernel, first, last, rhs, sums): Calls) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let mut total = K::Values::ZERO;
     for i in first..last {

@@ -1,9 +1,10 @@
 //! Fields as kernels see them: their addresses, and the layout of their sites.
-use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, Real, Scaled, ScaledColour, Su3};
+use crate::LinkStorage;
+use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, ProjectorSign, Real, Scaled, ScaledColour, Su3};
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
 use crate::storage::{
-    Block, CloverFormat, Element, LinkFormat, NumberFormat, PADDING, Single, SiteFormat, Slots, StoreBlock,
+    Block, CloverFormat, Element, HopLinks, LinkFormat, NumberFormat, PADDING, Single, SiteFormat, Slots, StoreBlock,
     StoreClover, StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
@@ -127,7 +128,12 @@ impl Field {
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
     #[inline(always)]
-    pub unsafe fn projected<P: NumberFormat>(&self, i: u32, rhs: u32, p: Projector) -> Scaled<P::Real> {
+    pub unsafe fn projected<P: NumberFormat, S: ProjectorSign>(
+        &self,
+        i: u32,
+        rhs: u32,
+        p: Projector<S>,
+    ) -> Scaled<P::Real> {
         unsafe {
             let (tile, lane) = self.tile::<P::Real>(i, rhs, P::SPINOR_BYTES);
             P::load_projected(tile, lane, p)
@@ -164,10 +170,15 @@ impl Field {
     }
 }
 
-/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂). The kernel's format fixes their storage.
+/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂). The kernel's format fixes their storage, unless
+/// it is [`AnyLinks`](crate::storage::AnyLinks).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Links(Global);
+pub struct Links {
+    base: Global,
+    /// Read by kernels for CPUs only.
+    storage: LinkStorage,
+}
 
 impl Links {
     /// Returns a placeholder for no links.
@@ -175,39 +186,54 @@ impl Links {
     /// # Safety
     /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
-        Links(Global(core::ptr::null_mut()))
+        Links { base: Global(core::ptr::null_mut()), storage: LinkStorage::FULL }
     }
     /// Creates a view of links at `base`.
     ///
     /// # Safety
     /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for, in the format that they are launched in.
-    pub unsafe fn new(base: *mut u8) -> Self {
-        Links(Global(base))
+    /// sites that such kernels are launched for, in `storage` and in the format that they are launched in.
+    pub unsafe fn new(base: *mut u8, storage: LinkStorage) -> Self {
+        Links { base: Global(base), storage }
+    }
+    /// Returns the address of the links.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> Global {
+        self.base
+    }
+    /// Returns the storage of the links.
+    #[inline(always)]
+    pub(crate) fn storage(&self) -> LinkStorage {
+        self.storage
+    }
+    /// Whether a CPU can read the links of several sites at once.
+    #[inline(always)]
+    pub(crate) fn in_lanes(&self) -> bool {
+        matches!(self.storage, LinkStorage { reals: 18 | 12, temporal: false, half: false })
     }
     /// Returns both links of direction `mu` at site `i`, still packed.
     ///
     /// # Safety
     /// The site exists.
     #[inline(always)]
-    pub unsafe fn pair<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> R::Pair {
-        unsafe { R::pair(self.0, i, mu) }
+    pub unsafe fn pair<P: NumberFormat, R: HopLinks<P>>(&self, i: u32, mu: usize) -> R::HopPair {
+        unsafe { R::hop_pair(self, i, mu) }
     }
     /// U_μ(x)
     ///
     /// # Safety
     /// The site exists.
     #[inline(always)]
-    pub unsafe fn forward<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> Su3<P::Real> {
-        R::forward(&unsafe { self.pair::<P, R>(i, mu) })
+    pub unsafe fn forward<P: NumberFormat, R: HopLinks<P>>(&self, i: u32, mu: usize) -> Su3<P::Real> {
+        R::forward_link(&unsafe { self.pair::<P, R>(i, mu) })
     }
     /// Returns both links of direction `mu` at site `i`, for hops.
     ///
     /// # Safety
-    /// The site exists, and the links are in temporal gauge if `R::TEMPORAL`.
+    /// The site exists, and the links are in temporal gauge if their storage is.
     #[inline(always)]
-    pub unsafe fn direction<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> DirectionLinks<P, R> {
-        let unit = R::TEMPORAL && mu == 3;
+    pub unsafe fn direction<P: NumberFormat, R: HopLinks<P>>(&self, i: u32, mu: usize) -> DirectionLinks<P, R> {
+        let unit = mu == 3 && R::is_temporal(self);
         let pair = if unit { None } else { Some(unsafe { self.pair::<P, R>(i, mu) }) };
         DirectionLinks { links: *self, i, mu, pair }
     }
@@ -224,7 +250,7 @@ impl Links {
         backward: &Su3<f64>,
     ) {
         unsafe {
-            let (tile, lane) = R::tile(self.0, i);
+            let (tile, lane) = R::tile(self.base, i);
             R::store_pair(tile, lane, mu, forward, backward)
         }
     }
@@ -234,29 +260,29 @@ impl Links {
     /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.
     #[inline(always)]
     pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(&self, i: u32) -> Links {
-        Links(unsafe { stage::<P, R>(self.0, i) })
+        Links { base: unsafe { stage::<P, R>(self.base, i) }, ..*self }
     }
     /// Returns the links for right-hand sides from `first` on, like
     /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs): the address depends on `first`, though there are never
     /// 65536 right-hand sides.
     #[inline(always)]
     pub fn for_rhs(self, first: u32) -> Self {
-        Links(Global(self.0.0.wrapping_add((first >> 16) as usize)))
+        Links { base: Global(self.base.0.wrapping_add((first >> 16) as usize)), ..self }
     }
 }
 
 /// Both links of a direction at a site, for hops. In temporal gauge the temporal links are read where a hop crosses the
 /// boundary, and are 1 elsewhere.
 #[derive(Clone, Copy)]
-pub struct DirectionLinks<P: NumberFormat, R: LinkFormat<P>> {
+pub struct DirectionLinks<P: NumberFormat, R: HopLinks<P>> {
     links: Links,
     i: u32,
     mu: usize,
     /// `None`: not read yet.
-    pair: Option<R::Pair>,
+    pair: Option<R::HopPair>,
 }
 
-impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
+impl<P: NumberFormat, R: HopLinks<P>> DirectionLinks<P, R> {
     /// U_μ(x) h for each h.
     ///
     /// # Safety
@@ -264,8 +290,8 @@ impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
     #[inline(always)]
     pub unsafe fn forward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
-            Some(pair) => times(R::forward(&pair), h),
-            None if across => times(R::forward(&unsafe { self.links.pair::<P, R>(self.i, self.mu) }), h),
+            Some(pair) => times(R::forward_link(&pair), h),
+            None if across => times(R::forward_link(&unsafe { self.links.pair::<P, R>(self.i, self.mu) }), h),
             None => h,
         }
     }
@@ -276,8 +302,8 @@ impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
     #[inline(always)]
     pub unsafe fn backward<const N: usize>(&self, h: [Scaled<P::Real>; N], across: bool) -> [Scaled<P::Real>; N] {
         match self.pair {
-            Some(pair) => times(R::backward(&pair), h),
-            None if across => times(R::backward(&unsafe { self.links.pair::<P, R>(self.i, self.mu) }), h),
+            Some(pair) => times(R::backward_link(&pair), h),
+            None if across => times(R::backward_link(&unsafe { self.links.pair::<P, R>(self.i, self.mu) }), h),
             None => h,
         }
     }

@@ -63,6 +63,7 @@ impl fmt::Display for Precision {
 
 /// Storage format of links, next to fields in some precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
 pub struct LinkStorage {
     /// Real numbers per link: 18, 13, 12, 9 or 8.
     pub reals: u8,
@@ -309,6 +310,18 @@ impl<K: SiteKind, P: NumberFormat> KernelFormat for Sites<K, P> {
 }
 impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
     const FORMAT: Format = Format::with_links(P::PRECISION, <R as Reconstruct>::STORAGE);
+}
+
+/// A format of fields and links.
+pub trait Linked {
+    /// Precision of the fields.
+    type Precision;
+    /// Storage of the links.
+    type Links;
+}
+impl<P, R> Linked for (P, R) {
+    type Precision = P;
+    type Links = R;
 }
 
 /// A format in which a CPU can compute groups of sites, with registers V.

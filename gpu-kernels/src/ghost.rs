@@ -5,7 +5,7 @@
 //! Zones of spinors have one layer and hold the projection of each spinor that a hop needs, its two independent spins: the half
 //! that has to be sent (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as the longest hop. Zones
 //! of coarse levels of multigrid have one layer with all spinors of its sites.
-use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scaled, complex};
+use crate::algebra::{Axis, DiracSpinor, Projector, ProjectorSign, Real, Scaled, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Neighbours, Site};
 use crate::memory::Global;
@@ -89,13 +89,13 @@ pub trait SpinorGhosts: Copy {
     ///
     /// # Safety
     /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
-    unsafe fn projected<P: NumberFormat>(
+    unsafe fn projected<P: NumberFormat, S: ProjectorSign>(
         &self,
         geometry: &Geometry,
         x: &Site,
         rhs: u32,
         way: (usize, bool),
-        p: Projector,
+        p: Projector<S>,
     ) -> Option<Scaled<P::Real>>;
 }
 
@@ -121,13 +121,13 @@ impl SpinorGhosts for NoGhosts {
         sum
     }
     #[inline(always)]
-    unsafe fn projected<P: NumberFormat>(
+    unsafe fn projected<P: NumberFormat, S: ProjectorSign>(
         &self,
         _: &Geometry,
         _: &Site,
         _: u32,
         _: (usize, bool),
-        _: Projector,
+        _: Projector<S>,
     ) -> Option<Scaled<P::Real>> {
         None
     }
@@ -152,13 +152,13 @@ impl SpinorGhosts for Ghosts {
         sum.map(|z| complex(z.re.black_box(), z.im.black_box()))
     }
     #[inline(always)]
-    unsafe fn projected<P: NumberFormat>(
+    unsafe fn projected<P: NumberFormat, S: ProjectorSign>(
         &self,
         geometry: &Geometry,
         x: &Site,
         rhs: u32,
         (mu, forward): (usize, bool),
-        p: Projector,
+        p: Projector<S>,
     ) -> Option<Scaled<P::Real>> {
         if !self.is_cut(mu) {
             return None;

@@ -165,7 +165,9 @@ impl Instance {
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
 /// kernel for that wrapper of each format. In parentheses are further blockings of several right-hand sides: `rhs 2`,
 /// two in a thread; `looped 2`, two at a time, until a thread has computed all. With `, in lanes` after the struct, a CPU computes
-/// groups of sites at once in formats that the lists mark with `lanes`. Register caps are in `registers.toml`.
+/// groups of sites at once in formats that the lists mark with `lanes`. With `, any AnyWilsonLinks` a CPU has one instance for all
+/// storages of links in a precision ([`AnyLinks`](crate::storage::AnyLinks)), but for groups of sites. Register caps are in
+/// `registers.toml`.
 #[macro_export]
 macro_rules! kernels {
     ($family:ident = $source:tt $(also for $architecture:literal)*; $($kind:ident $handle:ident $name:literal: $kernel:tt
@@ -186,6 +188,7 @@ macro_rules! kernels {
                     lists: &[$($list! { instances $kind $source $name $kernel [$($($blocking $rhs)*)?] }),+],
                     all: &[$($list! { possible $kind $source $name $kernel [] }),+],
                 };
+                $crate::kernels! { @any $kind $kernel }
             }
         )*
         pub(crate) static $family: $crate::Family =
@@ -239,22 +242,22 @@ macro_rules! kernels {
                 shared: $crate::kernels!(@shared $kind $blocking $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             }),*],
             #[cfg(all(feature = "cpu", not(test)))]
-            cpu: $crate::kernels!(@cpu $lanes $kernel $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+            cpu: $crate::kernels!(@cpu $lanes $kernel $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format), $format),
         }
     };
     (@entries $kind:ident $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*]) => {
         $crate::kernels! { @entry $kind $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) }
         $($crate::kernels! { @variant $kind $blocking $rhs $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) })*
     };
-    (@doc [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { concat!("[`", stringify!($kernel), "`]") };
-    (@arguments [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $kernel };
-    (@format [$kernel:ty $(, in lanes)?] $format:ty) => { $format };
-    (@format [$kernel:ty as $wrap:ident $(, in lanes)?] $format:ty) => { $wrap<$format> };
-    (@handle setup [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
-    (@handle kernel [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
-    (@handle by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
-    (@handle setup_by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
-    (@handle $kind:ident [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::SumInstances<$kernel> };
+    (@doc [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { concat!("[`", stringify!($kernel), "`]") };
+    (@arguments [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $kernel };
+    (@format [$kernel:ty $(, in lanes)? $(, any $any:ident)?] $format:ty) => { $format };
+    (@format [$kernel:ty as $wrap:ident $(, in lanes)? $(, any $any:ident)?] $format:ty) => { $wrap<$format> };
+    (@handle setup [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle kernel [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle setup_by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle $kind:ident [$kernel:ty $(as $wrap:ident)? $(, in lanes)? $(, any $any:ident)?]) => { $crate::SumInstances<$kernel> };
     (@wrap setup) => { $crate::Instances };
     (@wrap kernel) => { $crate::Instances };
     (@wrap by_warps) => { $crate::Instances };
@@ -279,17 +282,24 @@ macro_rules! kernels {
     (@shared $kind:ident looped $kernel:ty, $format:ty) => {
         <$kernel as $crate::multi_rhs::StageLinks<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
-    (@cpu [lanes] [$arguments:ty $(as $wrap:ident)?, in lanes] $kind:ident $kernel:ty, $format:ty) => {
-        $crate::kernels!(@lanes $kind $kernel, $format)
+    (@cpu [lanes] [$arguments:ty $(as $wrap:ident)?, in lanes, any $any:ident] $kind:ident $kernel:ty, $format:ty, $links:ty) => {
+        $crate::cpu_functions!($kind groups_and_any, $kernel, $format, $crate::kernels!(@any_format $($wrap)?, $any $links))
     };
-    (@cpu $lanes:tt $arguments:tt by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps run_by_warps, $kernel, $format) };
-    (@cpu $lanes:tt $arguments:tt setup_by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps run_by_warps, $kernel, $format) };
-    (@cpu $lanes:tt $arguments:tt setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run run, $kernel, $format) };
-    (@cpu $lanes:tt $arguments:tt kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run run, $kernel, $format) };
-    (@cpu $lanes:tt $arguments:tt $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum sum, $kernel, $format) };
-    (@lanes setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_in_lanes run, $kernel, $format) };
-    (@lanes kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_in_lanes run, $kernel, $format) };
-    (@lanes $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum_in_lanes sum, $kernel, $format) };
+    (@cpu $lanes:tt [$arguments:ty $(as $wrap:ident)? $(, in lanes)?, any $any:ident] $kind:ident $kernel:ty, $format:ty, $links:ty) => {
+        $crate::cpu_functions!(@any $crate::kernels!(@any_format $($wrap)?, $any $links))
+    };
+    (@cpu [lanes] [$arguments:ty $(as $wrap:ident)?, in lanes] $kind:ident $kernel:ty, $format:ty, $links:ty) => {
+        $crate::cpu_functions!($kind groups, $kernel, $format, ())
+    };
+    (@cpu $lanes:tt $arguments:tt $kind:ident $kernel:ty, $format:ty, $links:ty) => {
+        $crate::cpu_functions!($kind sites, $kernel, $format, ())
+    };
+    (@any_format $wrap:ident, $any:ident $links:ty) => { $wrap<(<$links as $crate::format::Linked>::Precision, $any)> };
+    (@any $kind:ident [$kernel:ty $(as $wrap:ident)? $(, in lanes)?, any $any:ident]) => {
+        #[cfg(all(feature = "cpu", not(test)))]
+        $crate::any_functions! { $kind, $kernel }
+    };
+    (@any $kind:ident $kernel:tt) => {};
     (@entry setup $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry kernel $name, $kernel, $format } };
     (@entry observe $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry reduce $name, $kernel, $format } };
     (@entry kernel $name:expr, $kernel:ty, $format:ty) => {

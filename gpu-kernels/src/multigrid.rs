@@ -916,10 +916,10 @@ unsafe impl Kernel<Single> for ForwardHop {
             ($mu:literal $axis:ident) => {{
                 let projector = Projector::minus(Axis::$axis);
                 let (way, geometry) = (($mu, true), &self.geometry);
-                let psi = match unsafe { self.ghosts.projected::<Single>(geometry, &site, rhs, way, projector) } {
+                let psi = match unsafe { self.ghosts.projected::<Single, _>(geometry, &site, rhs, way, projector) } {
                     Some(psi) => psi,
                     None => unsafe {
-                        self.input.projected::<Single>(geometry.neighbour(&site, $mu, true), rhs, projector)
+                        self.input.projected::<Single, _>(geometry.neighbour(&site, $mu, true), rhs, projector)
                     },
                 };
                 let across = $mu == 3 && self.geometry.crosses_end(&site, true).any();

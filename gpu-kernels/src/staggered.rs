@@ -6,11 +6,12 @@
 //! ones of asqtad are a number times SU(3), those of HISQ a number times U(3), and all can be reconstructed.
 use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
+use crate::format::Linked;
 use crate::ghost::{ColourGhosts, Ghosts, NoGhosts};
 use crate::lattice::{Geometry, Neighbours, Region, Site};
 use crate::multi_rhs::each_rhs;
 use crate::row::{Plain, Row, RowDot, Then};
-use crate::storage::{Colours, LinkFormat, NumberFormat};
+use crate::storage::{Colours, HopLinks, ImprovedHops, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
 
@@ -122,7 +123,7 @@ impl StaggeredRow {
     }
     /// Adds both hops in direction `mu`, a constant where this is inlined: over fat links, or over long ones.
     #[inline(always)]
-    unsafe fn add_hops<P: NumberFormat, R: LinkFormat<P>, S: ColourPart, const N: usize, const STEPS: u32>(
+    unsafe fn add_hops<P: NumberFormat, R: HopLinks<P>, S: ColourPart, const N: usize, const STEPS: u32>(
         &self,
         (x, neighbours): (&Site, &Neighbours<STEPS>),
         first: u32,
@@ -139,8 +140,18 @@ impl StaggeredRow {
                     if mu == 3 { eta.times_where(neighbours.cross_end($forward), across) } else { eta }
                 };
             }
-            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, true)), first, (sign!(true), R::forward(&pair)), sums);
-            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, false)), first, (-sign!(false), R::backward(&pair)), sums);
+            self.add_hop::<P, S, N, STEPS>(
+                (neighbours, (mu, true)),
+                first,
+                (sign!(true), R::forward_link(&pair)),
+                sums,
+            );
+            self.add_hop::<P, S, N, STEPS>(
+                (neighbours, (mu, false)),
+                first,
+                (-sign!(false), R::backward_link(&pair)),
+                sums,
+            );
         }
     }
 }
@@ -158,7 +169,7 @@ pub struct Naive<R>(PhantomData<R>);
 /// Hops over one fat link and one long link.
 pub struct Improved<R>(PhantomData<R>);
 
-impl<P: NumberFormat, R: LinkFormat<P>> Hops<P> for Naive<R> {
+impl<P: NumberFormat, R: HopLinks<P>> Hops<P> for Naive<R> {
     #[inline(always)]
     unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = row.geometry.site_for::<P::Real>(i, row.parity);
@@ -172,10 +183,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> Hops<P> for Naive<R> {
     }
 }
 
-impl<P: NumberFormat, R: LinkFormat<P>> Hops<P> for Improved<R>
-where
-    R::Full: LinkFormat<P>,
-{
+impl<P: NumberFormat, R: ImprovedHops<P>> Hops<P> for Improved<R> {
     #[inline(always)]
     unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
         let x = row.geometry.site_for::<P::Real>(i, row.parity);
@@ -184,7 +192,7 @@ where
         let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
             ($($mu:literal)*) => {$(
-                unsafe { row.add_hops::<P, R::Full, S, N, 1>(near, first, $mu, &mut sums) };
+                unsafe { row.add_hops::<P, R::Fat, S, N, 1>(near, first, $mu, &mut sums) };
                 unsafe { row.add_hops::<P, R, S, N, 3>(far, first, $mu, &mut sums) };
             )*};
         }
@@ -250,7 +258,7 @@ where
     }
     #[inline(always)]
     fn group_sites(&self) -> u32 {
-        self.region.group_sites(&self.geometry)
+        if self.links.in_lanes() && self.long.in_lanes() { self.region.group_sites(&self.geometry) } else { 1 }
     }
     #[inline(always)]
     unsafe fn compute<const N: usize, T: Then<[[Colour<P::Real>; 2]; N]>>(
@@ -277,17 +285,6 @@ where
     }
 }
 
-/// A format in lists of links, for [`ColourRows`].
-pub trait Linked {
-    /// Precision of the fields.
-    type Precision;
-    /// Reconstruction of the links.
-    type Links;
-}
-impl<P, R> Linked for (P, R) {
-    type Precision = P;
-    type Links = R;
-}
 type NaiveRows<F, S, const FIXED: bool> = ColourRows<<F as Linked>::Precision, Naive<<F as Linked>::Links>, S, FIXED>;
 type ImprovedRows<F, S, const FIXED: bool> =
     ColourRows<<F as Linked>::Precision, Improved<<F as Linked>::Links>, S, FIXED>;
@@ -314,11 +311,11 @@ mod lanes {
 }
 
 crate::kernels! { FAMILY = "staggered";
-    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain, in lanes] => staggered_links(rhs 4, rhs 3);
-    reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot, in lanes]
+    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain, in lanes, any AnyStaggeredLinks] => staggered_links(rhs 4, rhs 3);
+    reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot, in lanes, any AnyStaggeredLinks]
         => staggered_links(rhs 4, rhs 3, rhs 2);
-    kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain, in lanes]
+    kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain, in lanes, any AnyLongLinks]
         => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3);
-    reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot, in lanes]
+    reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot, in lanes, any AnyLongLinks]
         => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2);
 }

@@ -1,6 +1,10 @@
 //! Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities (Clark et al. 2009, eq.
 //! 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
-use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scalar, Scaled, complex};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::algebra::RuntimeSign;
+#[cfg(target_arch = "nvptx64")]
+use crate::algebra::Sign;
+use crate::algebra::{Axis, DiracSpinor, Projector, ProjectorSign, Real, Scalar, Scaled, complex};
 use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
@@ -9,7 +13,7 @@ use crate::lattice::{Geometry, Region, Where};
 use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::row::{Plain, Row, RowDot, RowDots, Then};
-use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
+use crate::storage::{CloverFormat, HopLinks, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
 /// The hopping term from the other parity to the sites of `parity`.
@@ -33,22 +37,24 @@ pub struct Hopping {
 }
 
 impl Hopping {
-    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from `first` on.
-    /// Hops that leave the local lattice read from `ghosts`.
+    /// (D ψ)(x) if `sign` is +, or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from
+    /// `first` on. Hops that leave the local lattice read from `ghosts`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
     #[inline(always)]
-    pub unsafe fn apply<P, R, B, const DAGGER: bool, const N: usize>(
+    pub unsafe fn apply<P, R, B, S, const N: usize>(
         &self,
+        sign: S,
         ghosts: &B,
         i: u32,
         first: u32,
     ) -> [DiracSpinor<P::Real>; N]
     where
         P: NumberFormat,
-        R: LinkFormat<P>,
+        R: HopLinks<P>,
         B: SpinorGhosts,
+        S: ProjectorSign,
     {
         let g = &self.geometry;
         let x = g.site_for::<P::Real>(i, self.parity);
@@ -62,9 +68,9 @@ impl Hopping {
                 let mut hops = [Scaled::ZERO; N];
                 each_rhs!(k < N: {
                     let rhs = first + k as u32;
-                    hops[k] = match unsafe { ghosts.projected::<P>(g, &x, rhs, ($mu, $forward), $projector) } {
+                    hops[k] = match unsafe { ghosts.projected::<P, _>(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
-                        None => unsafe { self.input.projected::<P>(neighbour, rhs, $projector) },
+                        None => unsafe { self.input.projected::<P, _>(neighbour, rhs, $projector) },
                     };
                     if $mu == 3 {
                         hops[k] = hops[k].times(self.time_factor::<P>(across));
@@ -81,10 +87,8 @@ impl Hopping {
         macro_rules! direction {
             ($mu:literal, $axis:ident) => {
                 let links = unsafe { self.links.direction::<P, R>(i, $mu) };
-                let (mut minus, mut plus) = (Projector::minus(Axis::$axis), Projector::plus(Axis::$axis));
-                if DAGGER {
-                    (minus, plus) = (plus, minus);
-                }
+                let plus = Projector { axis: Axis::$axis, sign };
+                let minus = plus.opposite();
                 hop!($mu, links.forward, true, minus);
                 hop!($mu, links.backward, false, plus);
             };
@@ -201,7 +205,7 @@ impl Forms for FixedForms {
 unsafe impl<P, R, A, S, W> Row<Rows<(P, R), A, S, W>> for WilsonRow
 where
     P: CloverFormat,
-    R: LinkFormat<P>,
+    R: HopLinks<P>,
     A: SiteDiagonal,
     S: SitePart,
     W: Forms,
@@ -226,7 +230,8 @@ where
     }
     #[inline(always)]
     fn group_sites(&self) -> u32 {
-        self.hopping.region.group_sites(&self.hopping.geometry)
+        let Hopping { links, region, geometry, .. } = &self.hopping;
+        if links.in_lanes() { region.group_sites(geometry) } else { 1 }
     }
     #[inline(always)]
     unsafe fn compute<const N: usize, T: Then<[[DiracSpinor<P::Real>; 2]; N]>>(
@@ -241,22 +246,18 @@ where
             // of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
             #[cfg(target_arch = "nvptx64")]
             return if plain {
-                let hops = self.hopping.apply::<P, R, S::GhostSource, false, N>(S::ghosts(self), i, first);
+                let hops = self.hopping.apply::<P, R, _, _, N>(Sign::Plus, S::ghosts(self), i, first);
                 then.take(A::combine::<P, W, N>(self, i, first, hops))
             } else {
                 let (row, i) = (self.elsewhere(), opaque(i));
-                let hops = row.hopping.apply::<P, R, S::GhostSource, true, N>(S::ghosts(&row), i, first);
+                let hops = row.hopping.apply::<P, R, _, _, N>(Sign::Minus, S::ghosts(&row), i, first);
                 then.take(A::combine::<P, W, N>(&row, i, first, hops))
             };
-            // On a CPU the shared code at the end is compiled once.
+            // On a CPU they share all code.
             #[cfg(not(target_arch = "nvptx64"))]
             {
-                let ghosts = S::ghosts(self);
-                let hops = if plain {
-                    self.hopping.apply::<P, R, S::GhostSource, false, N>(ghosts, i, first)
-                } else {
-                    self.hopping.apply::<P, R, S::GhostSource, true, N>(ghosts, i, first)
-                };
+                let sign = RuntimeSign::new(plain);
+                let hops = self.hopping.apply::<P, R, _, _, N>(sign, S::ghosts(self), i, first);
                 then.take(A::combine::<P, W, N>(self, i, first, hops))
             }
         }
@@ -336,12 +337,12 @@ type WithTwistedMass<F> = Plain<Rows<F, TwistedMass, Interior, HopForms>>;
 type WithTwistedMassDots<F> = RowDots<Rows<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
-    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass, in lanes]
+    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass, in lanes, any AnyWilsonLinks]
         => wide_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot, in lanes]
+    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot, in lanes, any AnyWilsonLinks]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots, in lanes]
+    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots, in lanes, any AnyWilsonLinks]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
-    kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass] => plain_links;
-    reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots] => plain_links;
+    kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass, any AnyWilsonLinks] => plain_links;
+    reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots, any AnyWilsonLinks] => plain_links;
 }

@@ -92,11 +92,11 @@ impl SpinorHopGradient {
         while j < self.count {
             unsafe {
                 // Half spinors have half of the projector's components, and the square of P is 2 P.
-                let here = of(&self.y, self.parity).projected::<P>(n.index, j, minus).value.0;
-                let next = of(&self.x, there).projected::<P>(ahead, j, minus).value.0;
+                let here = of(&self.y, self.parity).projected::<P, _>(n.index, j, minus).value.0;
+                let next = of(&self.x, there).projected::<P, _>(ahead, j, minus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
-                let here = of(&self.x, self.parity).projected::<P>(n.index, j, plus).value.0;
-                let next = of(&self.y, there).projected::<P>(ahead, j, plus).value.0;
+                let here = of(&self.x, self.parity).projected::<P, _>(n.index, j, plus).value.0;
+                let next = of(&self.y, there).projected::<P, _>(ahead, j, plus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
             }
             j += 1;

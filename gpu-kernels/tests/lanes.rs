@@ -38,7 +38,7 @@ use gpu_kernels::storage::padded;
 use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
-use gpu_kernels::{FermionKind, Format, Instance, Precision, Table};
+use gpu_kernels::{FermionKind, Format, Instance, LinkStorage, Precision, Table};
 
 /// Extents of four, where one hop and three hops lead to the other half of the lattice; and such whose halves are odd, where groups have 8
 /// sites: in x and other directions, and in t and not in x.
@@ -56,6 +56,7 @@ fn sites(geometry: &Geometry) -> usize {
 /// of the largest.
 struct Memory {
     geometry: Geometry,
+    storage: LinkStorage,
     fields: Vec<Vec<Chunk>>,
 }
 impl Memory {
@@ -77,13 +78,16 @@ impl Memory {
             };
             fields.push((0..bytes / 16).map(|_| Chunk(std::array::from_fn(&mut word))).collect());
         }
-        Memory { geometry, fields }
+        Memory { geometry, storage: format.links.unwrap_or(LinkStorage::FULL), fields }
     }
     fn address(&mut self, k: usize) -> *mut u8 {
         self.fields[k].as_mut_ptr().cast()
     }
     fn thin(&mut self, k: usize) -> ThinLinks {
         unsafe { ThinLinks::new(self.address(k)) }
+    }
+    fn links(&mut self, k: usize, storage: LinkStorage) -> Links {
+        unsafe { Links::new(self.address(k), storage) }
     }
     fn matrices(&mut self, k: usize) -> Matrices {
         self.thin(k).direction(2)
@@ -163,7 +167,7 @@ fn rows_of_wilson_like_operators_on(geometry: Geometry) {
             diagonal: kind(unsafe { Clover::new(m.address(5)) }),
             hopping: Hopping {
                 input: m.field(3),
-                links: unsafe { Links::new(m.address(4)) },
+                links: m.links(4, m.storage),
                 geometry,
                 region: Region::WHOLE,
                 parity,
@@ -201,7 +205,7 @@ fn rows_of_staggered_operators() {
 fn rows_of_staggered_operators_on(geometry: Geometry) {
     for parity in [0, 1] {
         for sum in [0, 1] {
-            let row = |m: &mut Memory| StaggeredRow {
+            let row = |m: &mut Memory, storage: fn(LinkStorage) -> LinkStorage| StaggeredRow {
                 out: m.field(0),
                 x: m.field(1),
                 w: m.field(2),
@@ -214,17 +218,19 @@ fn rows_of_staggered_operators_on(geometry: Geometry) {
                 region: Region::WHOLE,
                 phases: Phases::new([0, 1, 3, 7]),
                 across: (-1.0).into(),
-                links: unsafe { Links::new(m.address(4)) },
+                links: m.links(4, storage(m.storage)),
                 factor: 0.5.into(),
-                long: unsafe { Links::new(m.address(5)) },
+                long: m.links(5, m.storage),
                 long_factor: 0.25.into(),
                 ghosts: Ghosts::NONE,
             };
-            compare(geometry, STAGGERED_ROW.0, 6, row);
-            compare(geometry, IMPROVED_ROW.0, 6, row);
+            let naive = |m: &mut Memory| row(m, |links| links);
+            let improved = |m: &mut Memory| row(m, LinkStorage::with_all_reals);
+            compare(geometry, STAGGERED_ROW.0, 6, naive);
+            compare(geometry, IMPROVED_ROW.0, 6, improved);
             if sum == 1 {
-                compare(geometry, STAGGERED_ROW_DOT.0, 6, row);
-                compare(geometry, IMPROVED_ROW_DOT.0, 6, row);
+                compare(geometry, STAGGERED_ROW_DOT.0, 6, naive);
+                compare(geometry, IMPROVED_ROW_DOT.0, 6, improved);
             }
         }
     }

@@ -12,7 +12,7 @@ use gpu_kernels::row::{Plain, Row, RowDot, RowDots};
 use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
 use gpu_kernels::storage::{
     CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, PADDING, Recon8, Recon8T, Recon12, Recon12H, Recon12T,
-    Recon13, Recon18, Single, Slots,
+    Recon13, Recon18, Reconstruct, Single, Slots,
 };
 use gpu_kernels::wilson::{
     AllForms, Exterior, FixedForms, Forms, HopForms, Hopping, Interior, Rows, SumForms, WilsonRow,
@@ -152,7 +152,7 @@ fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
     let mut packed = links::<P, R>(6);
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
-        let (links, read) = (Links::new(packed.address()), Field::new(input.address(), step()));
+        let (links, read) = (Links::new(packed.address(), R::STORAGE), Field::new(input.address(), step()));
         let rows = [0, 1].map(|parity| WilsonRow {
             out: Field::none(),
             x: Field::new(x.address(), step()),
@@ -266,7 +266,7 @@ where
     let (mut fat, mut long) = (links::<P, R::Full>(5), links::<P, R>(6));
     // SAFETY: as above.
     unsafe {
-        let (fat, long) = (Links::new(fat.address()), Links::new(long.address()));
+        let (fat, long) = (Links::new(fat.address(), R::Full::STORAGE), Links::new(long.address(), R::STORAGE));
         for parity in [0, 1] {
             let row = StaggeredRow {
                 out: Field::none(),

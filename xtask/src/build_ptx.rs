@@ -25,7 +25,7 @@ use crate::process::{self, plural};
 use crate::ptxas::{self, KernelReport, Ptxas};
 use crate::registers::Caps;
 use crate::toolchain::{Toolchain, ToolchainKind};
-use crate::{linker, ptx_text};
+use crate::linker;
 
 /// Help text of the command.
 pub const HELP: &str = "\
@@ -62,7 +62,7 @@ const NO_LOCATIONS: &str = "-Zlocation-detail=none";
 const OUR_SOURCE: [&str; 4] = [
     include_str!("build_ptx.rs"),
     include_str!("linker.rs"),
-    include_str!("ptx_text.rs"),
+    include_str!("../ptx-text/src/lib.rs"),
     include_str!("toolchain.rs"),
 ];
 

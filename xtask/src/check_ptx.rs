@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail};
 use gpu_kernels::EntryPoint;
 use gpu_kernels::device::SCRATCH_BYTES;
 use gpu_kernels::threads::PART_SUMS_BYTES;
+use ptx_text::Counts;
 use serde_json::Value;
 
 use crate::build_ptx;
 use crate::process::{self, plural};
-use crate::ptx_text::{self, Counts};
 use crate::ptxas::KernelReport;
 use crate::registers::Caps;
 

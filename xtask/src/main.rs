@@ -14,7 +14,6 @@ mod kernel_families;
 mod linker;
 mod packages;
 mod process;
-mod ptx_text;
 mod ptxas;
 mod python;
 mod registers;

@@ -2,7 +2,7 @@
 //!
 //! Such a float has 11 bits of mantissa: numbers from 2⁻¹⁴ to 65504 are rounded by 2⁻¹¹ at most, relative to themselves,
 //! smaller ones to multiples of 2⁻²⁴. Larger numbers become infinite, and NaN is preserved.
-use super::{Complex, Phase, complex};
+use super::{Complex, Phase, Sign, complex};
 
 /// A complex number of two 16-bit floats, the real part in the low half of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ mod machine {
 /// Conversions and sums by 32-bit arithmetic, with the same bits as the instructions of a GPU. There are no branches, and masks
 /// replace selections, so that the compiler vectorises the code. It does not vectorise the crate `half`, which converts one
 /// number at a time after a check of the processor's features, and slows the hopping term by 20 to 40 %
-/// (docs/measurements/dslash.md). The tests compare with `half`.
+/// (docs/measurements/cpu.md). The tests compare with `half`.
 #[cfg(not(target_arch = "nvptx64"))]
 mod machine {
     use super::*;
@@ -137,7 +137,7 @@ mod machine {
     /// Computes a + phase · b. A sum in 24 bits that is then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
-        let sum = phase.combine(widen(a), widen(exchanged.rotate_left(16)));
+        let sum = phase.combine(widen(a), Sign::Plus, widen(exchanged.rotate_left(16)));
         complex(rounded(sum.re), rounded(sum.im))
     }
 }

@@ -20,5 +20,9 @@ pub use binary16::Complex16;
 pub use complex::{Complex, complex};
 pub use hermitian::Hermitian;
 pub use real::{Real, Scalar, phase_from_quarter_tangent, quarter_tangent};
-pub use spin::{Axis, DiracSpinor, HalfSpinor, Phase, Projector, Scaled, Sign, to_degrand_rossi, to_device_basis};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use spin::RuntimeSign;
+pub use spin::{
+    Axis, DiracSpinor, HalfSpinor, Phase, Projector, ProjectorSign, Scaled, Sign, to_degrand_rossi, to_device_basis,
+};
 pub use su3::{Colour, ScaledColour, Su3};

@@ -52,13 +52,80 @@ pub enum Sign {
     Minus,
 }
 
-/// P^{±μ} = 1 ± γ_μ. Used with constants only, so that it costs nothing at run time.
+/// Sign of a projector: a constant [`Sign`], which costs nothing at run time, or, on a CPU, a [`RuntimeSign`].
+pub trait ProjectorSign: Copy {
+    /// Returns the opposite sign.
+    #[must_use]
+    fn opposite(self) -> Self;
+    /// Whether the sign is +.
+    fn is_plus(self) -> bool;
+    /// ±x
+    fn of<T: Real>(self, x: T) -> T;
+    /// a ± b
+    fn add<T: Real>(self, a: T, b: T) -> T;
+}
+impl ProjectorSign for Sign {
+    #[inline(always)]
+    fn opposite(self) -> Self {
+        match self {
+            Sign::Plus => Sign::Minus,
+            Sign::Minus => Sign::Plus,
+        }
+    }
+    #[inline(always)]
+    fn is_plus(self) -> bool {
+        self == Sign::Plus
+    }
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        if self.is_plus() { x } else { -x }
+    }
+    #[inline(always)]
+    fn add<T: Real>(self, a: T, b: T) -> T {
+        if self.is_plus() { a + b } else { a - b }
+    }
+}
+
+/// A sign that is known at run time, as a factor of multiply-adds. The results have the bits of those with a constant sign,
+/// because a product with ±1 is exact.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy, Debug)]
+pub struct RuntimeSign(f64);
+#[cfg(not(target_arch = "nvptx64"))]
+impl RuntimeSign {
+    /// Returns the sign + if `plus`, else −.
+    #[inline(always)]
+    pub fn new(plus: bool) -> Self {
+        RuntimeSign(if plus { 1.0 } else { -1.0 })
+    }
+}
+#[cfg(not(target_arch = "nvptx64"))]
+impl ProjectorSign for RuntimeSign {
+    #[inline(always)]
+    fn opposite(self) -> Self {
+        RuntimeSign(-self.0)
+    }
+    #[inline(always)]
+    fn is_plus(self) -> bool {
+        self.0 > 0.0
+    }
+    #[inline(always)]
+    fn of<T: Real>(self, x: T) -> T {
+        T::from_f64(self.0) * x
+    }
+    #[inline(always)]
+    fn add<T: Real>(self, a: T, b: T) -> T {
+        T::from_f64(self.0).mul_add(b, a)
+    }
+}
+
+/// P^{±μ} = 1 ± γ_μ. The axis is always a constant, so that it costs nothing at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Projector {
+pub struct Projector<S = Sign> {
     /// μ
     pub axis: Axis,
     /// ±
-    pub sign: Sign,
+    pub sign: S,
 }
 
 /// Factor of the second operand in a sum of two components.
@@ -84,20 +151,26 @@ impl Phase {
             real => real,
         }
     }
-    /// a + phase · b
+    /// a ± phase · b
     #[inline(always)]
-    pub fn combine<T: Real>(self, a: Complex<T>, b: Complex<T>) -> Complex<T> {
+    pub fn combine<T: Real, S: ProjectorSign>(self, a: Complex<T>, sign: S, b: Complex<T>) -> Complex<T> {
+        let opposite = sign.opposite();
         match self {
-            Phase::One => a + b,
-            Phase::MinusOne => a - b,
-            Phase::I => complex(a.re - b.im, a.im + b.re),
-            Phase::MinusI => complex(a.re + b.im, a.im - b.re),
+            Phase::One => complex(sign.add(a.re, b.re), sign.add(a.im, b.im)),
+            Phase::MinusOne => complex(opposite.add(a.re, b.re), opposite.add(a.im, b.im)),
+            Phase::I => complex(opposite.add(a.re, b.im), sign.add(a.im, b.re)),
+            Phase::MinusI => complex(sign.add(a.re, b.im), opposite.add(a.im, b.re)),
         }
     }
-    /// Returns a + phase · b for each colour component.
+    /// Returns a ± phase · b for each colour component.
     #[inline(always)]
-    fn combine_colours<T: Real>(self, Colour([a, b, c]): Colour<T>, Colour([d, e, f]): Colour<T>) -> Colour<T> {
-        Colour([self.combine(a, d), self.combine(b, e), self.combine(c, f)])
+    fn combine_colours<T: Real, S: ProjectorSign>(
+        self,
+        Colour([a, b, c]): Colour<T>,
+        sign: S,
+        Colour([d, e, f]): Colour<T>,
+    ) -> Colour<T> {
+        Colour([self.combine(a, sign, d), self.combine(b, sign, e), self.combine(c, sign, f)])
     }
     /// a + scale · phase · b, fused.
     #[inline(always)]
@@ -136,37 +209,31 @@ impl Projector {
     pub const fn minus(axis: Axis) -> Self {
         Projector { axis, sign: Sign::Minus }
     }
+}
+
+impl<S: ProjectorSign> Projector<S> {
     /// Returns P^{∓μ} = γ_5 P^{±μ} γ_5.
     #[inline(always)]
-    pub const fn opposite(self) -> Self {
-        match self.sign {
-            Sign::Plus => Self::minus(self.axis),
-            Sign::Minus => Self::plus(self.axis),
-        }
+    pub fn opposite(self) -> Self {
+        Projector { sign: self.sign.opposite(), ..self }
     }
-    /// Returns, for x, y and z, the lower spins that join the upper spins 0 and 1, and their phases: h_0 = ψ_0 + φ_0 ψ_{j0},
-    /// h_1 = ψ_1 + φ_1 ψ_{j1}. The lower spins of P ψ are then φ_0* h_0 at j0 and φ_1* h_1 at j1.
+    /// Returns, for x, y and z, the lower spins that join the upper spins 0 and 1, and their phases: h_0 = ψ_0 ± φ_0 ψ_{j0},
+    /// h_1 = ψ_1 ± φ_1 ψ_{j1}. The lower spins of P ψ are then ±φ_0* h_0 at j0 and ±φ_1* h_1 at j1.
     #[inline(always)]
     pub const fn partners(self) -> [(usize, Phase); 2] {
         use Phase::*;
-        match (self.axis, self.sign) {
-            (Axis::X, Sign::Plus) => [(3, I), (2, I)],
-            (Axis::X, Sign::Minus) => [(3, MinusI), (2, MinusI)],
-            (Axis::Y, Sign::Plus) => [(3, MinusOne), (2, One)],
-            (Axis::Y, Sign::Minus) => [(3, One), (2, MinusOne)],
-            (Axis::Z, Sign::Plus) => [(2, I), (3, MinusI)],
-            (Axis::Z, Sign::Minus) => [(2, MinusI), (3, I)],
+        match self.axis {
+            Axis::X => [(3, I), (2, I)],
+            Axis::Y => [(3, MinusOne), (2, One)],
+            Axis::Z => [(2, I), (3, MinusI)],
             // Not used: in t the projector keeps two spins.
-            (Axis::T, _) => [(2, One), (3, One)],
+            Axis::T => [(2, One), (3, One)],
         }
     }
     /// Returns, for t, the first of the two spins that the projector keeps, each doubled.
     #[inline(always)]
-    pub const fn kept(self) -> usize {
-        match self.sign {
-            Sign::Plus => 0,
-            Sign::Minus => 2,
-        }
+    pub fn kept(self) -> usize {
+        if self.sign.is_plus() { 0 } else { 2 }
     }
 }
 
@@ -180,33 +247,36 @@ impl<T: Real> DiracSpinor<T> {
     pub const ZERO: Self = DiracSpinor([Colour::ZERO; 4]);
     /// Returns the two independent components of P ψ.
     #[inline(always)]
-    pub fn project(&self, p: Projector) -> Scaled<T> {
+    pub fn project<S: ProjectorSign>(&self, p: Projector<S>) -> Scaled<T> {
         let s = self.0;
         match p.axis {
             Axis::T => {
-                let value = HalfSpinor([s[p.kept()], s[p.kept() + 1]]);
+                let value = HalfSpinor(if p.sign.is_plus() { [s[0], s[1]] } else { [s[2], s[3]] });
                 Scaled { value, scale: T::ONE + T::ONE }
             }
             _ => {
                 let [(j, f), (k, g)] = p.partners();
-                let value = HalfSpinor([f.combine_colours(s[0], s[j]), g.combine_colours(s[1], s[k])]);
+                let value = HalfSpinor([f.combine_colours(s[0], p.sign, s[j]), g.combine_colours(s[1], p.sign, s[k])]);
                 Scaled { value, scale: T::ONE }
             }
         }
     }
     /// Adds the four-spin vector that `p` reconstructs from its two independent components.
     #[inline(always)]
-    pub fn add_projected(&mut self, h: Scaled<T>, p: Projector) {
+    pub fn add_projected<S: ProjectorSign>(&mut self, h: Scaled<T>, p: Projector<S>) {
         let (HalfSpinor([a, b]), scale) = (h.value, h.scale);
         match p.axis {
             Axis::T => {
-                Phase::One.add_to(&mut self.0[p.kept()], scale, a);
-                Phase::One.add_to(&mut self.0[p.kept() + 1], scale, b);
+                let [s0, s1, s2, s3] = &mut self.0;
+                let (first, second) = if p.sign.is_plus() { (s0, s1) } else { (s2, s3) };
+                Phase::One.add_to(first, scale, a);
+                Phase::One.add_to(second, scale, b);
             }
             _ => {
                 let [(j, f), (k, g)] = p.partners();
                 Phase::One.add_to(&mut self.0[0], scale, a);
                 Phase::One.add_to(&mut self.0[1], scale, b);
+                let scale = p.sign.of(scale);
                 f.conj().add_to(&mut self.0[j], scale, a);
                 g.conj().add_to(&mut self.0[k], scale, b);
             }

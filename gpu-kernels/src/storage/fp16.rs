@@ -10,7 +10,8 @@
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
-    Axis, Colour, Complex, Complex16, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
+    Axis, Colour, Complex, Complex16, DiracSpinor, HalfSpinor, Phase, Projector, ProjectorSign, Real, Scaled,
+    ScaledColour, complex,
 };
 use crate::memory::{Access, Global};
 
@@ -24,14 +25,15 @@ fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
     if spin < 2 { z } else { complex(z.im, z.re) }
 }
 
-/// Returns upper spin `s` + phase · lower spin `t`. Written out: a closure would not be compiled for vector instructions.
+/// Returns upper spin `s` ± phase · lower spin `t`. Written out: a closure would not be compiled for vector instructions.
 #[inline(always)]
-fn join(w: &[u32; 12], s: usize, t: usize, phase: Phase) -> Colour<f32> {
+fn join<S: ProjectorSign>(w: &[u32; 12], sign: S, (s, t): (usize, usize), phase: Phase) -> Colour<f32> {
     let (upper, lower) = (3 * s, 3 * t);
+    let negative = if sign.is_plus() { 0 } else { 0x8000_8000 };
     Colour([
-        Complex16(w[upper]).combine(phase, Complex16(w[lower])),
-        Complex16(w[upper + 1]).combine(phase, Complex16(w[lower + 1])),
-        Complex16(w[upper + 2]).combine(phase, Complex16(w[lower + 2])),
+        Complex16(w[upper]).combine(phase, Complex16(w[lower] ^ negative)),
+        Complex16(w[upper + 1]).combine(phase, Complex16(w[lower + 1] ^ negative)),
+        Complex16(w[upper + 2]).combine(phase, Complex16(w[lower + 2] ^ negative)),
     ])
 }
 
@@ -49,7 +51,7 @@ impl NumberFormat for Fp16 {
         DiracSpinor([colour(0), colour(1), colour(2), colour(3)])
     }
     #[inline(always)]
-    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+    unsafe fn load_projected<S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<f32> {
         if p.axis == Axis::T {
             let w = unsafe { words::load_kept(tile, lane, p) };
             let at = |j: usize| kept(p.kept(), Complex16(w[j]).widen());
@@ -58,7 +60,7 @@ impl NumberFormat for Fp16 {
         }
         let w = unsafe { words::load(tile, lane, Access::Shared) };
         let [(j, f), (k, g)] = p.partners();
-        Scaled { value: HalfSpinor([join(&w, 0, j, f), join(&w, 1, k, g)]), scale: f32::ONE }
+        Scaled { value: HalfSpinor([join(&w, p.sign, (0, j), f), join(&w, p.sign, (1, k), g)]), scale: f32::ONE }
     }
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {

@@ -9,7 +9,8 @@
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
-    Axis, Colour, Complex, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
+    Axis, Colour, Complex, DiracSpinor, HalfSpinor, Phase, Projector, ProjectorSign, Real, Scaled, ScaledColour,
+    complex,
 };
 use crate::memory::{Access, Chunk, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
@@ -100,7 +101,7 @@ impl NumberFormat for Half {
         DiracSpinor([colour(0), colour(1), colour(2), colour(3)])
     }
     #[inline(always)]
-    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+    unsafe fn load_projected<S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<f32> {
         let scale = unsafe { tile.load4(NORMS + 4 * lane, Access::Shared) };
         let value = if p.axis == Axis::T {
             let w = unsafe { words::load_kept(tile, lane, p) };
@@ -109,8 +110,10 @@ impl NumberFormat for Half {
         } else {
             let w = unsafe { words::load(tile, lane, Access::Shared) };
             let [(j, f), (k, g)] = p.partners();
+            // The complement of a code is that of the negative number.
+            let negative = if p.sign.is_plus() { 0 } else { u32::MAX };
             let join = |s: usize, t: usize, phase: Phase| {
-                let at = |c: usize| combine(w[3 * s + c], w[3 * t + c], phase);
+                let at = |c: usize| combine(w[3 * s + c], w[3 * t + c] ^ negative, phase);
                 Colour([at(0), at(1), at(2)])
             };
             HalfSpinor([join(0, j, f), join(1, k, g)])

@@ -2,6 +2,7 @@
 use super::reconstruct::{InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
 use super::{Double, Element, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single, TILE, place_in_tiles, record};
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
+use crate::field::Links;
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// A reconstruction in a precision: the storage of the pair of links of one direction, U_μ(x) and U†_μ(x−μ̂). The stored
@@ -48,6 +49,51 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     fn forward(pair: &Self::Pair) -> Su3<P::Real>;
     /// Returns U†_μ(x−μ̂) of a pair.
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
+}
+
+/// Links as hopping terms read them.
+pub trait HopLinks<P: NumberFormat>: 'static {
+    /// The pair of a direction, or its address.
+    type HopPair: Copy;
+    /// Whether the links are in temporal gauge ([`Reconstruct::TEMPORAL`]).
+    fn is_temporal(links: &Links) -> bool;
+    /// Reads the pair of direction `mu` at site `i`.
+    ///
+    /// # Safety
+    /// The site exists and nothing writes its links meanwhile.
+    unsafe fn hop_pair(links: &Links, i: u32, mu: usize) -> Self::HopPair;
+    /// Returns U_μ(x) of a pair.
+    fn forward_link(pair: &Self::HopPair) -> Su3<P::Real>;
+    /// Returns U†_μ(x−μ̂) of a pair.
+    fn backward_link(pair: &Self::HopPair) -> Su3<P::Real>;
+}
+impl<P: NumberFormat, R: LinkFormat<P>> HopLinks<P> for R {
+    type HopPair = R::Pair;
+    #[inline(always)]
+    fn is_temporal(_: &Links) -> bool {
+        R::TEMPORAL
+    }
+    #[inline(always)]
+    unsafe fn hop_pair(links: &Links, i: u32, mu: usize) -> R::Pair {
+        unsafe { R::pair(links.base(), i, mu) }
+    }
+    #[inline(always)]
+    fn forward_link(pair: &R::Pair) -> Su3<P::Real> {
+        R::forward(pair)
+    }
+    #[inline(always)]
+    fn backward_link(pair: &R::Pair) -> Su3<P::Real> {
+        R::backward(pair)
+    }
+}
+
+/// Long links of improved staggered operators.
+pub trait ImprovedHops<P: NumberFormat>: HopLinks<P> {
+    /// Storage of the fat links beside them.
+    type Fat: HopLinks<P>;
+}
+impl<P: NumberFormat, R: LinkFormat<P, Full: LinkFormat<P>>> ImprovedHops<P> for R {
+    type Fat = R::Full;
 }
 
 /// Links that are written site by site.

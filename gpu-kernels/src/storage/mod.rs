@@ -6,6 +6,8 @@
 //! Links are kept per parity of the *output* of the hopping term with all eight links of a
 //! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
 //! (measured in docs/measurements/dslash.md).
+#[cfg(not(target_arch = "nvptx64"))]
+mod any_links;
 mod clover;
 mod double;
 mod element;
@@ -22,6 +24,8 @@ mod site;
 mod staged;
 mod words;
 
+#[cfg(not(target_arch = "nvptx64"))]
+pub use any_links::{AnyLinks, AnyLongLinks, AnyStaggeredLinks, AnyWilsonLinks};
 pub use clover::{Block, CloverFormat, HALF, StoreBlock, StoreClover, apply_clover, lower_index};
 pub use double::Double;
 pub use element::Element;
@@ -30,7 +34,7 @@ pub use fp16::Fp16;
 pub use half::Half;
 #[cfg(target_arch = "x86_64")]
 pub use lanes::{Bytes32, Bytes64, HasLanes, InLanes, VectorSet};
-pub use links::{LinkFormat, StoreLinks};
+pub use links::{HopLinks, ImprovedHops, LinkFormat, StoreLinks};
 pub use reconstruct::{
     InHalf, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18,
     Recon18H, Reconstruct, Temporal,
@@ -40,7 +44,7 @@ pub use site::{Colours, SiteFormat, SiteKind, SiteValue, Sites, Spinors, Stagger
 pub use staged::{Slots, Staged, stage, staged_bytes};
 
 use crate::Precision;
-use crate::algebra::{Colour, Complex, DiracSpinor, Projector, Scaled, ScaledColour};
+use crate::algebra::{Colour, Complex, DiracSpinor, Projector, ProjectorSign, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile in single precision and in 16 bits. For other types see [`Element::TILE`].
@@ -95,7 +99,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// # Safety
     /// The contract of [`load_spinor`](Self::load_spinor) holds; nothing writes the tile meanwhile.
     #[inline(always)]
-    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<Self::Real> {
+    unsafe fn load_projected<S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<Self::Real> {
         unsafe { numbers::load_projected(tile, lane, p) }
     }
     /// Writes a spinor.

@@ -1,7 +1,7 @@
 //! Fields whose complex numbers are stored one by one ([`Element`]): those in double precision, and all fields that are read in
 //! lanes.
 use super::Element;
-use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, Scaled, ScaledColour, complex};
+use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, ProjectorSign, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Global};
 
 /// Exchanges the lanes of colours, after the arithmetic that does not mix them.
@@ -43,15 +43,19 @@ pub unsafe fn load_spinor<T: Element>(tile: Global, lane: usize, access: Access)
 /// # Safety
 /// The contract of [`NumberFormat::load_projected`](super::NumberFormat::load_projected) holds.
 #[inline(always)]
-pub unsafe fn load_projected<T: Element>(tile: Global, lane: usize, p: Projector) -> Scaled<T> {
-    let mut s = DiracSpinor::ZERO;
-    if p.axis == Axis::T {
-        s.0[p.kept()] = unsafe { load_colour_at(tile, lane, 3 * p.kept(), Access::Shared) };
-        s.0[p.kept() + 1] = unsafe { load_colour_at(tile, lane, 3 * p.kept() + 3, Access::Shared) };
+pub unsafe fn load_projected<T: Element, S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<T> {
+    let Scaled { value: HalfSpinor(spins), scale } = if p.axis == Axis::T {
+        let first = 3 * p.kept();
+        let [a, b] = unsafe {
+            [
+                load_colour_at(tile, lane, first, Access::Shared),
+                load_colour_at(tile, lane, first + 3, Access::Shared),
+            ]
+        };
+        Scaled { value: HalfSpinor([a, b]), scale: T::ONE + T::ONE }
     } else {
-        s.0 = unsafe { spins(tile, lane, Access::Shared) };
-    }
-    let Scaled { value: HalfSpinor(spins), scale } = s.project(p);
+        DiracSpinor(unsafe { spins(tile, lane, Access::Shared) }).project(p)
+    };
     Scaled { value: HalfSpinor(turned(spins, lane)), scale }
 }
 /// Writes a spinor; implements [`NumberFormat::store_spinor`](super::NumberFormat::store_spinor).
@@ -83,7 +87,7 @@ pub unsafe fn load_half_spinor<T: Element>(tile: Global, lane: usize, time: bool
 /// The contract of [`NumberFormat::store_projected`](super::NumberFormat::store_projected) holds.
 #[inline(always)]
 pub unsafe fn store_projected<T: Element>((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
-    let HalfSpinor([a, b]) = unsafe { load_projected::<T>(from, lane, p) }.value;
+    let HalfSpinor([a, b]) = unsafe { load_projected::<T, _>(from, lane, p) }.value;
     unsafe {
         store_colour_at(to, place, 0, a);
         store_colour_at(to, place, 3, b);

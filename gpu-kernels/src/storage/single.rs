@@ -3,7 +3,9 @@
 use super::STRIDE;
 use super::{LinkWords, NumberFormat, record, two_singles};
 use crate::Precision;
-use crate::algebra::{Axis, Colour, Complex, DiracSpinor, HalfSpinor, Projector, Real, Scaled, ScaledColour, complex};
+use crate::algebra::{
+    Axis, Colour, Complex, DiracSpinor, HalfSpinor, Projector, ProjectorSign, Real, Scaled, ScaledColour, complex,
+};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// 32-bit floating point.
@@ -76,7 +78,7 @@ impl NumberFormat for Single {
         DiracSpinor([Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])])
     }
     #[inline(always)]
-    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
+    unsafe fn load_projected<S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> Scaled<f32> {
         if p.axis != Axis::T {
             return unsafe { Self::load_spinor(tile, lane, Access::Shared) }.project(p);
         }
@@ -84,10 +86,7 @@ impl NumberFormat for Single {
         let first = p.kept() / 2 * 3;
         let two = |k: usize| unsafe { Self::two(tile, lane, first + k, Access::Shared) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
-        let mut s = DiracSpinor::ZERO;
-        s.0[p.kept()] = Colour([a, b, c]);
-        s.0[p.kept() + 1] = Colour([d, e, f]);
-        s.project(p)
+        Scaled { value: HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]), scale: 2.0 }
     }
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {

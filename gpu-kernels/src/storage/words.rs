@@ -3,7 +3,7 @@
 //! The chunks are arranged so that the upper and the lower pair of spins are 24 contiguous bytes each in a chunk and a
 //! half: a hop in t reads no more.
 use super::STRIDE;
-use crate::algebra::Projector;
+use crate::algebra::{Projector, ProjectorSign};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// Bytes of the twelve words.
@@ -24,7 +24,7 @@ pub unsafe fn load(tile: Global, lane: usize, access: Access) -> [u32; 12] {
 /// # Safety
 /// The tile is valid and nothing writes it meanwhile.
 #[inline(always)]
-pub unsafe fn load_kept(tile: Global, lane: usize, p: Projector) -> [u32; 6] {
+pub unsafe fn load_kept<S: ProjectorSign>(tile: Global, lane: usize, p: Projector<S>) -> [u32; 6] {
     let (chunk, tail) = if p.kept() == 0 { (0, 0) } else { (2, 8) };
     let (Chunk([a, b, c, d]), HalfChunk([e, f])) = unsafe {
         (tile.load16(16 * lane + chunk * STRIDE, Access::Shared), tile.load8(16 * lane + STRIDE + tail, Access::Shared))

@@ -19,6 +19,7 @@ use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::{PADDING, padded};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
+use gpu_kernels::{LinkStorage, Precision};
 
 /// The promise that memory which others use at the same time, for messages or in other processes, is read and written in an order without
 /// races, and that its addresses are valid. No type can check that; only this crate's exchange of faces can give the promise, and a backend
@@ -68,10 +69,11 @@ pub(crate) fn slice(
     unsafe { Field::new(buffer.address().wrapping_add(s * block), (ls * sites.div_ceil(PADDING)) as u32) }
 }
 /// Returns the view of the links around `sites` sites.
-pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Links {
+pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, precision: Precision, storage: LinkStorage) -> Links {
+    let site_bytes = storage.site_bytes(precision);
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
-    unsafe { Links::new(buffer.address()) }
+    unsafe { Links::new(buffer.address(), storage) }
 }
 /// Returns the view of the links that start at `sites` sites.
 pub(crate) fn thin_links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> ThinLinks {

@@ -106,7 +106,6 @@ impl DeviceGauge {
     }
     /// Returns the links around the sites of `parity`, as kernels use them. The view must not outlive the field.
     pub(crate) fn links(&self, parity: usize) -> Links {
-        let bytes = self.storage.site_bytes(self.precision);
-        view::links(&self.halves[parity], self.domain.half_sites() as usize, bytes)
+        view::links(&self.halves[parity], self.domain.half_sites() as usize, self.precision, self.storage)
     }
 }
