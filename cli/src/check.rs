@@ -8,7 +8,7 @@ use crate::keys::SOLVE;
 use clap::Args;
 use ferrite_inputs::files::not_an_input;
 use ferrite_inputs::{Input, InputKind};
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use ferrite_records::program::{CheckRecord, CheckedTask, MemoryPart, MemoryRecord};
 use ferrite_tasks::ensemble::{self, input::EnsembleInput};
 use std::fmt::Write;
@@ -147,7 +147,7 @@ fn answer(
         ok: needed <= memory.free,
         task,
         lattice: lattice.size(),
-        place: Place { backend: device.name().into(), device: device.describe(), layout: cut.record() },
+        place: PlaceRecord { backend: device.name().into(), device: device.describe(), layout: cut.record() },
         memory: MemoryRecord {
             needed_bytes: needed,
             free_bytes: memory.free,

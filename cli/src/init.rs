@@ -15,15 +15,15 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct InitArguments {
     /// Command that the input is for
-    kind: InputKind,
+    kind: InputCommand,
     /// Quarks of an ensemble
     #[arg(long, value_name = "NAME", value_enum)]
-    quarks: Option<Quarks>,
+    quarks: Option<InputQuarks>,
 }
 
 /// Quarks that there is an input for.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Quarks {
+enum InputQuarks {
     Asqtad,
     Hisq,
     Naive,
@@ -31,24 +31,24 @@ enum Quarks {
     Twisted,
 }
 
-impl Quarks {
+impl InputQuarks {
     /// Returns the part of the input with gauge action, integrator and quarks.
     fn input(self) -> &'static str {
         match self {
-            Quarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
-            Quarks::Hisq => include_str!("rhmc/example/hisq.toml"),
-            Quarks::Naive => include_str!("rhmc/example/naive.toml"),
-            Quarks::Clover => include_str!("rhmc/example/clover.toml"),
-            Quarks::Twisted => include_str!("rhmc/example/twisted.toml"),
+            InputQuarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
+            InputQuarks::Hisq => include_str!("rhmc/example/hisq.toml"),
+            InputQuarks::Naive => include_str!("rhmc/example/naive.toml"),
+            InputQuarks::Clover => include_str!("rhmc/example/clover.toml"),
+            InputQuarks::Twisted => include_str!("rhmc/example/twisted.toml"),
         }
     }
     fn are_staggered(self) -> bool {
-        matches!(self, Quarks::Asqtad | Quarks::Hisq | Quarks::Naive)
+        matches!(self, InputQuarks::Asqtad | InputQuarks::Hisq | InputQuarks::Naive)
     }
 }
 
 /// Returns the input of an ensemble.
-fn ensemble(quarks: Quarks) -> String {
+fn ensemble(quarks: InputQuarks) -> String {
     let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
     // Wilson-like quarks have no condensates.
     let is_used =
@@ -59,37 +59,37 @@ fn ensemble(quarks: Quarks) -> String {
 
 /// Commands that read an input.
 #[derive(Clone, Copy, ValueEnum)]
-enum InputKind {
+enum InputCommand {
     Solve,
     #[value(alias = "hmc")]
     Rhmc,
     Spectrum,
 }
 
-impl InputKind {
+impl InputCommand {
     fn name(self) -> &'static str {
         match self {
-            InputKind::Solve => "solve",
-            InputKind::Rhmc => "rhmc",
-            InputKind::Spectrum => "spectrum",
+            InputCommand::Solve => "solve",
+            InputCommand::Rhmc => "rhmc",
+            InputCommand::Spectrum => "spectrum",
         }
     }
-    fn input(self, quarks: Quarks) -> String {
+    fn input(self, quarks: InputQuarks) -> String {
         match self {
-            InputKind::Solve => keys::input(),
-            InputKind::Rhmc => ensemble(quarks),
-            InputKind::Spectrum => include_str!("spectrum/example.toml").into(),
+            InputCommand::Solve => keys::input(),
+            InputCommand::Rhmc => ensemble(quarks),
+            InputCommand::Spectrum => include_str!("spectrum/example.toml").into(),
         }
     }
 }
 
 /// Prints an input with comments.
 pub fn run(args: &InitArguments, context: &Context) -> Outcome {
-    if let (InputKind::Solve | InputKind::Spectrum, Some(_)) = (args.kind, args.quarks) {
+    if let (InputCommand::Solve | InputCommand::Spectrum, Some(_)) = (args.kind, args.quarks) {
         let why = format!("--quarks: the input of {} has its own key operator; it belongs to rhmc", args.kind.name());
         return Err(Failure::refused(why).shared());
     }
-    let input = args.kind.input(args.quarks.unwrap_or(Quarks::Asqtad));
+    let input = args.kind.input(args.quarks.unwrap_or(InputQuarks::Asqtad));
     let record = InitRecord { kind: args.kind.name().into(), input };
     context.output.document(&record, &record.input)
 }
@@ -104,7 +104,7 @@ mod tests {
     /// All keys are there, with values of their types, but for those that stand for others.
     #[test]
     fn the_input_of_solve_is_complete() {
-        let input = InputKind::Solve.input(Quarks::Asqtad);
+        let input = InputCommand::Solve.input(InputQuarks::Asqtad);
         let text: Vec<_> = input
             .lines()
             .map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line))

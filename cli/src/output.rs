@@ -33,7 +33,7 @@ impl Reader {
 
 /// A record as it is printed.
 #[derive(Serialize)]
-struct Printed<'a, R> {
+struct PrintedRecord<'a, R> {
     version: &'static str,
     commit: Option<&'static str>,
     #[serde(flatten)]
@@ -82,7 +82,7 @@ impl Output {
     }
     fn object<R: Record>(&self, record: &R) -> Outcome {
         self.done.set(true);
-        let printed = Printed { version: env!("CARGO_PKG_VERSION"), commit: provenance::COMMIT, record };
+        let printed = PrintedRecord { version: env!("CARGO_PKG_VERSION"), commit: provenance::COMMIT, record };
         let mut all = object(&printed);
         all.insert("schema".into(), R::SCHEMA.into());
         self.write(&format!("{}\n", Value::Object(all)))

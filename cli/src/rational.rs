@@ -5,7 +5,10 @@ use clap::{Args, ValueEnum};
 use ferrite_records::rational::{
     FactorOfFunction, FunctionOfPoles, PoleOfFunction, RationalCheck, RationalChecks, RationalRecord,
 };
-use rational::{Approximation, Factor, Form, Fraction, Interval, PartialFractions, Power, approximate, approximate_to};
+use rational::{
+    Approximation, Factor, Fraction, Interval, PartialFractionAccuracy, PartialFractions, Power, approximate,
+    approximate_to,
+};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -97,7 +100,7 @@ fn record(found: &Approximation, milc: Option<&str>) -> RationalRecord {
         constant: function.constant,
         poles: function.poles.iter().map(|pole| PoleOfFunction { residue: pole.residue, shift: pole.shift }).collect(),
     };
-    let form = |form: &Form| RationalCheck {
+    let form = |form: &PartialFractionAccuracy| RationalCheck {
         error: form.error,
         error_in_double: form.error_in_double,
         condition: form.condition,

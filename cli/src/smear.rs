@@ -6,7 +6,7 @@ use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::measure::Plaquettes;
-use ferrite::hmc::stout::{MOST_LEVELS, StoutSmearing};
+use ferrite::hmc::stout::{MOST_SMEARING_LEVELS, StoutSmearing};
 use ferrite::observables::loops::plaquette_text;
 use ferrite_records::observables::PlaquetteMeans;
 use ferrite_tasks::link_job::LinkFilesRequest;
@@ -36,7 +36,7 @@ pub struct SmearArguments {
     output: PathBuf,
     /// Smearing method
     #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]
-    kind: KindName,
+    kind: SmearingKindName,
     /// Stout links: weight of a staple
     #[arg(long, value_name = "RHO", value_parser = stout::rho, allow_hyphen_values = true)]
     rho: Option<f64>,
@@ -44,7 +44,7 @@ pub struct SmearArguments {
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     alpha: Vec<f64>,
     /// Number of times that links are replaced by smeared ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_LEVELS)), default_value = "1",
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_SMEARING_LEVELS)), default_value = "1",
           allow_hyphen_values = true)]
     levels: u16,
     /// Smear links in x, y and z by staples in these directions only
@@ -56,7 +56,7 @@ pub struct SmearArguments {
 
 /// `--kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KindName {
+enum SmearingKindName {
     /// exp(iQ) U
     Stout,
     /// Projected sums of links and staples
@@ -78,16 +78,20 @@ fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
     let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
     let refused = |why: &str| Err(Failure::refused(why));
     match (args.kind, args.rho, args.alpha.as_slice()) {
-        (KindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
-        (KindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
-        (KindName::Stout, _, _) => refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho"),
+        (SmearingKindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
+        (SmearingKindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
+        (SmearingKindName::Stout, _, _) => {
+            refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho")
+        }
         (_, Some(_), _) => refused("--rho belongs to --kind stout: ape and hyp have --alpha"),
-        (KindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
-        (KindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
-        (KindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
-        (KindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
-        (KindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-        (KindName::Hyp, None, _) => refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3"),
+        (SmearingKindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
+        (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
+        (SmearingKindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
+        (SmearingKindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
+        (SmearingKindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
+        (SmearingKindName::Hyp, None, _) => {
+            refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3")
+        }
     }
 }
 

@@ -37,11 +37,11 @@ pub struct TraceArguments {
     seed: Option<u64>,
     /// Noise type [default: z4]
     #[arg(long, value_name = "NAME", value_enum)]
-    kind: Option<KindName>,
+    kind: Option<NoiseKindName>,
     /// Solve for parts of each noise vector: time, time:N (times whose distance is a multiple of N together), spin, colour,
     /// parity; several with commas
     #[arg(long, value_name = "NAMES", value_parser = part, value_delimiter = ',')]
-    dilute: Vec<Part>,
+    dilute: Vec<DilutionPart>,
     /// Add a line of JSON for each configuration to this file, as soon as it is done; those that have one are left out
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct TraceArguments {
 
 /// `--kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KindName {
+enum NoiseKindName {
     /// 1 or -1
     Z2,
     /// (±1 ± i)/√2
@@ -58,22 +58,22 @@ enum KindName {
 
 /// One of `--dilute`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum DilutionPart {
     Time(usize),
     Spin,
     Colour,
     Parity,
 }
 
-fn part(text: &str) -> Result<Part, String> {
+fn part(text: &str) -> Result<DilutionPart, String> {
     match text.trim() {
-        "time" => Ok(Part::Time(usize::MAX)),
-        "spin" => Ok(Part::Spin),
-        "colour" => Ok(Part::Colour),
-        "parity" => Ok(Part::Parity),
+        "time" => Ok(DilutionPart::Time(usize::MAX)),
+        "spin" => Ok(DilutionPart::Spin),
+        "colour" => Ok(DilutionPart::Colour),
+        "parity" => Ok(DilutionPart::Parity),
         other => {
             let times = other.strip_prefix("time:").and_then(|n| n.parse().ok()).filter(|n| (2..=4096).contains(n));
-            times.map(Part::Time).ok_or_else(|| {
+            times.map(DilutionPart::Time).ok_or_else(|| {
                 format!("'{other}' is none of time, time:N with N from 2 to 4096, spin, colour and parity")
             })
         }
@@ -84,20 +84,20 @@ fn part(text: &str) -> Result<Part, String> {
 fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     let mut dilution = Dilution::default();
     for (k, one) in args.dilute.iter().enumerate() {
-        let same = |other: &Part| std::mem::discriminant(one) == std::mem::discriminant(other);
+        let same = |other: &DilutionPart| std::mem::discriminant(one) == std::mem::discriminant(other);
         if args.dilute[..k].iter().any(same) {
             return Err(Failure::refused("--dilute: the same is there twice"));
         }
         match one {
-            Part::Time(times) => dilution.times = *times,
-            Part::Spin => dilution.spin = true,
-            Part::Colour => dilution.colour = true,
-            Part::Parity => dilution.parity = true,
+            DilutionPart::Time(times) => dilution.times = *times,
+            DilutionPart::Spin => dilution.spin = true,
+            DilutionPart::Colour => dilution.colour = true,
+            DilutionPart::Parity => dilution.parity = true,
         }
     }
-    let kind = match args.kind.unwrap_or(KindName::Z4) {
-        KindName::Z2 => NoiseKind::Z2,
-        KindName::Z4 => NoiseKind::Z4,
+    let kind = match args.kind.unwrap_or(NoiseKindName::Z4) {
+        NoiseKindName::Z2 => NoiseKind::Z2,
+        NoiseKindName::Z4 => NoiseKind::Z4,
     };
     Ok(TraceNoise { vectors: args.noise.unwrap_or(8), seed: args.seed.unwrap_or(1), kind, dilution })
 }
@@ -138,7 +138,7 @@ mod tests {
     fn parts_are_read() {
         assert_eq!(
             [part("time"), part("time:4"), part("spin")],
-            [Ok(Part::Time(usize::MAX)), Ok(Part::Time(4)), Ok(Part::Spin)]
+            [Ok(DilutionPart::Time(usize::MAX)), Ok(DilutionPart::Time(4)), Ok(DilutionPart::Spin)]
         );
         for wrong in ["", "time:", "time:1", "time:x", "color"] {
             assert!(part(wrong).is_err(), "{wrong}");

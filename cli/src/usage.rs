@@ -168,8 +168,8 @@ fn of_argument(
         return Some(format!("name the file without a flag: {called} {name}"));
     }
     let schema: &Schema = match called {
-        "ferrite rhmc" | "ferrite forces" => &ferrite_tasks::ensemble::input::SCHEMA,
-        "ferrite spectrum" => &ferrite_tasks::spectrum::SCHEMA,
+        "ferrite rhmc" | "ferrite forces" => &ferrite_tasks::ensemble::input::ENSEMBLE_SCHEMA,
+        "ferrite spectrum" => &ferrite_tasks::spectrum::SPECTRUM_SCHEMA,
         _ => return None,
     };
     let names = schema.all_names();

@@ -18,9 +18,9 @@ use crate::unrolled::unrolled;
 use crate::warp::{LANES, Warp, WarpKernel, each_column};
 
 /// Rows and columns of a tile.
-pub const TILE: u32 = 16;
+pub const COARSE_TILE: u32 = 16;
 /// Maximum number of near-null vectors of a level.
-pub const MOST_VECTORS: u32 = 64;
+pub const MOST_COARSE_VECTORS: u32 = 64;
 
 /// Returns the place of number (χ, k) of a site: the spinor, and the index in it.
 #[inline(always)]
@@ -33,7 +33,7 @@ pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
 /// Even sites come first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Matrices {
+pub struct CoarseTiles {
     base: Global,
     /// Tiles along an edge.
     tiles: u32,
@@ -41,24 +41,24 @@ pub struct Matrices {
     count: u32,
 }
 
-impl Matrices {
+impl CoarseTiles {
     /// `count` matrices of each site at `base`, with 2 `vectors` rows, a multiple of 16.
     ///
     /// # Safety
     /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, at all sites that such
     /// kernels are launched for, in the format that they are launched in.
     pub unsafe fn new(base: *mut u8, vectors: u32, count: u32) -> Self {
-        Matrices { base: Global(base), tiles: 2 * vectors / TILE, count }
+        CoarseTiles { base: Global(base), tiles: 2 * vectors / COARSE_TILE, count }
     }
     /// Returns the bytes of `count` matrices with 2 `vectors` rows.
     pub const fn bytes<P: MatrixFormat>(vectors: usize, count: usize) -> usize {
-        let tiles = 2 * vectors / TILE as usize;
+        let tiles = 2 * vectors / COARSE_TILE as usize;
         tiles * tiles * P::TILE_BYTES * count
     }
     /// Returns the number of rows, equal to that of columns.
     #[inline(always)]
     fn rows(&self) -> u32 {
-        self.tiles * TILE
+        self.tiles * COARSE_TILE
     }
     /// Returns tile (`row`, `column`) of a matrix.
     #[inline(always)]
@@ -71,8 +71,8 @@ impl Matrices {
     #[inline(always)]
     unsafe fn element(&self, site: u32, which: u32, (row, column): (u32, u32)) -> Global {
         unsafe {
-            let tile = self.tile::<Single>(site, which, row / TILE, column / TILE);
-            let (r, c) = (row % TILE, column % TILE);
+            let tile = self.tile::<Single>(site, which, row / COARSE_TILE, column / COARSE_TILE);
+            let (r, c) = (row % COARSE_TILE, column % COARSE_TILE);
             let lane = 4 * (r % 8) + c % 8 / 2;
             let number = c % 2 + 2 * (r / 8) + 4 * (c / 8);
             tile.offset((32 * lane + 4 * number) as usize)
@@ -166,7 +166,7 @@ impl Scales {
     /// Creates a view of scales at `base`.
     ///
     /// # Safety
-    /// The contract of [`Matrices::new`] holds; matrices in single precision have no scales.
+    /// The contract of [`CoarseTiles::new`] holds; matrices in single precision have no scales.
     pub unsafe fn new(base: *mut u8) -> Self {
         Scales(Global(base))
     }
@@ -178,7 +178,7 @@ impl Scales {
 #[repr(C)]
 pub struct CoarseApply {
     /// M
-    pub matrices: Matrices,
+    pub matrices: CoarseTiles,
     /// Scales of the matrices.
     pub scales: Scales,
     /// ψ
@@ -269,7 +269,7 @@ impl CoarseApply {
     /// Writes the two rows of a quad of lanes for one right-hand side.
     #[inline(always)]
     unsafe fn put_rows(&self, index: u32, row: u32, quad: u32, rhs: u32, [a, b, c, d]: [f32; 4]) {
-        let row = TILE * row + quad;
+        let row = COARSE_TILE * row + quad;
         unsafe {
             self.put(index, row, rhs, complex(a, b));
             self.put(index, row + 8, rhs, complex(c, d));
@@ -281,13 +281,13 @@ impl CoarseApply {
 impl CoarseApply {
     /// Returns the run of columns of one matrix that starts at tile number `tile`, within a part that ends at `last`.
     #[inline(always)]
-    unsafe fn columns<P: MatrixFormat>(&self, (site, whole): (&Site, u32), tile: u32, last: u32) -> Columns {
+    unsafe fn columns<P: MatrixFormat>(&self, (site, whole): (&Site, u32), tile: u32, last: u32) -> TileColumns {
         let (matrix, first) = self.tiles.divide(tile);
         let end = self.tiles.get().min(first + last - tile);
         let d = self.range[0] + matrix;
         let (input, from) = if self.here != 0 { (self.input, site.index) } else { self.source(site, d) };
         let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
-        Columns { d, first, end, input, from, scale }
+        TileColumns { d, first, end, input, from, scale }
     }
     /// Returns the row of tiles, the index of its site among those of the parity, and its index among all sites.
     #[inline(always)]
@@ -330,8 +330,8 @@ impl CoarseApply {
     }
     /// Returns ψ for the columns of a tile that lanes with number `t` in their quad hold.
     #[inline(always)]
-    unsafe fn psi(&self, columns: &Columns, column: u32, t: u32, rhs: u32) -> [Complex<f32>; 4] {
-        let column = TILE * column + 2 * t;
+    unsafe fn psi(&self, columns: &TileColumns, column: u32, t: u32, rhs: u32) -> [Complex<f32>; 4] {
+        let column = COARSE_TILE * column + 2 * t;
         let two = |column: u32| {
             let (spinor, number) = self.place(column);
             unsafe { columns.input.two_numbers(columns.from * self.spinors + spinor, rhs, number) }
@@ -343,7 +343,7 @@ impl CoarseApply {
 
 /// Columns of tiles of a matrix, and the ψ that multiplies them.
 #[cfg(target_arch = "nvptx64")]
-struct Columns {
+struct TileColumns {
     /// Index of the matrix at its site.
     d: u32,
     /// First column of tiles, and the one past the last.
@@ -398,13 +398,13 @@ impl CoarseApply {
         rhs: u32,
         sums: &mut [[f32; 4]; LANES as usize],
     ) {
-        const MOST_TILES: usize = 2 * MOST_VECTORS as usize / TILE as usize;
+        const MOST_TILES: usize = 2 * MOST_COARSE_VECTORS as usize / COARSE_TILE as usize;
         let whole = index + self.parity * self.geometry.half_volume();
         let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(site, d) };
         let mut psi = [[[[0.0; 8]; 2]; 4]; MOST_TILES];
         for tile in columns.clone() {
             for (t, [re, im]) in psi[tile as usize].iter_mut().enumerate() {
-                let column = TILE * tile + 2 * t as u32;
+                let column = COARSE_TILE * tile + 2 * t as u32;
                 let two = |column: u32| {
                     let (spinor, number) = self.place(column);
                     unsafe { input.two_numbers(from * self.spinors + spinor, rhs, number) }
@@ -463,7 +463,7 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
         while first < nrhs {
             let both = first + 8 < nrhs;
             let [near, far] = [first + g, first + 8 + g].map(|rhs| rhs.min(nrhs - 1));
-            let mut sums = [crate::tensor_cores::Sums::ZERO; 2];
+            let mut sums = [crate::tensor_cores::TileSums::ZERO; 2];
             let [mut tile, last] = self.part(part);
             while tile < last {
                 let columns = unsafe { self.columns::<P>((&site, whole), tile, last) };
@@ -486,7 +486,7 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
             let [low, high] = sums;
             let of_part = [0, 1, 2, 3].map(|k: usize| [low.re[k], low.im[k], high.re[k], high.im[k]]);
             let [a, b, c, d] = warp.sum_of_parts(of_part);
-            let (row, rhs) = (TILE * row + g + 8 * (part / 2), first + 2 * t + part % 2);
+            let (row, rhs) = (COARSE_TILE * row + g + 8 * (part / 2), first + 2 * t + part % 2);
             unsafe {
                 if rhs < nrhs {
                     self.put(index, row, rhs, complex(a, b));
@@ -513,13 +513,13 @@ fn gamma5(number: u32, rows: u32) -> f32 {
 #[repr(C)]
 pub struct AddBackward {
     /// X
-    pub diagonal: Matrices,
+    pub diagonal: CoarseTiles,
     /// F
-    pub inside: Matrices,
+    pub inside: CoarseTiles,
     /// Y
-    pub links: Matrices,
+    pub links: CoarseTiles,
     /// `[μ]`: forward links of the backward neighbour's last sites, as sent by [`PackLinks`], where bit μ of `cut` is set.
-    pub beyond: [Matrices; 4],
+    pub ghost_links: [CoarseTiles; 4],
     /// Directions that are cut.
     pub cut: u32,
     /// The coarse lattice.
@@ -546,7 +546,7 @@ unsafe impl Kernel<Single> for AddBackward {
             unrolled!(mu < 4: {
                 let y = if self.cut >> mu & 1 != 0 && self.geometry.wraps(&site, mu, false) {
                     let from = self.geometry.face_index(&site, mu) + (1 - parity) * self.geometry.face_sites(mu);
-                    self.beyond[mu].get(from, 0, (column, row))
+                    self.ghost_links[mu].get(from, 0, (column, row))
                 } else {
                     let from = self.geometry.neighbour(&site, mu, false) + (1 - parity) * half;
                     self.links.get(from, mu as u32, (column, row))
@@ -563,9 +563,9 @@ unsafe impl Kernel<Single> for AddBackward {
 #[repr(C)]
 pub struct PackLinks {
     /// Y
-    pub links: Matrices,
+    pub links: CoarseTiles,
     /// Destination of the links.
-    pub to: Matrices,
+    pub to: CoarseTiles,
     /// The coarse lattice.
     pub geometry: Geometry,
     /// Direction of the links.
@@ -604,9 +604,9 @@ unsafe impl Kernel<Single> for PackLinks {
 #[repr(C)]
 pub struct Invert {
     /// X; overwritten.
-    pub matrix: Matrices,
+    pub matrix: CoarseTiles,
     /// X⁻¹
-    pub inverse: Matrices,
+    pub inverse: CoarseTiles,
 }
 // SAFETY: number i works on matrices of its own site; lanes have columns of their own, and read others' after they wait.
 unsafe impl WarpKernel<Single> for Invert {
@@ -645,7 +645,7 @@ unsafe impl WarpKernel<Single> for Invert {
             warp.wait();
             // Exchanges two rows, and divides that of the pivot by it.
             warp.each(|lane| {
-                let exchange = |matrix: &Matrices, column: u32| unsafe {
+                let exchange = |matrix: &CoarseTiles, column: u32| unsafe {
                     let (a, b) = (matrix.get(i, 0, (p, column)), matrix.get(i, 0, (pivot, column)));
                     matrix.set(i, 0, (pivot, column), a);
                     matrix.set(i, 0, (p, column), factor * b);
@@ -663,7 +663,7 @@ unsafe impl WarpKernel<Single> for Invert {
                 while row < rows {
                     if row != p {
                         let minus = -unsafe { m.get(i, 0, (row, p)) };
-                        let subtract = |matrix: &Matrices, column: u32| unsafe {
+                        let subtract = |matrix: &CoarseTiles, column: u32| unsafe {
                             let z = matrix.get(i, 0, (row, column));
                             let z = minus.mul_add(matrix.get(i, 0, (p, column)), z);
                             matrix.set(i, 0, (row, column), z);
@@ -688,11 +688,11 @@ unsafe impl WarpKernel<Single> for Invert {
 #[repr(C)]
 pub struct MultiplyLinks {
     /// X⁻¹
-    pub left: Matrices,
+    pub left: CoarseTiles,
     /// Y
-    pub links: Matrices,
+    pub links: CoarseTiles,
     /// X⁻¹ Y
-    pub out: Matrices,
+    pub out: CoarseTiles,
     /// Tiles along an edge of a matrix.
     pub tiles: Divisor,
 }
@@ -704,7 +704,7 @@ unsafe impl WarpKernel<Single> for MultiplyLinks {
         let (link, row) = self.tiles.divide(rest);
         let (site, d) = (link / 8, link % 8);
         warp.each(|lane| {
-            let (g, t) = (TILE * row + lane / 4, TILE * column + 2 * (lane % 4));
+            let (g, t) = (COARSE_TILE * row + lane / 4, COARSE_TILE * column + 2 * (lane % 4));
             let (rows, columns) = ([g, g + 8], [t, t + 1, t + 8, t + 9]);
             let mut sums = [[Complex::<f32>::ZERO; 4]; 2];
             let mut k = 0;
@@ -730,9 +730,9 @@ unsafe impl WarpKernel<Single> for MultiplyLinks {
 #[repr(C)]
 pub struct RoundMatrices {
     /// Matrices in single precision.
-    pub from: Matrices,
+    pub from: CoarseTiles,
     /// Matrices in 16 bits.
-    pub to: Matrices,
+    pub to: CoarseTiles,
     /// The scales.
     pub scales: Scales,
     /// Matrices of a site.

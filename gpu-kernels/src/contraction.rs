@@ -56,7 +56,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for MesonSpins {
             add!(2: 0 1 2 3);
             add!(3: 0 1 2 3);
         }
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, 16 * rhs) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, 16 * rhs) };
         macro_rules! put {
             ($s:literal: $($u:literal)*) => { $(unsafe { put.number(4 * $s + $u, sums[$s][$u]) };)* };
         }
@@ -68,13 +68,13 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for MesonSpins {
 }
 
 /// Position of a site's numbers in an output array.
-pub(crate) struct Numbers {
+pub(crate) struct SiteNumbers {
     out: HostArray,
     first: usize,
     sites: usize,
 }
 
-impl Numbers {
+impl SiteNumbers {
     /// Creates a view that begins at number `first`.
     ///
     /// # Safety
@@ -82,7 +82,7 @@ impl Numbers {
     #[inline(always)]
     pub unsafe fn new(out: HostArray, geometry: &Geometry, i: u32, parity: u32, first: u32) -> Self {
         let sites = 2 * geometry.half_volume() as usize;
-        Numbers { out, first: host_site(geometry, i, parity, first), sites }
+        SiteNumbers { out, first: host_site(geometry, i, parity, first), sites }
     }
     /// Writes number `which`, counted from the first.
     ///
@@ -160,7 +160,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for NucleonSpins {
                 }
             }
         }
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, 4 * gamma1) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, 4 * gamma1) };
         unsafe {
             put.number(0, sums[0]);
             put.number(1, sums[1]);
@@ -205,7 +205,7 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
             (column!(quark, 0), column!(quark, 1), column!(quark, 2));
         let meson = column!(antiquark, 0).dot(a) + column!(antiquark, 1).dot(b) + column!(antiquark, 2).dot(c);
         let (Colour([x, y, z]), Colour([d, e, f])) = (cross(a, b), c);
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, 0) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, 0) };
         unsafe {
             put.number(0, meson);
             put.number(1, x.mul_add(d, y.mul_add(e, z * f)));
@@ -269,7 +269,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
         if self.geometry.wraps(&site, 3, true) {
             sum = sum.scale(self.across);
         }
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, spin) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, spin) };
         unsafe { put.number(0, sum) };
     }
 }

@@ -249,7 +249,7 @@ mod gpu {
                 if ticket + 1 == blocks {
                     let total = warp_sum(of_blocks::<F, K>((lane, 32, blocks), first + rhs, sums));
                     if lane == 0 {
-                        tell::<F, K>(total, first + rhs, sums);
+                        publish::<F, K>(total, first + rhs, sums);
                     }
                 }
                 rhs += threads / 32;
@@ -279,7 +279,7 @@ mod gpu {
             let values = of_blocks::<F, K>((thread, K::THREADS, blocks), rhs, sums);
             let total = block_sum(values, thread, K::THREADS / 32);
             if thread == 0 {
-                tell::<F, K>(total, rhs, sums);
+                publish::<F, K>(total, rhs, sums);
             }
         }
     }
@@ -322,7 +322,7 @@ mod gpu {
 
     /// Publishes the sums of a right-hand side in memory that the host reads; called by one thread.
     #[inline(always)]
-    unsafe fn tell<F, K: Reduction<F>>(total: K::Values, rhs: u32, sums: Sums) {
+    unsafe fn publish<F, K: Reduction<F>>(total: K::Values, rhs: u32, sums: Sums) {
         let count = K::Values::COUNT as u32;
         unsafe {
             let mut k = 0;

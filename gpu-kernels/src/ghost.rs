@@ -185,10 +185,10 @@ impl ColourGhosts for Ghosts {
         (mu, forward): (usize, bool),
     ) -> (Field, u32) {
         let out = if self.is_cut(mu) { neighbours.layers_out(mu, forward) } else { 0 };
-        let (inside, beyond) = (neighbours.at(mu, forward), neighbours.beyond(mu, out));
+        let (local, ghost) = (neighbours.at(mu, forward), neighbours.ghost_index(mu, out));
         // SAFETY: an operator on colour vectors is given zones of colour vectors.
         let zone = unsafe { self.field(mu, forward) };
         // A choice of addresses, not of paths.
-        if out == 0 { (*input, inside) } else { (zone, beyond) }
+        if out == 0 { (*input, local) } else { (zone, ghost) }
     }
 }

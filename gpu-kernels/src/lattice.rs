@@ -221,7 +221,7 @@ impl Along {
 }
 
 /// Extents of the sub-lattices of an order: of the whole lattice if it is not halved.
-struct Extents {
+struct SubLatticeExtents {
     half_x: Divisor,
     y: Divisor,
     z: Divisor,
@@ -300,9 +300,9 @@ impl Geometry {
         }
     }
     #[inline(always)]
-    const fn extents(&self, order: Order) -> Extents {
+    const fn extents(&self, order: Order) -> SubLatticeExtents {
         let bits = order.halved;
-        Extents {
+        SubLatticeExtents {
             half_x: self.half_x.halved(bits & 1),
             y: self.y.halved(bits >> 1 & 1),
             z: self.z.halved(bits >> 2 & 1),
@@ -384,7 +384,7 @@ impl Geometry {
     #[inline(always)]
     fn along(&self, s: &Site, mu: usize) -> Along {
         let order = self.order_of(s);
-        let Extents { half_x, y, z, t } = self.extents(order);
+        let SubLatticeExtents { half_x, y, z, t } = self.extents(order);
         let nx = half_x.get() << order.unit;
         let (here, extent, stride) = match mu {
             0 => (s.half_x, half_x.get(), 1 << order.unit),
@@ -618,7 +618,7 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
     }
     /// Returns the number, in the layers outside the local lattice, of the neighbour that is in layer `layer`, from 1 on.
     #[inline(always)]
-    pub fn beyond(&self, mu: usize, layer: u32) -> u32 {
+    pub fn ghost_index(&self, mu: usize, layer: u32) -> u32 {
         self.geometry.face_index(self.site, mu) + layer.wrapping_sub(1).wrapping_mul(self.geometry.face_sites(mu))
     }
     /// Returns the sites at which the steps in t cross the end of the whole lattice, an odd number of times.

@@ -12,7 +12,7 @@ use crate::Kernel;
 use crate::algebra::{
     Axis, Colour, Complex, DiracSpinor, Projector, Real, Su3, complex, to_degrand_rossi, to_device_basis,
 };
-use crate::coarse::{Matrices, place};
+use crate::coarse::{CoarseTiles, place};
 use crate::field::{Field, ThinLinks};
 use crate::ghost::{Ghosts, SpinorGhosts};
 use crate::lattice::{Bordered, Divisor, Geometry, Position, Region, Site};
@@ -25,7 +25,7 @@ use crate::warp::{LANES, Warp, WarpKernel, each_column};
 #[cfg(target_arch = "nvptx64")]
 use crate::{
     device::LoopedWarpKernel,
-    tensor_cores::{Column, Rows, Sums},
+    tensor_cores::{Column, QuadRows, TileSums},
 };
 
 /// Division of a lattice into aggregates, each of which is a site of a coarse lattice.
@@ -49,7 +49,7 @@ pub struct Aggregates {
 
 /// An aggregate that a lane works on.
 #[derive(Clone, Copy)]
-struct Member {
+struct LaneAggregate {
     /// First site of the aggregate.
     origin: [u32; 4],
     /// Whether the coarse site is odd.
@@ -100,18 +100,18 @@ impl Aggregates {
     }
     /// Returns aggregate number `j` of a group.
     #[inline(always)]
-    fn member(&self, group: u32, j: u32) -> Member {
+    fn member(&self, group: u32, j: u32) -> LaneAggregate {
         if self.along == 0 {
             let (aggregate, half) = (self.numbered(group), self.coarse.half_volume());
             let (odd, site) = if aggregate < half { (false, aggregate) } else { (true, aggregate - half) };
-            return Member { origin: self.origin(aggregate), odd, site };
+            return LaneAggregate { origin: self.origin(aggregate), odd, site };
         }
         let first = group << (self.along - 1);
         let s = self.coarse.site(first, 0);
         let x = 2 * s.half_x + j;
         let [a, b, c, d] = self.block;
         let origin = [x * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()];
-        Member { origin, odd: (x + s.y + s.z + s.t) & 1 != 0, site: first + j / 2 }
+        LaneAggregate { origin, odd: (x + s.y + s.z + s.t) & 1 != 0, site: first + j / 2 }
     }
     /// Returns the aggregate of a group that a lane works on, and the number of the lane's first element. The stride between
     /// its elements is the number of lanes of an aggregate. Consecutive lanes have consecutive elements in rows of the whole
@@ -152,7 +152,7 @@ impl Aggregates {
     }
     /// Returns spinor number `k` of one parity in the aggregate that begins at a site, if that number exists.
     #[inline(always)]
-    fn element(&self, [x, y, z, t]: [u32; 4], parity: u32, k: u32) -> Option<Element> {
+    fn element(&self, [x, y, z, t]: [u32; 4], parity: u32, k: u32) -> Option<AggregateSpinor> {
         let (site, spinor) = self.spinors.divide(k);
         let (row, a) = self.row.divide(site);
         let (plane, b) = self.block[1].divide(row);
@@ -166,13 +166,13 @@ impl Aggregates {
             return None;
         };
         let index = self.fine.index_of([x + a, y + b, z + c, t + d]);
-        Some(Element { place: [a, b, c, d], at: index * self.spinors.get() + spinor, spinor })
+        Some(AggregateSpinor { place: [a, b, c, d], at: index * self.spinors.get() + spinor, spinor })
     }
     /// Returns number `k` of one parity and chirality among the halves of spinors of an aggregate, if that number exists; there
     /// are as many as spinors.
     #[inline(always)]
     fn half_element(&self, origin: [u32; 4], parity: u32, k: u32, chirality: u32) -> Option<HalfElement> {
-        let Element { place, at, spinor } = self.element(origin, parity, k)?;
+        let AggregateSpinor { place, at, spinor } = self.element(origin, parity, k)?;
         let half = chirality * self.spinors.get() + spinor;
         Some(HalfElement { place, at: at - spinor + half / 2, which: half % 2 })
     }
@@ -214,7 +214,7 @@ pub const fn spinors_of(vectors: u32) -> u32 {
 
 /// A spinor of an aggregate.
 #[derive(Clone, Copy)]
-struct Element {
+struct AggregateSpinor {
     /// Coordinates of the site in the aggregate.
     place: [u32; 4],
     /// Index of the spinor among those of its parity.
@@ -328,7 +328,7 @@ impl Restrict {
     }
     /// Writes number (χ, k) of an aggregate.
     #[inline(always)]
-    unsafe fn put(&self, to: &Member, chirality: u32, k: u32, rhs: u32, z: Complex<f32>) {
+    unsafe fn put(&self, to: &LaneAggregate, chirality: u32, k: u32, rhs: u32, z: Complex<f32>) {
         let coarse = if to.odd { self.coarse[1] } else { self.coarse[0] };
         let spinors = self.aggregates.coarse_spinors;
         let (spinor, number) = place(spinors, chirality, k);
@@ -357,20 +357,21 @@ impl Restrict {
     unsafe fn on_tensor_cores<P: NumberFormat<Real = f32>, const ONE: bool>(
         &self,
         warp: Warp,
-        from: &Member,
+        from: &LaneAggregate,
         group: u32,
         [first, nrhs]: [u32; 2],
     ) {
         let Self { aggregates, .. } = self;
         let (g, t) = (warp.lane() / 4, warp.lane() % 4);
         let rhs = [first + g, first + 8 + g].map(|rhs| rhs.min(nrhs - 1));
-        let mut sums = [Sums::ZERO; 2];
+        let mut sums = [TileSums::ZERO; 2];
         let mut k = t;
         while k - t < aggregates.elements() {
             let found =
                 if ONE || k < aggregates.elements() { aggregates.element(from.origin, self.parity, k) } else { None };
             // A lane without an element reads that of the first site, and contributes nothing.
-            let Element { at, spinor, .. } = found.unwrap_or(Element { place: [0; 4], at: 0, spinor: 0 });
+            let AggregateSpinor { at, spinor, .. } =
+                found.unwrap_or(AggregateSpinor { place: [0; 4], at: 0, spinor: 0 });
             let upper = aggregates.upper(spinor);
             let (near, far, vector) = unsafe {
                 let vector = self.vectors.load::<Spinors<P>>(at, 8 * group + g);
@@ -381,9 +382,9 @@ impl Restrict {
                     let rows = [near[half][c], far[half][c]];
                     let column = Column::new(vector[half][c].conj());
                     if ONE {
-                        sums[half].add_quads(&Rows::new(rows), &column);
+                        sums[half].add_quads(&QuadRows::new(rows), &column);
                     } else {
-                        let rows = Rows::new(if found.is_some() { rows } else { [Complex::ZERO; 2] });
+                        let rows = QuadRows::new(if found.is_some() { rows } else { [Complex::ZERO; 2] });
                         let column = column.only_if(found.is_some());
                         sums[0].add_quads(&rows, &column.only_if(upper[half]));
                         sums[1].add_quads(&rows, &column.only_if(!upper[half]));
@@ -505,7 +506,7 @@ fn random_number(random: &mut Philox) -> Complex<f32> {
 /// Vectors of normal random numbers that depend on the seed, the vector, and the site of the whole lattice.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct TestVectors {
+pub struct RandomVectors {
     /// The vectors, one for each right-hand side.
     pub out: Field,
     /// The local lattice.
@@ -520,11 +521,11 @@ pub struct TestVectors {
     pub seed: u64,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
-unsafe impl Kernel<Single> for TestVectors {
+unsafe impl Kernel<Single> for RandomVectors {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
-        let stream = purpose::TEST_VECTORS | ((self.first + rhs) as u64) << purpose::WHICH | site;
+        let stream = purpose::NEAR_NULL_VECTORS | ((self.first + rhs) as u64) << purpose::WHICH | site;
         let mut random = Philox::new(self.seed, stream, 0);
         macro_rules! colour {
             () => {
@@ -669,7 +670,7 @@ impl Squares {
 /// G = V† V on each aggregate for each chirality, on and above the diagonal. Number i computes eight rows of four columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Gram {
+pub struct AggregateGram {
     /// V, the vectors on even and on odd sites, one for each right-hand side.
     pub vectors: [Field; 2],
     /// G
@@ -682,7 +683,7 @@ pub struct Gram {
     pub columns: Divisor,
 }
 // SAFETY: number i writes elements of its own rows and columns only.
-unsafe impl WarpKernel<Single> for Gram {
+unsafe impl WarpKernel<Single> for AggregateGram {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let (rest, row) = self.rows.divide(i);
@@ -951,9 +952,9 @@ pub struct Project {
     /// w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of chirality.
     pub columns: [Field; 2],
     /// Contributions that stay in the aggregate.
-    pub inside: Matrices,
+    pub inside: CoarseTiles,
     /// Contributions of hops from the next aggregate.
-    pub outside: Matrices,
+    pub outside: CoarseTiles,
     /// The aggregates.
     pub aggregates: Aggregates,
     /// An eighth of the number of near-null vectors.
@@ -1009,10 +1010,10 @@ crate::kernels! { FAMILY = "multigrid";
     by_warps RESTRICT "restrict": [Restrict] => null_vectors(looped 16);
     kernel PROLONG "prolong": [Prolong] => null_vectors(rhs 4);
     setup TO_CHIRAL_BASIS "to_chiral_basis": [ToChiralBasis] => single_numbers;
-    setup_by_warps GRAM "gram_of_aggregates": [Gram] => single_numbers;
+    setup_by_warps GRAM "gram_of_aggregates": [AggregateGram] => single_numbers;
     setup_by_warps FACTORISE "factorise": [Factorise] => single_numbers;
     setup_by_warps COMBINE "combine": [Combine] => single_numbers;
-    setup TEST_VECTORS "test_vectors": [TestVectors] => single_numbers;
+    setup RANDOM_VECTORS "test_vectors": [RandomVectors] => single_numbers;
     setup CHIRAL "chiral": [Chiral] => single_numbers;
     setup FORWARD_HOP "forward_hop": [ForwardHop] => single_numbers;
     setup_by_warps PROJECT "project": [Project] => single_numbers;
@@ -1042,7 +1043,7 @@ mod tests {
             let mut seen = vec![false; count as usize];
             for group in 0..aggregates.groups() {
                 for j in 0..1 << along {
-                    let Member { origin, odd, site } = aggregates.member(group, j);
+                    let LaneAggregate { origin, odd, site } = aggregates.member(group, j);
                     let aggregate = site + if odd { half } else { 0 };
                     assert_eq!(origin, aggregates.origin(aggregate));
                     assert!(!std::mem::replace(&mut seen[aggregate as usize], true));

@@ -1,7 +1,7 @@
 //! Noise for traces of inverse operators, and its products with solutions.
 use crate::Kernel;
 use crate::algebra::{Colour, Complex};
-use crate::contraction::{Numbers, column};
+use crate::contraction::{SiteNumbers, column};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Position};
 use crate::random::Philox;
@@ -87,7 +87,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for NoiseSpins {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let noise = unsafe { column::<P>(&self.noise, i, 0) }.0;
         let solution = unsafe { column::<P>(&self.solution, i, 0) }.0;
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, 0) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, 0) };
         macro_rules! put {
             ($s:literal: $($t:literal)*) => {$( unsafe { put.number(4 * $s + $t, noise[$s].dot(solution[$t])) }; )*};
         }
@@ -103,7 +103,7 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for NoiseSpins {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let noise: Colour<f64> = StaggeredFermion::cast(unsafe { self.noise.load::<Colours<P>>(i, 0) });
         let solution = StaggeredFermion::cast(unsafe { self.solution.load::<Colours<P>>(i, 0) });
-        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, 0) };
+        let put = unsafe { SiteNumbers::new(self.out, &self.geometry, i, self.parity, 0) };
         unsafe { put.number(0, noise.dot(solution)) };
     }
 }

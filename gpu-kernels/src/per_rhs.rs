@@ -19,7 +19,7 @@ pub struct PerRhs {
 pub struct ComplexPerRhs {
     /// Number of the first right-hand side, apart from the others: launches with one right-hand side are short, and each
     /// multiprocessor fetches the arguments that it reads anew.
-    first: Number,
+    first: PerRhsNumber,
     re: PerRhs,
     im: PerRhs,
 }
@@ -27,7 +27,7 @@ pub struct ComplexPerRhs {
 /// A complex number in each precision.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Number {
+pub struct PerRhsNumber {
     f64: Complex<f64>,
     f32: Complex<f32>,
 }
@@ -37,7 +37,7 @@ pub trait Rounded: Real {
     /// Returns the number of one right-hand side in this precision.
     fn of_rhs(all: &PerRhs, rhs: u32) -> Self;
     /// Returns one complex number in this precision.
-    fn number(of: &Number) -> Complex<Self>;
+    fn number(of: &PerRhsNumber) -> Complex<Self>;
 }
 /// Precisions in which the numbers are kept.
 trait Kept: Real {
@@ -45,7 +45,7 @@ trait Kept: Real {
 }
 impl Rounded for f64 {
     #[inline(always)]
-    fn number(of: &Number) -> Complex<f64> {
+    fn number(of: &PerRhsNumber) -> Complex<f64> {
         of.f64
     }
     #[inline(always)]
@@ -61,7 +61,7 @@ impl Kept for f64 {
 }
 impl Rounded for f32 {
     #[inline(always)]
-    fn number(of: &Number) -> Complex<f32> {
+    fn number(of: &PerRhsNumber) -> Complex<f32> {
         of.f32
     }
     #[inline(always)]
@@ -116,7 +116,7 @@ impl ComplexPerRhs {
         let all: [Complex<f64>; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(&mut number);
         let [first, ..] = all;
         ComplexPerRhs {
-            first: Number { f64: first, f32: complex(first.re as f32, first.im as f32) },
+            first: PerRhsNumber { f64: first, f32: complex(first.re as f32, first.im as f32) },
             re: PerRhs::new(|k| all[k].re),
             im: PerRhs::new(|k| all[k].im),
         }

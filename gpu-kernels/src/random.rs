@@ -59,7 +59,7 @@ pub mod purpose {
     /// The Metropolis step of a trajectory.
     pub const METROPOLIS: u64 = 12 << 60;
     /// Random start vectors of the multigrid setup; their number is in the bits from [`WHICH`] on.
-    pub const TEST_VECTORS: u64 = 13 << 60;
+    pub const NEAR_NULL_VECTORS: u64 = 13 << 60;
     /// The first bit of a number below 2¹² beside that of the site.
     pub const WHICH: u32 = 48;
 }

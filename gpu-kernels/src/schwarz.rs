@@ -124,7 +124,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
 /// site's block. A block whose α is not finite stays as it is.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct MrUpdate {
+pub struct SchwarzMrUpdate {
     /// x
     pub x: Field,
     /// r
@@ -145,7 +145,7 @@ pub struct MrUpdate {
     pub relaxation: f64,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<P: NumberFormat> Kernel<P> for MrUpdate {
+unsafe impl<P: NumberFormat> Kernel<P> for SchwarzMrUpdate {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
@@ -172,5 +172,5 @@ unsafe impl<P: NumberFormat> Kernel<P> for MrUpdate {
 
 crate::kernels! { FAMILY = "schwarz";
     reduce BLOCK_DOT "block_dot": [BlockDot] => spinors;
-    kernel MR_UPDATE "mr_update": [MrUpdate] => precisions;
+    kernel MR_UPDATE "mr_update": [SchwarzMrUpdate] => precisions;
 }

@@ -268,9 +268,9 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
     while step < HALVINGS {
         // A(t), which is 3π/2 at most.
         let sum = x * refracted(second, x) * refracted(third, x);
-        let beyond = sum * whole.conj();
+        let excess = sum * whole.conj();
         // The sign of A(t) − ψ: by its sine where the two are close, else by their cosines.
-        let is_high = if beyond.re > 0.0 { beyond.im > 0.0 } else { sum.im < 0.0 || sum.re < whole.re };
+        let is_high = if excess.re > 0.0 { excess.im > 0.0 } else { sum.im < 0.0 || sum.re < whole.re };
         if is_high {
             high = x;
         } else {

@@ -8,22 +8,22 @@ use core::arch::asm;
 
 /// Elements of C in lane 4 g + t: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1).
 #[derive(Clone, Copy)]
-pub struct Sums {
+pub struct TileSums {
     pub re: [f32; 4],
     pub im: [f32; 4],
 }
 
-/// A lane's two numbers of A in [`Sums::add_quads`].
+/// A lane's two numbers of A in [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
-pub struct Rows([[f32; 4]; 2]);
-impl Rows {
+pub struct QuadRows([[f32; 4]; 2]);
+impl QuadRows {
     #[inline(always)]
     pub fn new([a, b]: [Complex<f32>; 2]) -> Self {
-        Rows(split([a.re, b.re, a.im, b.im]))
+        QuadRows(split([a.re, b.re, a.im, b.im]))
     }
 }
 
-/// A lane's number of B in [`Sums::add_quads`].
+/// A lane's number of B in [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
 pub struct Column([[f32; 2]; 2]);
 impl Column {
@@ -39,12 +39,12 @@ impl Column {
     }
 }
 
-impl Sums {
-    pub const ZERO: Sums = Sums { re: [0.0; 4], im: [0.0; 4] };
+impl TileSums {
+    pub const ZERO: TileSums = TileSums { re: [0.0; 4], im: [0.0; 4] };
 
     /// C ← C + A B with sums over t, where lane 4 g + t has elements (g, t) and (g + 8, t) of A and (t, g) of B.
     #[inline(always)]
-    pub fn add_quads(&mut self, rows: &Rows, column: &Column) {
+    pub fn add_quads(&mut self, rows: &QuadRows, column: &Column) {
         let ([large_rows, small_rows], [large, small]) = (rows.0, column.0);
         self.add_quad_products(large_rows, large);
         self.add_quad_products(small_rows, large);

@@ -180,11 +180,11 @@ fn field(address: *mut u8) -> Field {
     unsafe { Field::new(address, step()) }
 }
 
-type Inside<P, R, A, W> = Rows<(P, R), A, Interior, W>;
-type Ends<P, R, W> = Rows<(P, R), AnyDiagonal, Exterior, W>;
+type InteriorForm<P, R, A, W> = Rows<(P, R), A, Interior, W>;
+type ExteriorForm<P, R, W> = Rows<(P, R), AnyDiagonal, Exterior, W>;
 
-/// Rows with a diagonal in the forms of `W`: inside, and by the kernel for the ends, which sees no ghosts here and has to
-/// give the same.
+/// Rows with a diagonal in the forms of `W`: by the kernel for the interior, and by the kernel for the exterior, which sees no
+/// ghosts here and has to give the same.
 fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W: Forms>(
     out: &mut TestMemory,
     rows: [WilsonRow; 2],
@@ -197,12 +197,15 @@ fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W:
                 let row = WilsonRow { sum, dagger, diagonal, ..row };
                 let name = format!("{diagonal:?}, sum {sum}, dagger {dagger}");
                 let make = |out| WilsonRow { out: field(out), ..row };
-                staged_row::<Inside<P, R, A, W>, _>(&name, out, &make);
-                let inside = self::row::<Inside<P, R, A, W>, _>(&name, out, &make);
-                assert!(inside == self::row::<Ends<P, R, AllForms>, _>(&name, out, &make), "{name}: ends");
+                staged_row::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
+                let interior = self::row::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
+                assert!(
+                    interior == self::row::<ExteriorForm<P, R, AllForms>, _>(&name, out, &make),
+                    "{name}: exterior"
+                );
                 // In place.
                 let in_place = |out| WilsonRow { out: field(out), x: field(out), ..row };
-                staged_row::<Inside<P, R, A, W>, _>(&name, out, &in_place);
+                staged_row::<InteriorForm<P, R, A, W>, _>(&name, out, &in_place);
             }
         }
     }
@@ -216,10 +219,13 @@ fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal>(
 ) {
     for row in rows {
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, &make);
-        staged_sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
-        let inside = sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
-        assert!(inside == sums::<RowDots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, &make), "ends");
+        staged_sums::<RowDot<InteriorForm<P, R, A, FixedForms>>, _, 3>("with a dot product", out, &make);
+        staged_sums::<RowDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+        let interior = sums::<RowDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+        assert!(
+            interior == sums::<RowDots<ExteriorForm<P, R, FixedForms>>, _, 8>("with dot products", out, &make),
+            "exterior"
+        );
     }
 }
 
@@ -229,7 +235,7 @@ fn one_row<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
     for row in rows {
         let diagonal = DiagonalArguments::clover(clover, true);
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, &make);
+        staged_sums::<RowDots<InteriorForm<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, &make);
     }
 }
 
@@ -240,21 +246,27 @@ fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
     let row = StaggeredRow { x: field(x.address()), w: field(w.address()), ..row };
     for sum in [0, 1] {
         let make = |out| StaggeredRow { out: field(out), sum, ..row };
-        let inside = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, &make);
+        let interior = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, &make);
         let (kernel, memory) = (make(out.address()), &mut out);
-        several!(3 4, "staggered", memory, inside, N => |i, first| unsafe {
+        several!(3 4, "staggered", memory, interior, N => |i, first| unsafe {
             MultiRhsKernel::<Plain<ColourRows<P, H, Interior, false>>>::multi_rhs::<N>(&kernel, i, first);
             vec![]
         });
-        assert!(inside == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, &make), "ends");
+        assert!(
+            interior == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, &make),
+            "exterior"
+        );
     }
     let make = |out| StaggeredRow { out: field(out), ..row };
-    let inside = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, &make);
+    let interior = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, &make);
     let (kernel, memory) = (make(out.address()), &mut out);
-    several!(3 4, "staggered", memory, inside, N => |i, first| unsafe {
+    several!(3 4, "staggered", memory, interior, N => |i, first| unsafe {
         MultiRhsReduction::<RowDot<ColourRows<P, H, Interior, true>>>::multi_rhs::<N>(&kernel, i, first).concat()
     });
-    assert!(inside == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, &make), "ends");
+    assert!(
+        interior == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, &make),
+        "exterior"
+    );
 }
 
 /// All rows of the staggered operators, with links of thin links' format for the naive one, and long ones for the other.

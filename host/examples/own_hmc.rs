@@ -40,8 +40,8 @@ fn leapfrog(force: &impl Force, links: &mut EvolvingLinks, momenta: &mut Momentu
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lattice = Lattice::new([4, 4, 4, 4])?;
     let domain = Domain::single(Cpu::new(None), lattice)?;
-    let thin = GaugeField::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?;
-    let mut links = EvolvingLinks::new(&thin, Precision::Double)?;
+    let gauge = GaugeField::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?;
+    let mut links = EvolvingLinks::new(&gauge, Precision::Double)?;
     let mut momenta = MomentumField::zero(&domain, Precision::Double)?;
     let action = GaugeAction::wilson(5.6);
     let force = GaugeActionForce { action, single: false };

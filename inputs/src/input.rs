@@ -37,7 +37,7 @@ enum Origin {
 
 /// Key and place of a value, with the value as typed.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ValuePlace {
     key: Rc<str>,
     /// Table that contains the key, unless it is part of the key.
     table: Option<&'static str>,
@@ -45,7 +45,7 @@ pub struct Place {
     origin: Origin,
 }
 
-impl Place {
+impl ValuePlace {
     /// Returns file, line and column, or another origin, without the key.
     fn origin(&self) -> String {
         match &self.origin {
@@ -62,7 +62,7 @@ impl Place {
 }
 
 /// Formats the place as messages begin with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
-impl Display for Place {
+impl Display for ValuePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table.map_or(String::new(), |table| format!("{table}."));
         match &self.origin {
@@ -77,15 +77,15 @@ impl Display for Place {
 /// Object that has a place in an input.
 pub trait Located {
     /// Returns the place, if there is one.
-    fn place_in(&self, input: &Input) -> Option<Place>;
+    fn place_in(&self, input: &Input) -> Option<ValuePlace>;
 }
-impl Located for Place {
-    fn place_in(&self, _: &Input) -> Option<Place> {
+impl Located for ValuePlace {
+    fn place_in(&self, _: &Input) -> Option<ValuePlace> {
         Some(self.clone())
     }
 }
 impl<T: Value> Located for Given<T> {
-    fn place_in(&self, input: &Input) -> Option<Place> {
+    fn place_in(&self, input: &Input) -> Option<ValuePlace> {
         self.place().map(|number| input.places[number].clone())
     }
 }
@@ -99,7 +99,7 @@ pub struct Input {
     /// Whether an input file was read, so that advice is about its keys.
     from_file: bool,
     values: BTreeMap<Rc<str>, Stored>,
-    places: Vec<Place>,
+    places: Vec<ValuePlace>,
     /// Numbers of tables in the arrays of tables of files.
     lengths: BTreeMap<String, usize>,
     /// Keys whose values have another type, or that were given under another name.
@@ -272,7 +272,7 @@ impl Input {
     }
     /// Assigns a place to a value.
     fn placed(&mut self, key: &Rc<str>, raw: Raw, text: String, origin: Origin) -> Placed {
-        self.places.push(Place { key: key.clone(), table: None, text, origin });
+        self.places.push(ValuePlace { key: key.clone(), table: None, text, origin });
         Placed { raw, place: self.places.len() - 1 }
     }
     /// Records a configuration named without a flag. It replaces that of an input; together with `--gauge` it is a
@@ -347,7 +347,7 @@ impl Input {
     pub fn given(&self) -> Vec<String> {
         let line = |key: &Rc<str>| {
             let all = self.all(key);
-            let texts: Vec<_> = all.iter().map(Place::text).collect();
+            let texts: Vec<_> = all.iter().map(ValuePlace::text).collect();
             let value = if texts.len() == 1 { texts[0].into() } else { format!("{texts:?}") };
             let table = self.inside.map_or(String::new(), |table| format!("{table}."));
             let place = all.first().map_or(String::new(), |place| format!(" ({})", place.origin()));
@@ -494,11 +494,11 @@ impl Input {
     }
 
     /// Returns the place of a key's value, or of the last of several values.
-    pub fn get(&self, key: &str) -> Option<Place> {
+    pub fn get(&self, key: &str) -> Option<ValuePlace> {
         self.all(key).pop()
     }
     /// Returns the places of all values of a key.
-    pub fn all(&self, key: &str) -> Vec<Place> {
+    pub fn all(&self, key: &str) -> Vec<ValuePlace> {
         let numbers = self.values.get(key).map(Stored::places).unwrap_or_default();
         numbers.into_iter().map(|number| self.places[number].clone()).collect()
     }
@@ -524,9 +524,9 @@ impl Input {
         mistakes.append(&mut self.syntax);
         mistakes.sort_by_key(|(at, _)| *at);
         // A value that was checked twice counts as one mistake.
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let lines = mistakes.into_iter().map(|(_, message)| message);
-        let lines: Vec<String> = lines.filter(|message| told.insert(message.clone())).collect();
+        let lines: Vec<String> = lines.filter(|message| seen.insert(message.clone())).collect();
         match lines.as_slice() {
             [] => Ok(()),
             [one] => Err(Mistakes(self.doubt.as_ref().map_or(one.clone(), |doubt| format!("{one}; {doubt}")))),

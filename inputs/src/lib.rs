@@ -22,7 +22,7 @@ pub mod text;
 pub mod values;
 
 pub use given::{Given, Listed};
-pub use input::{Input, Place};
+pub use input::{Input, ValuePlace};
 pub use kind::InputKind;
 pub use numbers::{RESIDUAL, is_residual};
 pub use schema::Schema;

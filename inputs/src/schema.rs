@@ -15,12 +15,12 @@ pub struct Schema {
     pub(crate) keys: Vec<(String, Kind)>,
     /// Command that reads this input.
     pub(crate) command: Option<InputKind>,
-    pub(crate) solves: Option<Solves>,
+    pub(crate) solves: Option<SolveTables>,
 }
 
 /// Table with the keys of a solve, and array of tables in which solves differ.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Solves {
+pub(crate) struct SolveTables {
     pub table: &'static str,
     pub array: &'static str,
     pub schema: &'static Schema,
@@ -53,7 +53,7 @@ impl Schema {
     /// Adds a table with the keys of a solve, and an array of tables that may also have them.
     #[must_use]
     pub fn with_solves(self, table: &'static str, array: &'static str, schema: &'static Schema) -> Self {
-        Schema { solves: Some(Solves { table, array, schema }), ..self }
+        Schema { solves: Some(SolveTables { table, array, schema }), ..self }
     }
     /// Returns the keys without those of a table for solves.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Kind)> {
@@ -65,7 +65,7 @@ impl Schema {
     }
     /// Returns all keys, including those of the table for solves with its name.
     pub fn all_names(&self) -> Vec<String> {
-        let of_solves = |solves: &Solves| {
+        let of_solves = |solves: &SolveTables| {
             let names = solves.schema.keys().map(|(name, _)| format!("{}.{name}", solves.table));
             names.collect::<Vec<_>>()
         };

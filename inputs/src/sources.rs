@@ -92,7 +92,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
 }
 
 /// Input file with the positions of its lines.
-pub(crate) struct Source<'t> {
+pub(crate) struct InputText<'t> {
     text: &'t str,
     pub(crate) name: Rc<str>,
     /// Positions at which lines begin.
@@ -101,10 +101,10 @@ pub(crate) struct Source<'t> {
     last: Cell<(usize, usize)>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> InputText<'t> {
     pub(crate) fn new(text: &'t str, name: Rc<str>) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Source { text, name, lines: std::iter::once(0).chain(ends).collect(), last: Cell::new((0, 1)) }
+        InputText { text, name, lines: std::iter::once(0).chain(ends).collect(), last: Cell::new((0, 1)) }
     }
     /// Returns a line by its number, from 1, without its line break.
     pub(crate) fn line(&self, number: usize) -> &'t str {

@@ -70,7 +70,7 @@ mod tests {
     use super::explained;
 
     /// Returns the sentence for the first mistake of a line.
-    fn told(line: &str) -> String {
+    fn reported(line: &str) -> String {
         let (_, errors) = toml::de::DeTable::parse_recoverable(line);
         let error = errors.first().unwrap_or_else(|| panic!("'{line}' is TOML"));
         let byte = error.span().map_or(0, |span| span.start);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_plain_words() {
+    fn mistakes_are_reported_in_plain_words() {
         for (line, sentence) in [
             ("gauge = q.ildg", "write text in quotes: \"q.ildg\""),
             ("gauge = \"q.ildg", "the closing quote is missing, or there is a backslash in the text that is no escape"),
@@ -98,7 +98,7 @@ mod tests {
             ("a = [\"b\" \"c\"]", "a comma is missing in the list"),
             ("{ \"a\": 1 }", "write = between a key and its value, and no colon"),
         ] {
-            assert_eq!(told(line), sentence, "{line}");
+            assert_eq!(reported(line), sentence, "{line}");
         }
         assert_eq!(explained("duplicate key", "mass = 0.2", 1), "'mass' is there twice");
         assert_eq!(explained("duplicate key", "[gauge]", 2), "'gauge' is there twice");

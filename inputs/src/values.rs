@@ -216,8 +216,8 @@ impl<const FIRST: usize, const LAST: usize> Value for Count<FIRST, LAST> {
 
 /// One or several whole numbers from `FIRST` to `LAST`; as a text joined with commas.
 #[derive(Debug)]
-pub struct Counts<const FIRST: usize, const LAST: usize>;
-impl<const FIRST: usize, const LAST: usize> Value for Counts<FIRST, LAST> {
+pub struct CountList<const FIRST: usize, const LAST: usize>;
+impl<const FIRST: usize, const LAST: usize> Value for CountList<FIRST, LAST> {
     type Out = Vec<usize>;
     const KIND: Kind = Kind::Numbers;
     fn of(raw: &Raw) -> Result<Vec<usize>, String> {
@@ -258,8 +258,8 @@ impl Value for LatticeExtents {
 
 /// Coordinates of a site.
 #[derive(Debug)]
-pub struct Site;
-impl Value for Site {
+pub struct SiteCoordinates;
+impl Value for SiteCoordinates {
     type Out = [usize; 4];
     const KIND: Kind = Kind::Extents;
     fn of(raw: &Raw) -> Result<[usize; 4], String> {
@@ -277,7 +277,7 @@ impl Value for SiteItem {
     type Out = [usize; 4];
     const KIND: Kind = Kind::Sites;
     fn of(raw: &Raw) -> Result<[usize; 4], String> {
-        Site::of(raw)
+        SiteCoordinates::of(raw)
     }
 }
 

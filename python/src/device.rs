@@ -87,8 +87,8 @@ impl Drop for WorkQueue {
 }
 
 /// A device: a GPU, or the CPU.
-#[pyclass(frozen, module = "ferrite_lqcd._native")]
-pub struct Device {
+#[pyclass(frozen, module = "ferrite_lqcd._native", name = "Device")]
+pub struct PyDevice {
     work: Arc<WorkQueue>,
     /// `cpu` or `cuda`.
     #[pyo3(get)]
@@ -128,12 +128,12 @@ impl<T: Send + 'static> Drop for Lent<T> {
 }
 
 /// Handle of the data that an object of Python has on a device. The data are freed with the handle.
-pub struct Kept {
+pub struct DeviceHandle {
     number: u64,
     work: Arc<WorkQueue>,
 }
 
-impl Drop for Kept {
+impl Drop for DeviceHandle {
     fn drop(&mut self) {
         let number = self.number;
         // A thread that has ended has freed everything.
@@ -141,7 +141,7 @@ impl Drop for Kept {
     }
 }
 
-impl Kept {
+impl DeviceHandle {
     /// Returns the number under which the bench has it.
     pub fn number(&self) -> u64 {
         self.number
@@ -149,7 +149,7 @@ impl Kept {
 }
 
 /// Properties of a device that is open.
-struct Opened {
+struct DeviceProperties {
     name: &'static str,
     description: String,
     ordinal: Option<usize>,
@@ -170,7 +170,7 @@ fn open(named: &NamedDevice, comm: Option<usize>) -> Outcome<DeviceThread> {
 }
 
 /// Serves a device on its thread.
-fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>) {
+fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DeviceProperties>>, work: &Receiver<Work>) {
     let mut bench = match caught(|| open(named, comm)) {
         Ok(open) => open,
         Err(why) => {
@@ -180,7 +180,7 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<Opened>>
     };
     let (backend, device) = (bench.device.backend(), &bench.device);
     let (name, description) = (backend.name(), backend.device());
-    let opened = Opened { name, description, ordinal: device.ordinal(), place: device.place() };
+    let opened = DeviceProperties { name, description, ordinal: device.ordinal(), place: device.place() };
     // Work of the host that is asked for here uses as many threads.
     // In a forked process the threads of all cores may be those of the parent.
     let threads = device.threads().or(fork::is_forked().then_some(0));
@@ -193,7 +193,7 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<Opened>>
     drop(pool);
 }
 
-impl Device {
+impl PyDevice {
     /// Refuses a device that was opened in a process of which this one is a fork.
     pub fn check_opened_here(&self) -> Outcome {
         fork::check_opened_here(self.work.process)
@@ -237,7 +237,7 @@ impl Device {
         &self,
         py: Python<'_>,
         make: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<T> + Send + 'static,
-    ) -> Returned<Kept> {
+    ) -> Returned<DeviceHandle> {
         Ok(self.keep_beside(py, move |bench, stop| Ok((make(bench, stop)?, ())))?.0)
     }
     /// Makes something that stays on the device for as long as an object of Python needs it, and something that does not stay.
@@ -245,11 +245,11 @@ impl Device {
         &self,
         py: Python<'_>,
         make: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<(T, R)> + Send + 'static,
-    ) -> Returned<(Kept, R)> {
+    ) -> Returned<(DeviceHandle, R)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // Also frees what is made after Ctrl-C.
-        let kept = Kept { number, work: self.work.clone() };
+        let kept = DeviceHandle { number, work: self.work.clone() };
         let beside = self.run(py, move |bench, stop| {
             let (made, beside) = make(bench, stop)?;
             bench.kept.insert(number, Some(Box::new(made)));
@@ -260,7 +260,7 @@ impl Device {
 }
 
 #[pymethods]
-impl Device {
+impl PyDevice {
     /// Opens `cpu`, with a number of threads, or `cuda`, with the number of a GPU; with the address of an `MPI_Comm`, for parts of
     /// lattices that its processes share.
     #[staticmethod]
@@ -285,9 +285,9 @@ impl Device {
         let started = thread.spawn(move || serve(&named, comm, &say, &receive));
         started.map_err(|why| Failure::failed(format!("no thread could be started: {why}")))?;
         let opened = py.detach(move || said.recv());
-        let Opened { name, description, ordinal, place } =
+        let DeviceProperties { name, description, ordinal, place } =
             opened.map_err(|_| Failure::failed("the device's thread has ended"))??;
-        Ok(Device { work: WorkQueue::new(send), name, description, ordinal, place })
+        Ok(PyDevice { work: WorkQueue::new(send), name, description, ordinal, place })
     }
     /// Returns the numbers of processes in x, y, z, t.
     #[getter]

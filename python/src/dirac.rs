@@ -1,8 +1,8 @@
 //! Dirac operators on a device: applying them, and solving.
 use crate::arrays::{self, Given, Made};
-use crate::device::{Device, Kept, Stop};
+use crate::device::{DeviceHandle, PyDevice, Stop};
 use crate::failure::Returned;
-use crate::links::Links;
+use crate::links::PyLinks;
 use crate::propagator::{self, DevicePropagator, GivenSmearing};
 use crate::shared::Shared;
 use crate::typed::Typed;
@@ -27,8 +27,8 @@ use std::rc::Rc;
 /// A Dirac operator on the links of a device, in every format that was asked for so far.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Dirac {
-    kept: Kept,
-    device: Py<Device>,
+    kept: DeviceHandle,
+    device: Py<PyDevice>,
     kind: FermionKind,
     part: Section,
     /// Description of the operator: its parameters.
@@ -82,8 +82,8 @@ impl Dirac {
     #[staticmethod]
     fn of(
         py: Python<'_>,
-        device: Py<Device>,
-        links: &Links,
+        device: Py<PyDevice>,
+        links: &PyLinks,
         name: &str,
         parameters: BTreeMap<String, String>,
     ) -> Returned<Self> {

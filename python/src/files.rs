@@ -1,6 +1,6 @@
 //! Files of fermion fields.
 use crate::arrays::{self, Given, Made};
-use crate::device::Device;
+use crate::device::PyDevice;
 use crate::failure::Returned;
 use crate::host::{on_host, undisturbed};
 use ferrite::files::ReadOptions;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// Returns the device of several processes, if it is one.
-pub fn shared<'a>(device: Option<&'a Bound<'_, Device>>) -> Option<&'a Device> {
+pub fn shared<'a>(device: Option<&'a Bound<'_, PyDevice>>) -> Option<&'a PyDevice> {
     device.map(Bound::get).filter(|device| device.place().is_shared())
 }
 
@@ -23,7 +23,7 @@ pub fn read_fermions<'py>(
     staggered: bool,
     verify: bool,
     record: usize,
-    device: Option<Bound<'_, Device>>,
+    device: Option<Bound<'_, PyDevice>>,
 ) -> Returned<Made<'py>> {
     let (options, kind) = (ReadOptions { verify, record, ..Default::default() }, arrays::kind(staggered));
     let (fields, block) = match shared(device.as_ref()) {
@@ -44,7 +44,7 @@ pub fn write_fermions(
     path: PathBuf,
     given: Given<'_>,
     title: String,
-    device: Option<Bound<'_, Device>>,
+    device: Option<Bound<'_, PyDevice>>,
 ) -> Returned {
     let staggered = !matches!(given.shape(), [.., 4, 3]);
     let (fields, axes) = arrays::fields(arrays::kind(staggered), &given)?;

@@ -1,7 +1,7 @@
 //! Hybrid Monte Carlo, a trajectory at a time.
-use crate::device::{Device, Kept};
+use crate::device::{DeviceHandle, PyDevice};
 use crate::failure::Returned;
-use crate::links::Links;
+use crate::links::PyLinks;
 use crate::typed::Typed;
 use ferrite::hmc::links::StopSignal;
 use ferrite_records::object;
@@ -10,22 +10,22 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 /// A Markov chain on a device.
-#[pyclass(frozen, module = "ferrite_lqcd._native")]
-pub struct Chain {
-    kept: Kept,
-    device: Py<Device>,
+#[pyclass(frozen, module = "ferrite_lqcd._native", name = "Chain")]
+pub struct PyChain {
+    kept: DeviceHandle,
+    device: Py<PyDevice>,
 }
 
 #[pymethods]
-impl Chain {
+impl PyChain {
     /// Returns a chain from these links on.
     #[staticmethod]
-    fn of(py: Python<'_>, device: Py<Device>, links: &Links, request: Typed<ChainRequest>) -> Returned<Self> {
+    fn of(py: Python<'_>, device: Py<PyDevice>, links: &PyLinks, request: Typed<ChainRequest>) -> Returned<Self> {
         let (plan, own) = (request.0.plan()?, links.own.clone());
         let begin = move |thread: &mut crate::device::DeviceThread, _: &_| {
             RunningChain::new(&thread.device.domain(&own.part)?, &own.gauge, plan)
         };
-        Ok(Chain { kept: device.get().keep(py, begin)?, device })
+        Ok(PyChain { kept: device.get().keep(py, begin)?, device })
     }
     /// Makes a trajectory and returns its outcome, unless it is the last one that was made. If it is stopped, the chain is left as it was
     /// before.
@@ -38,9 +38,9 @@ impl Chain {
         })
     }
     /// Returns the links as they are now.
-    fn links(&self, py: Python<'_>) -> Returned<Links> {
+    fn links(&self, py: Python<'_>) -> Returned<PyLinks> {
         let kept = self.kept.number();
         let gauge = self.device.get().run(py, move |thread, _| thread.kept::<RunningChain>(kept)?.links())?;
-        Ok(Links::new(Some(self.device.bind(py)), gauge)?)
+        Ok(PyLinks::new(Some(self.device.bind(py)), gauge)?)
     }
 }

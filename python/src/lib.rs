@@ -39,10 +39,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PanicException", py.get_type::<PanicException>())?;
     module.add("most", BOUNDS.into_iter().collect::<BTreeMap<_, _>>())?;
     module.add_function(wrap_pyfunction!(failure::internal_error, module)?)?;
-    module.add_class::<device::Device>()?;
-    module.add_class::<links::Links>()?;
+    module.add_class::<device::PyDevice>()?;
+    module.add_class::<links::PyLinks>()?;
     module.add_class::<dirac::Dirac>()?;
-    module.add_class::<hmc::Chain>()?;
+    module.add_class::<hmc::PyChain>()?;
     module.add_class::<shared::Shared>()?;
     module.add_class::<propagator::DevicePropagator>()?;
     module.add_function(wrap_pyfunction!(device::gpus, module)?)?;

@@ -1,6 +1,6 @@
 //! Gauge fields in the memory of the host, and operations with them on a device.
 use crate::arrays::{self, Given};
-use crate::device::{Device, Stop};
+use crate::device::{PyDevice, Stop};
 use crate::failure::Returned;
 use crate::files::shared;
 use crate::host::{on_host, undisturbed};
@@ -23,33 +23,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Links of a configuration, or this process's part of them. They never change.
-#[pyclass(frozen, module = "ferrite_lqcd._native")]
-pub struct Links {
+#[pyclass(frozen, module = "ferrite_lqcd._native", name = "Links")]
+pub struct PyLinks {
     /// The links, which operators on a device share.
     pub own: LatticeLinks,
     /// Device whose processes have the other parts, if there are several processes.
-    device: Option<Py<Device>>,
+    device: Option<Py<PyDevice>>,
 }
 
-fn place(device: Option<&Bound<'_, Device>>) -> GridRank {
+fn place(device: Option<&Bound<'_, PyDevice>>) -> GridRank {
     device.map_or(GridRank::SINGLE, |device| device.get().place())
 }
 
 /// Returns this process's part of a lattice.
-fn part_of(device: Option<&Bound<'_, Device>>, lattice: Extents) -> Outcome<Section> {
+fn part_of(device: Option<&Bound<'_, PyDevice>>, lattice: Extents) -> Outcome<Section> {
     place(device).section(Lattice::new(lattice)?)
 }
 
 /// Extents x, y, z, t.
 pub type Extents = [usize; 4];
 
-impl Links {
+impl PyLinks {
     /// Returns the links on the sites that a device has.
-    pub fn new(device: Option<&Bound<'_, Device>>, gauge: HostGauge) -> Outcome<Self> {
+    pub fn new(device: Option<&Bound<'_, PyDevice>>, gauge: HostGauge) -> Outcome<Self> {
         let place = place(device);
         let part = place.section_of(gauge.lattice())?;
         let device = device.filter(|_| place.is_shared()).map(|device| device.clone().unbind());
-        Ok(Links { own: LatticeLinks { gauge: Arc::new(gauge), part }, device })
+        Ok(PyLinks { own: LatticeLinks { gauge: Arc::new(gauge), part }, device })
     }
     /// *Collective.* Does work with links of several processes on their device, or of this process alone on the host.
     fn together<T: Send + 'static>(
@@ -66,17 +66,17 @@ impl Links {
     /// Makes other links on a device, and something else that is returned with them.
     fn changed<T: Send + 'static>(
         &self,
-        device: &Bound<'_, Device>,
+        device: &Bound<'_, PyDevice>,
         work: impl FnOnce(&LatticeLinks, &GridDevice, &Stop) -> Outcome<(HostGauge, T)> + Send + 'static,
     ) -> Returned<(Self, T)> {
         let own = self.own.clone();
         let made = device.get().run(device.py(), move |thread, stop| work(&own, &thread.device, stop))?;
-        Ok((Links::new(Some(device), made.0)?, made.1))
+        Ok((PyLinks::new(Some(device), made.0)?, made.1))
     }
 }
 
 #[pymethods]
-impl Links {
+impl PyLinks {
     /// *Collective.* Reads the links and the other records of a file; with a device of several processes, each its part.
     #[staticmethod]
     #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0, device = None))]
@@ -89,7 +89,7 @@ impl Links {
         reunitarise: bool,
         lattice: Option<Extents>,
         record: usize,
-        device: Option<Bound<'_, Device>>,
+        device: Option<Bound<'_, PyDevice>>,
     ) -> Returned<(Self, Typed<LinksDescription>)> {
         let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
         let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
@@ -98,23 +98,23 @@ impl Links {
             Some(device) => device.run(py, move |thread, _| links::read(Some(&thread.device), &path, &options))?,
         };
         let said = Typed(describe(&file));
-        Ok((Links::new(device.as_ref(), file.gauge)?, said))
+        Ok((PyLinks::new(device.as_ref(), file.gauge)?, said))
     }
     /// Makes links of an array `[T, Z, Y, X, 4, 3, 3]`.
     #[staticmethod]
     #[pyo3(signature = (given, device = None))]
-    fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> Returned<Self> {
+    fn from_array(given: Given<'_>, device: Option<Bound<'_, PyDevice>>) -> Returned<Self> {
         let numbers = arrays::numbers(&given)?;
         check_finite("links", numbers)?;
         let gauge = HostGauge::from_numbers(given.shape(), numbers).map_err(Failure::from)?;
-        Ok(Links::new(device.as_ref(), gauge)?)
+        Ok(PyLinks::new(device.as_ref(), gauge)?)
     }
     /// Returns links that are all 1.
     #[staticmethod]
     #[pyo3(signature = (lattice, device = None))]
-    fn unit(lattice: Extents, device: Option<Bound<'_, Device>>) -> Returned<Self> {
+    fn unit(lattice: Extents, device: Option<Bound<'_, PyDevice>>) -> Returned<Self> {
         let part = part_of(device.as_ref(), lattice)?;
-        Ok(Links::new(device.as_ref(), HostGauge::unit(part.local))?)
+        Ok(PyLinks::new(device.as_ref(), HostGauge::unit(part.local))?)
     }
     /// Returns random links: near 1 for small `noise`, or with the Haar measure if there is no `noise`.
     #[staticmethod]
@@ -124,12 +124,12 @@ impl Links {
         lattice: Extents,
         seed: u64,
         noise: Option<f64>,
-        device: Option<Bound<'_, Device>>,
+        device: Option<Bound<'_, PyDevice>>,
     ) -> Returned<Self> {
         let part = part_of(device.as_ref(), lattice)?;
         let near = move |noise| generate::weak_field(part, seed, noise);
         let made = on_host(py, move || Ok(noise.map_or_else(|| generate::random(part, seed), near)))?;
-        Ok(Links::new(device.as_ref(), made)?)
+        Ok(PyLinks::new(device.as_ref(), made)?)
     }
     /// Returns the extents x, y, z, t of the whole lattice.
     #[getter]
@@ -172,25 +172,25 @@ impl Links {
         self.together(py, LatticeLinks::unitarity)
     }
     /// Returns loops, energy density and charge.
-    fn loops(&self, py: Python<'_>, device: &Device) -> Returned<Typed<MeasuredLoops>> {
+    fn loops(&self, py: Python<'_>, device: &PyDevice) -> Returned<Typed<MeasuredLoops>> {
         let own = self.own.clone();
         device.run(py, move |thread, _| own.loops(&thread.device).map(Typed))
     }
     /// Returns smeared links.
-    fn smear(&self, device: &Bound<'_, Device>, request: Typed<SmearingRequest>) -> Returned<Self> {
+    fn smear(&self, device: &Bound<'_, PyDevice>, request: Typed<SmearingRequest>) -> Returned<Self> {
         let smear = move |links: &LatticeLinks, device: &_, stop: &Stop| {
             Ok((links.smeared(device, &request.0, &mut || stop.flow())?, ()))
         };
         Ok(self.changed(device, smear)?.0)
     }
     /// Returns links that have flowed, and energies and charge at each step.
-    fn flow(&self, device: &Bound<'_, Device>, request: Typed<FlowRequest>) -> Returned<(Self, Typed<FlowSteps>)> {
+    fn flow(&self, device: &Bound<'_, PyDevice>, request: Typed<FlowRequest>) -> Returned<(Self, Typed<FlowSteps>)> {
         let (links, steps) =
             self.changed(device, move |links, device, stop| links.flowed(device, &request.0, &mut || stop.flow()))?;
         Ok((links, Typed(steps)))
     }
     /// Fixes the gauge; returns the links, θ, the functional and the number of sweeps.
-    fn fix(&self, device: &Bound<'_, Device>, request: Typed<FixingRequest>) -> Returned<(Self, ([f64; 2], usize))> {
+    fn fix(&self, device: &Bound<'_, PyDevice>, request: Typed<FixingRequest>) -> Returned<(Self, ([f64; 2], usize))> {
         self.changed(device, move |links, device, stop| {
             let fixed = links.fixed(device, &request.0, &mut || stop.flow())?;
             Ok((fixed.gauge, ([fixed.theta, fixed.functional], fixed.sweeps)))
@@ -203,14 +203,14 @@ impl Links {
 #[pyo3(signature = (device, lattice, request, start = None))]
 pub fn quenched(
     py: Python<'_>,
-    device: &Bound<'_, Device>,
+    device: &Bound<'_, PyDevice>,
     lattice: Extents,
     request: Typed<QuenchedRequest>,
-    start: Option<&Links>,
-) -> Returned<(Links, Vec<f64>)> {
+    start: Option<&PyLinks>,
+) -> Returned<(PyLinks, Vec<f64>)> {
     let (part, start) = (part_of(Some(device), lattice)?, start.map(|links| links.own.clone()));
     let (links, plaquettes) = device.get().run(py, move |thread, stop| {
         links::quenched(&thread.device, &part, &request.0, start.as_ref(), &mut || stop.flow())
     })?;
-    Ok((Links::new(Some(device), links)?, plaquettes))
+    Ok((PyLinks::new(Some(device), links)?, plaquettes))
 }

@@ -1,8 +1,8 @@
 //! Propagators that stay on a device from their solves to hadrons.
 use crate::arrays::{self, Given, Made};
-use crate::device::{Device, DeviceThread, Kept};
+use crate::device::{DeviceHandle, DeviceThread, PyDevice};
 use crate::failure::Returned;
-use crate::links::Links;
+use crate::links::PyLinks;
 use ferrite::FermionKind;
 use ferrite::field::FullField;
 use ferrite::lattice::Section;
@@ -17,15 +17,15 @@ use std::rc::Rc;
 /// The solutions for all components of a source, in the memory of a device.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct DevicePropagator {
-    kept: Kept,
-    device: Py<Device>,
+    kept: DeviceHandle,
+    device: Py<PyDevice>,
     part: Section,
     kind: FermionKind,
 }
 
 impl DevicePropagator {
     /// Makes a propagator of the `Rc<FullField>` that a device keeps under a number.
-    pub fn new(kept: Kept, device: Py<Device>, part: Section, kind: FermionKind) -> Self {
+    pub fn new(kept: DeviceHandle, device: Py<PyDevice>, part: Section, kind: FermionKind) -> Self {
         DevicePropagator { kept, device, part, kind }
     }
     /// Returns the number under which the device's thread keeps the propagator.
@@ -33,7 +33,7 @@ impl DevicePropagator {
         self.kept.number()
     }
     /// Returns the device.
-    pub fn device(&self) -> &Py<Device> {
+    pub fn device(&self) -> &Py<PyDevice> {
         &self.device
     }
     /// Returns the part of the lattice that the propagator is on.
@@ -46,7 +46,7 @@ impl DevicePropagator {
 impl DevicePropagator {
     /// Returns the device that keeps the propagator.
     #[getter(device)]
-    fn its_device(&self, py: Python<'_>) -> Py<Device> {
+    fn its_device(&self, py: Python<'_>) -> Py<PyDevice> {
         self.device.clone_ref(py)
     }
     /// Returns the shape of the array: `[12, t, z, y, x, 4, 3]`, or `[3, t, z, y, x, 3]`.
@@ -69,7 +69,7 @@ impl DevicePropagator {
     fn gaussian(
         &self,
         py: Python<'_>,
-        links: Bound<'_, Links>,
+        links: Bound<'_, PyLinks>,
         width: f64,
         steps: usize,
         momentum: [f64; 3],
@@ -90,7 +90,7 @@ pub fn field(thread: &mut DeviceThread, number: u64) -> Outcome<Rc<FullField>> {
 }
 
 /// Gaussian smearing as Python gives it: links, width, steps and momentum.
-pub type GivenSmearing<'py> = (Bound<'py, Links>, f64, usize, [f64; 3]);
+pub type GivenSmearing<'py> = (Bound<'py, PyLinks>, f64, usize, [f64; 3]);
 
 /// Returns Python's smearing for fields on a part of the lattice.
 pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Section) -> Outcome<LinkedSmearing> {
@@ -104,7 +104,7 @@ pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Sect
 
 /// A propagator as Python gives it.
 #[derive(FromPyObject)]
-pub enum Columns<'py> {
+pub enum GivenPropagator<'py> {
     /// A propagator in the memory of the device on which it is used.
     OnDevice(Bound<'py, DevicePropagator>),
     /// An array.
@@ -112,23 +112,23 @@ pub enum Columns<'py> {
 }
 
 /// A propagator on its way to a device's thread.
-pub enum Quark {
+pub enum SentPropagator {
     /// A propagator that is on the device, by its number, and its part of the lattice.
     Kept(u64, Section),
     /// One field for each component of the source, and the part of the lattice that they are on.
     Host(HostFields, Section),
 }
 
-impl Quark {
+impl SentPropagator {
     /// Checks that a propagator of Python's belongs to quarks of this kind and, if it is on a device, to this one.
-    pub fn of(kind: FermionKind, columns: &Columns<'_>, device: &Device) -> Outcome<Self> {
+    pub fn of(kind: FermionKind, columns: &GivenPropagator<'_>, device: &PyDevice) -> Outcome<Self> {
         match columns {
-            Columns::Array(given) => {
+            GivenPropagator::Array(given) => {
                 let fields = arrays::propagator(kind, given)?;
                 let part = device.place().section_of(fields.lattice()?)?;
-                Ok(Quark::Host(fields, part))
+                Ok(SentPropagator::Host(fields, part))
             }
-            Columns::OnDevice(there) => {
+            GivenPropagator::OnDevice(there) => {
                 let there = there.get();
                 if there.kind != kind {
                     let shape = there.shape();
@@ -137,21 +137,21 @@ impl Quark {
                 if !std::ptr::eq(there.device.get(), device) {
                     return Err(Failure::refused("a propagator is on another device"));
                 }
-                Ok(Quark::Kept(there.number(), there.part))
+                Ok(SentPropagator::Kept(there.number(), there.part))
             }
         }
     }
     /// Returns the part of the lattice that the propagator is on.
     pub fn part(&self) -> Section {
         match self {
-            Quark::Kept(_, part) | Quark::Host(_, part) => *part,
+            SentPropagator::Kept(_, part) | SentPropagator::Host(_, part) => *part,
         }
     }
     /// Returns the propagator on the device; copies it there if necessary.
     pub fn on(self, thread: &mut DeviceThread) -> Outcome<Rc<FullField>> {
         match self {
-            Quark::Kept(number, _) => field(thread, number),
-            Quark::Host(fields, part) => Ok(Rc::new(on_device(&thread.device, &part, &fields)?)),
+            SentPropagator::Kept(number, _) => field(thread, number),
+            SentPropagator::Host(fields, part) => Ok(Rc::new(on_device(&thread.device, &part, &fields)?)),
         }
     }
 }

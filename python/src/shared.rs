@@ -1,7 +1,7 @@
 //! Arrays in the memory of a device that other libraries see without a copy: by DLPack, and on GPUs by the CUDA array interface.
 #![allow(unsafe_code)]
 use crate::arrays::{self, Given, Made};
-use crate::device::{Device, Lent};
+use crate::device::{Lent, PyDevice};
 use crate::failure::{Raised, Returned};
 use dlpark::ffi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use dlpark::metadata::Dynamic;
@@ -22,12 +22,12 @@ pub struct Shared {
     /// Freed on the device's thread.
     array: Arc<Lent<DeviceArray>>,
     shape: Vec<usize>,
-    device: Py<Device>,
+    device: Py<PyDevice>,
 }
 
 impl Shared {
     /// Makes an array with these axes, on the device on whose thread it was made.
-    pub fn new(py: Python<'_>, device: &Py<Device>, array: DeviceArray, shape: Vec<usize>) -> Self {
+    pub fn new(py: Python<'_>, device: &Py<PyDevice>, array: DeviceArray, shape: Vec<usize>) -> Self {
         let array = Arc::new(device.get().lent(array));
         Shared { array, shape, device: device.clone_ref(py) }
     }
@@ -83,7 +83,7 @@ impl DlpackExporter for Shared {
 impl Shared {
     /// Returns zeros of a shape.
     #[staticmethod]
-    fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> Returned<Self> {
+    fn zeros(py: Python<'_>, device: Py<PyDevice>, shape: Vec<usize>) -> Returned<Self> {
         let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
             return Err(Failure::refused(format!("an array of shape {shape:?} is too large")).into());
         };
@@ -96,7 +96,7 @@ impl Shared {
     }
     /// Returns a copy of an array of the host.
     #[staticmethod]
-    fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> Returned<Self> {
+    fn copy_of(py: Python<'_>, device: Py<PyDevice>, given: Given<'_>) -> Returned<Self> {
         let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
         let array = device.get().run(py, move |thread, _| {
             let mut array = DeviceArray::zero(&**thread.device.backend(), numbers.len(), "an array")?;
@@ -123,7 +123,7 @@ impl Shared {
     }
     /// Returns the device of the array.
     #[getter]
-    fn device(&self, py: Python<'_>) -> Py<Device> {
+    fn device(&self, py: Python<'_>) -> Py<PyDevice> {
         self.device.clone_ref(py)
     }
     /// Returns the CUDA array interface; raises `AttributeError` if the array is in the memory of the CPU.

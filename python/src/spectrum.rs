@@ -1,10 +1,10 @@
 //! Contractions of quark propagators, and sources.
 use crate::arrays::{self, Given, Made};
-use crate::device::Device;
+use crate::device::PyDevice;
 use crate::failure::Returned;
 use crate::host::on_host;
-use crate::links::Links;
-use crate::propagator::{Columns, GivenSmearing, Quark, smearing};
+use crate::links::PyLinks;
+use crate::propagator::{GivenPropagator, GivenSmearing, SentPropagator, smearing};
 use crate::typed::Typed;
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
@@ -23,18 +23,18 @@ use pyo3::prelude::*;
 #[pyo3(signature = (device, request, quark, other = None, links = None))]
 pub fn contract<'py>(
     py: Python<'py>,
-    device: &Device,
+    device: &PyDevice,
     request: Typed<Contraction>,
-    quark: Columns<'_>,
-    other: Option<Columns<'_>>,
-    links: Option<&Links>,
+    quark: GivenPropagator<'_>,
+    other: Option<GivenPropagator<'_>>,
+    links: Option<&PyLinks>,
 ) -> Returned<Made<'py>> {
     let Typed(request) = request;
-    let of = |columns: &Columns<'_>| Quark::of(request.kind(), columns, device);
+    let of = |columns: &GivenPropagator<'_>| SentPropagator::of(request.kind(), columns, device);
     let (quark, other) = (of(&quark)?, other.as_ref().map(of).transpose()?);
     let part = quark.part();
     let both = if links.is_some() { "links and propagators" } else { "quark and antiquark" };
-    if other.iter().map(Quark::part).chain(links.map(|links| links.own.part)).any(|other| other != part) {
+    if other.iter().map(SentPropagator::part).chain(links.map(|links| links.own.part)).any(|other| other != part) {
         return Err(Failure::refused(format!("{both} are on different lattices")).into());
     }
     request.check(&part, device.place())?;
@@ -57,7 +57,7 @@ pub fn staggered_names() -> Vec<&'static str> {
 #[pyfunction]
 pub fn sequential_source<'py>(
     py: Python<'py>,
-    device: Option<Bound<'_, Device>>,
+    device: Option<Bound<'_, PyDevice>>,
     propagator: Given<'_>,
     sink: Typed<SinkRequest>,
 ) -> Returned<Made<'py>> {
@@ -101,7 +101,7 @@ pub fn noise<'py>(
 #[pyfunction]
 pub fn gaussian<'py>(
     py: Python<'py>,
-    device: &Device,
+    device: &PyDevice,
     given: Given<'_>,
     staggered: bool,
     smeared: GivenSmearing<'_>,

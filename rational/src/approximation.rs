@@ -1,7 +1,7 @@
 //! Best approximations in double precision.
 
 use crate::failure::RemezFailure;
-use crate::partial::{Form, PartialFractions, Pole};
+use crate::partial::{PartialFractionAccuracy, PartialFractions, Pole};
 use crate::real::{BigFloat, Bits, Target, double};
 use crate::remez::{Minimax, minimax};
 use crate::zolotarev::ZolotarevStart;
@@ -29,15 +29,15 @@ const SAME: f64 = 1e-12;
 /// All σ_i are positive and ascending. Such a value can only be computed or read with a check: `Deserialize` computes
 /// the error over the whole interval and rejects an approximation whose error is larger than its recorded one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredApproximation", into = "StoredApproximation")]
 pub struct Approximation {
-    stored: Stored,
+    stored: StoredApproximation,
 }
 
 /// Serialised form of an [`Approximation`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredApproximation {
     function: Power,
     interval: Interval,
     order: usize,
@@ -50,9 +50,9 @@ struct Stored {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
     /// Errors of R as an approximation of f.
-    pub direct: Form,
+    pub direct: PartialFractionAccuracy,
     /// Errors of 1/R as an approximation of 1/f.
-    pub inverse: Form,
+    pub inverse: PartialFractionAccuracy,
 }
 
 /// Computes the best approximation of order n: numerator and denominator are polynomials of order n.
@@ -63,7 +63,7 @@ pub struct Check {
 /// report that the algorithm failed, and for which input.
 pub fn approximate(function: &Power, interval: Interval, order: usize) -> Result<Approximation, Error> {
     let (best, target) = solve(function, interval, order)?;
-    let stored = Stored {
+    let stored = StoredApproximation {
         function: function.clone(),
         interval,
         order,
@@ -207,7 +207,7 @@ impl Approximation {
     }
 
     /// Evaluates R(x) from [`direct`](Self::direct), in double precision. With positive powers the terms have different
-    /// signs, and [`Form::condition`] measures the resulting loss of digits.
+    /// signs, and [`PartialFractionAccuracy::condition`] measures the resulting loss of digits.
     pub fn evaluate(&self, x: f64) -> f64 {
         self.stored.direct.evaluate(x)
     }
@@ -234,7 +234,9 @@ impl Approximation {
         let power: f64 = function.factors().iter().map(|factor| factor.power.value()).sum();
         let direct = old.direct.scaled(by, power)?;
         let inverse = old.inverse.scaled(by, -power)?;
-        Ok(Self { stored: Stored { function, interval, order: old.order, error: old.error, direct, inverse } })
+        Ok(Self {
+            stored: StoredApproximation { function, interval, order: old.order, error: old.error, direct, inverse },
+        })
     }
 
     /// Returns an approximation of the same function that is valid on all of `wanted`: this one, if its interval
@@ -256,14 +258,14 @@ impl Approximation {
             return refuse("its ratio of the ends is larger");
         }
         let mut moved = self.scaled((wanted.low() / have.low()).sqrt() * (wanted.high() / have.high()).sqrt())?;
-        // Ends that rounding has moved just inside those of `wanted`.
-        let ends = moved.interval();
-        moved.stored.interval = Interval::new(ends.low().min(wanted.low()), ends.high().max(wanted.high()))?;
+        // Bounds that rounding has moved just inside those of `wanted`.
+        let bounds = moved.interval();
+        moved.stored.interval = Interval::new(bounds.low().min(wanted.low()), bounds.high().max(wanted.high()))?;
         Ok(moved)
     }
 }
 
-impl Stored {
+impl StoredApproximation {
     fn check(&self) -> Check {
         Check {
             direct: self.direct.check(&self.function, self.interval),
@@ -306,10 +308,10 @@ impl Stored {
     }
 }
 
-impl TryFrom<Stored> for Approximation {
+impl TryFrom<StoredApproximation> for Approximation {
     type Error = Error;
 
-    fn try_from(stored: Stored) -> Result<Self, Error> {
+    fn try_from(stored: StoredApproximation) -> Result<Self, Error> {
         match stored.fault() {
             None => Ok(Self { stored }),
             Some(fault) => Err(Error::Stored(fault)),
@@ -317,7 +319,7 @@ impl TryFrom<Stored> for Approximation {
     }
 }
 
-impl From<Approximation> for Stored {
+impl From<Approximation> for StoredApproximation {
     fn from(approximation: Approximation) -> Self {
         approximation.stored
     }

@@ -157,7 +157,7 @@ pub const LARGEST_RATIO: f64 = 1e100;
 
 /// Interval [a, b] with 0 < a < b and b/a ≤ [`LARGEST_RATIO`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Ends", into = "Ends")]
+#[serde(try_from = "Bounds", into = "Bounds")]
 pub struct Interval {
     low: f64,
     high: f64,
@@ -166,7 +166,7 @@ pub struct Interval {
 /// Serialised form of an [`Interval`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ends {
+struct Bounds {
     low: f64,
     high: f64,
 }
@@ -211,15 +211,15 @@ impl fmt::Display for Interval {
     }
 }
 
-impl TryFrom<Ends> for Interval {
+impl TryFrom<Bounds> for Interval {
     type Error = Error;
 
-    fn try_from(ends: Ends) -> Result<Self, Error> {
-        Self::new(ends.low, ends.high)
+    fn try_from(bounds: Bounds) -> Result<Self, Error> {
+        Self::new(bounds.low, bounds.high)
     }
 }
 
-impl From<Interval> for Ends {
+impl From<Interval> for Bounds {
     fn from(interval: Interval) -> Self {
         Self { low: interval.low, high: interval.high }
     }

@@ -92,4 +92,4 @@ pub use cache::Cache;
 pub use error::Error;
 pub use fraction::Fraction;
 pub use function::{Factor, Interval, LARGEST_RATIO, Power};
-pub use partial::{Form, PartialFractions, Pole};
+pub use partial::{PartialFractionAccuracy, PartialFractions, Pole};

@@ -27,7 +27,7 @@ pub struct PartialFractions {
 
 /// Accuracy of partial fractions with coefficients in double precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Form {
+pub struct PartialFractionAccuracy {
     /// max |1 − R/f| with R evaluated in multiple precision: the accuracy that the rounded coefficients allow.
     pub error: f64,
     /// max |1 − R/f| with R evaluated in double precision.
@@ -55,8 +55,9 @@ impl PartialFractions {
     /// Computes the accuracy as an approximation of f on an interval, for any partial fractions. They are evaluated at
     /// 16 n + 9 points, denser towards the ends like the extrema of best approximations, both ends included. Errors are
     /// infinite if a coefficient is not finite, or if a pole is at one of these points.
-    pub fn check(&self, function: &Power, interval: Interval) -> Form {
-        let none = Form { error: f64::INFINITY, error_in_double: f64::INFINITY, condition: f64::INFINITY };
+    pub fn check(&self, function: &Power, interval: Interval) -> PartialFractionAccuracy {
+        let none =
+            PartialFractionAccuracy { error: f64::INFINITY, error_in_double: f64::INFINITY, condition: f64::INFINITY };
         let numbers = self.poles.iter().flat_map(|pole| [pole.residue, pole.shift]);
         if !numbers.chain([self.constant]).all(f64::is_finite) {
             return none;
@@ -67,7 +68,7 @@ impl PartialFractions {
         let real = |x: f64| PRECISION.real(x);
         let poles: Vec<(BigFloat, BigFloat)> =
             self.poles.iter().map(|pole| (real(pole.residue), real(pole.shift))).collect();
-        let mut found = Form { error: 0.0, error_in_double: 0.0, condition: 0.0 };
+        let mut found = PartialFractionAccuracy { error: 0.0, error_in_double: 0.0, condition: 0.0 };
         for at in points {
             // 1 × length may round to a value outside the interval.
             let x = if at < 1.0 { (interval.low() + at * length).min(interval.high()) } else { interval.high() };

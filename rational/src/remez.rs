@@ -148,8 +148,8 @@ pub(crate) fn exchange(
             return y.clone();
         }
         match turn(&rises, y, limit, right) {
-            Some(beyond) if right => climb(&rises, y, &beyond, y, target.precision),
-            Some(beyond) => climb(&rises, &beyond, y, y, target.precision),
+            Some(falling) if right => climb(&rises, y, &falling, y, target.precision),
+            Some(falling) => climb(&rises, &falling, y, y, target.precision),
             // ±δ rises up to the end of the interval.
             None => limit.clone(),
         }

@@ -1,6 +1,6 @@
 //! Benchmarks: records of `ferrite bench`.
 use crate::observables::MeanAndError;
-use crate::place::{Layout, Place};
+use crate::place::{LayoutRecord, PlaceRecord};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ pub struct BenchRecord {
     /// Device and processes. If there are several processes, `layout` also has `transport` and `overlap`: the way in which faces travelled,
     /// between processes that can access each other's memory if any can.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
     /// Timed calls.
     pub rows: Vec<TimedCall>,
     /// Kernels launched on a GPU, without reductions; empty on a CPU.
@@ -75,7 +75,7 @@ pub struct LaunchRecord {
 pub struct BenchHaloRecord {
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
     /// Extents of the local lattice of a process.
     pub local_lattice: [usize; 4],
     /// Times on the local lattice of one process without neighbours, with `gflops` multiplied by the number of processes.
@@ -207,7 +207,7 @@ pub struct AccuracyRow {
 pub struct BenchSolverRecord {
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
     /// Name of the operator.
     pub operator: String,
     /// Number of the paper that is reproduced; `None` for staggered operators.
@@ -381,7 +381,7 @@ pub struct BenchModelRecord {
     pub device: String,
     /// Processes that measured the machine; `None` if it was read from a file.
     #[serde(default)]
-    pub layout: Option<Layout>,
+    pub layout: Option<LayoutRecord>,
     /// Name of the operator.
     #[serde(default)]
     pub operator: String,

@@ -15,7 +15,7 @@ pub struct Stamp {
 
 /// Length, time of change and checksum of a file from which a result was computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Content {
+pub struct ContentRecord {
     /// Length and time of change of the file.
     #[serde(flatten)]
     pub stamp: Stamp,
@@ -23,7 +23,7 @@ pub struct Content {
     pub crc32: String,
 }
 
-impl Content {
+impl ContentRecord {
     /// Returns whether both files have the same bytes, by length and checksum.
     pub fn is_of_same_bytes(&self, other: &Self) -> bool {
         self.stamp.bytes == other.stamp.bytes && self.crc32 == other.crc32

@@ -1,8 +1,8 @@
 //! Ensembles of `ferrite rhmc`: lines of trajectories, settings of a run, its summary, forces.
-use crate::kernels::KernelTimes;
+use crate::kernels::KernelTimesRecord;
 use crate::observables::{MeanAndError, PlaquetteMeans};
 use crate::operator::Stout;
-use crate::place::{Layout, Place};
+use crate::place::{LayoutRecord, PlaceRecord};
 use crate::read::present;
 use crate::{Record, real};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -71,7 +71,7 @@ pub struct TrajectoryLine {
     /// Times of kernels, as in `ferrite.solve/1`, with `share` relative to `seconds`; only for the second trajectory of each start (the
     /// first, if there is no other), or as `measure.kernels` requests. Timed trajectories take longer than others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernels: Option<KernelTimes>,
+    pub kernels: Option<KernelTimesRecord>,
     /// Settings of the run; only on the first line after each start of the program.
     #[serde(default, deserialize_with = "with_current_keys", skip_serializing_if = "Option::is_none")]
     pub run: Option<Value>,
@@ -253,7 +253,7 @@ pub struct RunSettings {
     /// Description of the first process's device.
     pub device: String,
     /// Processes at this start.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
 }
 
 /// Gauge action S = (β/3) Σ [c_P Re tr (1 − P) + c_R Re tr (1 − R) + c_C Re tr (1 − C)] over plaquettes, rectangles and parallelograms.
@@ -450,7 +450,7 @@ pub struct RhmcRecord {
     pub summary: RhmcSummary,
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
 }
 
 impl Record for RhmcRecord {
@@ -504,7 +504,7 @@ pub struct ForcesRecord {
     pub forces: Vec<PartForce>,
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
 }
 
 impl Record for ForcesRecord {

@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 /// Time in kernels on rank 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct KernelTimes {
+pub struct KernelTimesRecord {
     /// Seconds in all kernels.
     pub seconds: f64,
     /// Fraction of the time from the upload of the links to the download of the solutions, or of the whole task.
     #[serde(deserialize_with = "real::read")]
     pub share: f64,
     /// Launches and seconds of each kernel.
-    pub times: Vec<KernelTime>,
+    pub times: Vec<KernelTimeRecord>,
 }
 
 /// Launches of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct KernelTime {
+pub struct KernelTimeRecord {
     /// Name of the kernel.
     pub name: String,
     /// Number of launches.

@@ -1,6 +1,6 @@
 //! Gauge fields that commands generate, change, convert and verify.
 use crate::observables::{FieldStrengthRecord, LoopsRecord, PlaquetteMeans};
-use crate::place::{Layout, Place};
+use crate::place::{LayoutRecord, PlaceRecord};
 use crate::program::ErrorMessage;
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct GenerateRecord {
     /// Seed of the random numbers.
     pub seed: Option<u64>,
     /// Processes and their grid.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
     /// Plaquette of the generated links.
     pub plaquette: GeneratedPlaquette,
     /// Files that were written; only from `generate quenched`.
@@ -95,7 +95,7 @@ pub struct PlaquetteRecord {
     /// Description of the first process's device; `None` on the host.
     pub device: Option<String>,
     /// Processes and their grid.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
 }
 
 impl Record for PlaquetteRecord {
@@ -147,7 +147,7 @@ pub struct VerifiedFile {
     #[serde(flatten)]
     pub links: Option<VerifiedLinks>,
     /// Processes and their grid.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
 }
 
 /// Values of the links of a file.
@@ -205,7 +205,7 @@ pub struct ConvertRecord {
     /// Metadata of the input that was not copied.
     pub left_out: Vec<String>,
     /// Processes and their grid.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
 }
 
 impl Record for ConvertRecord {
@@ -227,7 +227,7 @@ pub struct ChangedLinks {
     pub precision: String,
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
 }
 
 /// Result of `ferrite fix-gauge`.
@@ -323,7 +323,7 @@ pub struct LinksRecord {
     pub lattice: [usize; 4],
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
 }
 
 impl Record for LinksRecord {

@@ -1,5 +1,5 @@
 //! Measurements of `ferrite measure` and `ferrite trace`.
-use crate::configuration::Content;
+use crate::configuration::ContentRecord;
 use crate::observables::{FieldStrengthRecord, FlowPointRecord, LoopsRecord, WilsonLoopsRecord};
 use crate::operator::OperatorWithSources;
 use crate::read::present;
@@ -21,7 +21,7 @@ pub struct LineOrigin {
     /// Length, checksum and time of change of the configuration's file: `bytes`, `crc32` and `modified_ns`, as in `ferrite.correlators/1`;
     /// only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<Content>,
+    pub content: Option<ContentRecord>,
     /// Keys of the input on which the result depends; only in files. All lines of a file have the same input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,

@@ -1,5 +1,5 @@
 //! Dirac operators with their links and sources; results of applying them, and their eigenvalues.
-use crate::place::{Layout, Place};
+use crate::place::{LayoutRecord, PlaceRecord};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ pub struct Stout {
 /// [`read_leniently`](crate::read::read_leniently), are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OperatorParameters {
+pub struct OperatorParametersRecord {
     /// Hopping parameter: factor of the hopping term relative to the diagonal term.
     pub kappa: Option<f64>,
     /// Bare anisotropy ξ_0.
@@ -114,7 +114,7 @@ pub struct ApplyRecord {
     pub norm2: Vec<f64>,
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
 }
 
 impl Record for ApplyRecord {
@@ -149,7 +149,7 @@ pub struct EigenvaluesLine {
     /// Bare mass.
     pub mass: f64,
     /// Processes and their grid.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
     /// Largest eigenvalue of M̂†M̂.
     pub largest: LargestRecord,
     /// Smallest eigenvalue of M̂†M̂, from the Lanczos method for the inverse.

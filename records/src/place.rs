@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 /// Backend, device and processes of a computation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct PlaceRecord {
     /// Backend: `cpu` or `cuda`.
     pub backend: String,
     /// Description of the first process's device.
     pub device: String,
     /// Processes, and the grid that partitions the lattice among them.
-    pub layout: Layout,
+    pub layout: LayoutRecord,
 }
 
 /// Processes of a computation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Layout {
+pub struct LayoutRecord {
     /// Number of processes.
     pub processes: usize,
     /// Number of processes in x, y, z and t.
@@ -29,9 +29,9 @@ pub struct Layout {
     pub overlap: Option<bool>,
 }
 
-impl Default for Layout {
+impl Default for LayoutRecord {
     /// One process.
     fn default() -> Self {
-        Layout { processes: 1, grid: [1; 4], transport: None, overlap: None }
+        LayoutRecord { processes: 1, grid: [1; 4], transport: None, overlap: None }
     }
 }

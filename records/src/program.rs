@@ -1,8 +1,8 @@
 //! Records about the program: errors, the machine, inputs, block sizes, predictions.
 use crate::Record;
 use crate::operator::OperatorOnLinks;
-use crate::place::Place;
-use crate::solve::Batches;
+use crate::place::PlaceRecord;
+use crate::solve::BatchesRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -203,7 +203,7 @@ pub struct CheckRecord {
     pub lattice: [usize; 4],
     /// Device, and the processes of a run: as many as `--processes` requests, or as the `grid` of the input has.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
     /// Memory on the device of each process.
     pub memory: MemoryRecord,
     /// Smallest number of processes, each with such a device, whose memory suffices with the default grid; `None` if more than 1024 are
@@ -211,7 +211,7 @@ pub struct CheckRecord {
     pub processes_needed: Option<usize>,
     /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate; `memory` is that of the largest batch.
     #[serde(flatten)]
-    pub batches: Batches,
+    pub batches: BatchesRecord,
     /// Predicted times; `None` without `--time`, and if times cannot be predicted, for which a note states the reason.
     pub time: Option<PredictedTime>,
 }

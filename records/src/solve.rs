@@ -1,7 +1,7 @@
 //! Solves with one operator, and solves for several masses or shifts.
-use crate::kernels::KernelTimes;
+use crate::kernels::KernelTimesRecord;
 use crate::operator::OperatorWithSources;
-use crate::place::Place;
+use crate::place::PlaceRecord;
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -44,9 +44,9 @@ pub struct SolveOutcome {
     /// Number of reals stored per link at the end.
     pub reconstruct: String,
     /// Continuations in a higher precision.
-    pub escalations: Vec<Escalation>,
+    pub escalations: Vec<EscalationRecord>,
     /// Continuations with another method: `auto` continued with `multigrid` or `cg`, or `multigrid` did not converge.
-    pub method_changes: Vec<MethodChange>,
+    pub method_changes: Vec<MethodChangeRecord>,
     /// Reason why a solver gave up although its solution is at or below the requested tolerance, which alone determines `converged`.
     pub gave_up: Option<String>,
     /// Number of times that the host waited for sums over the lattice.
@@ -58,7 +58,7 @@ pub struct SolveOutcome {
     /// Applications of the even-odd operator.
     pub applications: Applications,
     /// Work of multigrid; `None` if multigrid did not solve.
-    pub multigrid: Option<Multigrid>,
+    pub multigrid: Option<MultigridRecord>,
     /// Residuals ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or after k corrections with
     /// `defect`; k = 0 is the start.
     #[serde(deserialize_with = "real::read")]
@@ -67,7 +67,7 @@ pub struct SolveOutcome {
 
 /// A continuation of a solve in a higher precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Escalation {
+pub struct EscalationRecord {
     /// Number of iterations before the continuation.
     pub iterations: usize,
     /// Reason for the continuation.
@@ -82,7 +82,7 @@ pub struct Escalation {
 
 /// A continuation of a solve with another method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MethodChange {
+pub struct MethodChangeRecord {
     /// Number of iterations before the continuation.
     pub iterations: usize,
     /// Method after the change.
@@ -104,16 +104,16 @@ pub struct Applications {
 
 /// Work of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Multigrid {
+pub struct MultigridRecord {
     /// Seconds of the setup, even if it was computed earlier.
     pub setup_seconds: f64,
     /// Levels, from the finest to the coarsest.
-    pub levels: Vec<MultigridLevel>,
+    pub levels: Vec<MultigridLevelRecord>,
 }
 
 /// A level of multigrid. The coarsest level has no `block`, `vectors` and `check`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MultigridLevel {
+pub struct MultigridLevelRecord {
     /// Extents of the local lattice of the level on a process.
     pub lattice: [usize; 4],
     /// Extents of an aggregate on a process; `None` for the coarsest level.
@@ -125,12 +125,12 @@ pub struct MultigridLevel {
     /// Seconds on this and coarser levels.
     pub seconds: f64,
     /// Relative errors of the setup, with `--check-setup`; `None` without this flag and for the coarsest level.
-    pub check: Option<LevelCheck>,
+    pub check: Option<LevelCheckRecord>,
 }
 
 /// Relative errors of a level after the setup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LevelCheck {
+pub struct LevelCheckRecord {
     /// Error (1 − P P†) v of the near-null vectors v.
     #[serde(deserialize_with = "real::read")]
     pub near_null: f64,
@@ -144,7 +144,7 @@ pub struct LevelCheck {
 
 /// Batches of right-hand sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Batches {
+pub struct BatchesRecord {
     /// Numbers of right-hand sides that are solved together, one for each batch.
     pub batches: Vec<usize>,
     /// Reason why there are several batches: `memory`, `asked` (`--batch`), `size` (more than 16, or another number than 16, 12, 8, 6, 4,
@@ -162,13 +162,13 @@ pub struct SolveCircumstances {
     pub correction: String,
     /// Batches of sources.
     #[serde(flatten)]
-    pub batches: Batches,
+    pub batches: BatchesRecord,
     /// Device and processes.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: PlaceRecord,
     /// Times of kernels on rank 0; only with `--profile`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernels: Option<KernelTimes>,
+    pub kernels: Option<KernelTimesRecord>,
     /// File of the solutions.
     pub output: Option<PathBuf>,
 }
@@ -248,7 +248,7 @@ pub struct SystemOutcome {
     #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Continuations in a higher precision.
-    pub escalations: Vec<Escalation>,
+    pub escalations: Vec<EscalationRecord>,
     /// Reason why the solver gave up; `None` if the true residual is at or below the requested tolerance.
     pub failure: Option<String>,
     /// Reason why a solver gave up although its solution is at or below the requested tolerance.

@@ -1,5 +1,5 @@
 //! Correlators of `ferrite spectrum`, and their summary.
-use crate::configuration::Content;
+use crate::configuration::ContentRecord;
 use crate::fit::{EstimateRecord, HadronFitRecord, PcacFitRecord};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct CorrelatorLine {
     pub file: String,
     /// Length, checksum and time of change of the configuration's file: `bytes`, `crc32` of all bytes, and `modified_ns`, the time of the
     /// last write in nanoseconds since 1970 as text; `None` in lines of earlier versions.
-    pub content: Option<Content>,
+    pub content: Option<ContentRecord>,
     /// Keys of the input on which the correlators depend. All lines of a folder have the same input.
     #[serde(default)]
     pub input: Value,
@@ -258,7 +258,7 @@ pub struct PropagatorRecord {
     /// Absolute path of the configuration's file.
     pub configuration: String,
     /// Length, checksum and time of change of the configuration's file, as in a line of correlators.
-    pub content: Option<Content>,
+    pub content: Option<ContentRecord>,
     /// [Checksum](formats.md#folder-of-ferrite-spectrum) of the fields; `None` in files of earlier versions.
     pub checksum: Option<String>,
     /// Solve for the propagator.

@@ -7,7 +7,7 @@ use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::range;
 use crate::reliable::scale_for;
-use crate::stopping::{Progress, RhsFailures, StoppingRule};
+use crate::stopping::{ConvergenceHistory, RhsFailures, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -117,7 +117,7 @@ struct DefectCorrection<'a, Y: System> {
     norms: Vec<f64>,
     /// ‖r_j‖ / ‖b_j‖.
     residuals: Vec<f64>,
-    progress: Vec<Progress>,
+    progress: Vec<ConvergenceHistory>,
     /// Scale of r̂ and e relative to the quantities that they represent.
     scale: Vec<f64>,
     unscale: Vec<f64>,
@@ -151,7 +151,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
             cancelled: false,
             norms: vec![0.0; n],
             residuals: vec![0.0; n],
-            progress: vec![Progress::new(f64::INFINITY); n],
+            progress: vec![ConvergenceHistory::new(f64::INFINITY); n],
             scale: vec![1.0; n],
             unscale: vec![1.0; n],
             zeros: vec![Complex64::ZERO; n],

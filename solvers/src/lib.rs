@@ -51,7 +51,7 @@
 //! # Multigrid
 //! A cycle is also a [`Preconditioner`], composed of
 //! * a [`Level`] for each step to a coarser space: smoothing, restriction, a coarse solver, prolongation, smoothing,
-//! * a [`Transfer`] between two spaces, which is yours, as coarse spaces and operators are,
+//! * a [`TransferOperator`] between two spaces, which is yours, as coarse spaces and operators are,
 //! * smoothers: [`MinimumResidual`] on the whole or on domains, or [`CaGcr`],
 //! * coarse solvers: [`InnerGcr`] around the next [`Level`] for a K-cycle, that level alone for a V-cycle; [`CaGcr`] or
 //!   [`InnerGcr`] on the coarsest space,
@@ -147,8 +147,8 @@ pub use info::{GivenUp, Info, worse_residual, worst_residual};
 pub use lanczos::{LargestEigenvalue, SmallestEigenvalue, largest_eigenvalue, smallest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multigrid::{
-    CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, Transfer, galerkin_error, inverse_iteration,
-    inverse_iteration_while, orthonormalise, orthonormality_error, projection_error,
+    CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, TransferOperator, galerkin_error,
+    inverse_iteration, inverse_iteration_while, orthonormalise, orthonormality_error, projection_error,
 };
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, IterationKind, Observer, Step};

@@ -3,13 +3,13 @@
 //! | event | call | possible result |
 //! |---|---|---|
 //! | a reduction | [`RhsFailure::unless_finite`] | `NotANumber` |
-//! | a residual of the recurrence | [`Progress::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
+//! | a residual of the recurrence | [`ConvergenceHistory::recurrence_residual`], [`StoppingRule::stagnated`] | `Stagnation` |
 //! | a true residual | [`StoppingRule::converged`], [`StoppingRule::true_residual`] | convergence, `Stagnation` |
 //! | a breakdown | [`StoppingRule::breakdown`] | `Breakdown` |
 //! | (p, A p) ≤ 0 | [`StoppingRule::not_positive`] | `NotPositiveDefinite` |
 //! | the end of an iteration | [`StoppingRule::stop`] | `Cancelled`, `Stagnation`, `NoConvergence` |
 //!
-//! The [`Progress`] of a right-hand side records its history. Those that were given up are in [`RhsFailures`], which makes the
+//! The [`ConvergenceHistory`] of a right-hand side records its history. Those that were given up are in [`RhsFailures`], which makes the
 //! error of the solve from them.
 
 use crate::error::SolveError;
@@ -47,7 +47,7 @@ pub(crate) struct StoppingRule {
 
 /// Convergence history of a right-hand side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ConvergenceHistory {
     /// Smallest residual of the recurrence that counted as progress, and its iteration.
     lowest: f64,
     lowest_at: usize,
@@ -62,7 +62,7 @@ pub(crate) struct Progress {
     breakdowns: usize,
 }
 
-impl Progress {
+impl ConvergenceHistory {
     /// Creates the history at the beginning of a solve, with this residual.
     pub fn new(residual: f64) -> Self {
         Self {
@@ -168,7 +168,7 @@ impl StoppingRule {
 
     /// Whether the recurrence's residual has made no progress for too long. A recurrence in a sloppy precision may stagnate at
     /// the level of rounding, far from apparent convergence, so that no update detects the error.
-    pub fn stagnated(&self, progress: &Progress, iteration: usize) -> bool {
+    pub fn stagnated(&self, progress: &ConvergenceHistory, iteration: usize) -> bool {
         let since = iteration - progress.lowest_at;
         let grown = |patience: Patience| patience.least.max((patience.share * progress.lowest_at as f64) as usize);
         self.stagnation_window > 0 && since > self.stagnation_window
@@ -180,7 +180,7 @@ impl StoppingRule {
     /// stall unless it was progress. Returns the failure if the right-hand side has to be given up.
     pub fn true_residual(
         &self,
-        progress: &mut Progress,
+        progress: &mut ConvergenceHistory,
         residual: f64,
         converged: bool,
         stalled: bool,
@@ -200,7 +200,7 @@ impl StoppingRule {
 
     /// Counts a breakdown that was followed by the last recorded true residual. Returns the failure if the right-hand side has
     /// to be given up.
-    pub fn breakdown(&self, progress: &mut Progress, what: BreakdownKind) -> Option<RhsFailure> {
+    pub fn breakdown(&self, progress: &mut ConvergenceHistory, what: BreakdownKind) -> Option<RhsFailure> {
         progress.breakdowns = if progress.progressed { 0 } else { progress.breakdowns + 1 };
         (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
     }
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn stalls_in_a_row_are_stagnation_and_progress_forgives_them() {
         let rule = rule(SolverParams { max_stalls: 2, ..Default::default() });
-        let mut progress = Progress::new(1.0);
+        let mut progress = ConvergenceHistory::new(1.0);
         let mut after = |residual: f64| rule.true_residual(&mut progress, residual, false, true);
         assert!(after(0.95).is_none());
         // Below nine tenths of the best so far.
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn wrong_convergence_of_the_recurrence_is_stagnation_after_a_few_times() {
         let rule = rule(SolverParams { max_stalls: 100, ..Default::default() });
-        let mut progress = Progress::new(1.0);
+        let mut progress = ConvergenceHistory::new(1.0);
         for times in 1..=FALSE_CONVERGENCES {
             progress.false_convergence(1.0, true);
             assert_eq!(progress.repeats_false_convergence(), times > 1);
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn windows_count_from_the_last_progress() {
         let windowed = rule(SolverParams { stagnation_window: Some(10), ..Default::default() });
-        let mut progress = Progress::new(1.0);
+        let mut progress = ConvergenceHistory::new(1.0);
         progress.recurrence_residual(0.5, 7);
         progress.recurrence_residual(0.46, 12);
         assert!(!windowed.stagnated(&progress, 17) && windowed.stagnated(&progress, 18));
@@ -355,13 +355,13 @@ mod tests {
     #[test]
     fn near_rounding_nobody_waits_for_ever() {
         let rule = rule(SolverParams::default());
-        let mut progress = Progress::new(1.0).relative_to(1.0);
+        let mut progress = ConvergenceHistory::new(1.0).relative_to(1.0);
         progress.recurrence_residual(1e-15, 800);
         assert!(!rule.stagnated(&progress, 1_000_000), "far above rounding");
         assert!(rule.true_residual(&mut progress, 2e-15, false, false).is_none());
         assert!(!rule.stagnated(&progress, 1600) && rule.stagnated(&progress, 1601));
         // After few iterations at least the minimum number more.
-        let mut quick = Progress::new(1e-15).relative_to(1.0);
+        let mut quick = ConvergenceHistory::new(1e-15).relative_to(1.0);
         quick.recurrence_residual(1e-16, 20);
         assert!(!rule.stagnated(&quick, 520) && rule.stagnated(&quick, 521));
     }
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn patience_grows_with_the_iterations_of_progress() {
         let patient = rule(SolverParams { patience: Some(Patience { least: 10, share: 0.5 }), ..Default::default() });
-        let mut progress = Progress::new(1.0);
+        let mut progress = ConvergenceHistory::new(1.0);
         progress.recurrence_residual(0.5, 8);
         assert!(!patient.stagnated(&progress, 18) && patient.stagnated(&progress, 19));
         progress.recurrence_residual(0.1, 100);
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn breakdowns_count_until_there_is_progress() {
         let rule = rule(SolverParams { max_breakdowns: 2, ..Default::default() });
-        let mut progress = Progress::new(1.0);
+        let mut progress = ConvergenceHistory::new(1.0);
         let mut after = |residual: f64| {
             let none = rule.true_residual(&mut progress, residual, false, false);
             assert!(none.is_none());
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_and_the_first_right_hand_side_are_told() {
+    fn the_first_reason_and_the_first_right_hand_side_are_reported() {
         let rule = rule(SolverParams { max_iterations: 3, ..Default::default() });
         assert_eq!(rule.stop(true, true, true), Some(StopReason::Cancelled));
         assert_eq!(rule.stop(false, true, true), Some(StopReason::Stagnation));

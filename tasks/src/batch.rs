@@ -4,13 +4,13 @@ use super::device::Device;
 use super::text;
 use super::{Failure, Outcome};
 pub use crate::batches::{BatchChoice, Batches, RIGHT_HAND_SIDE, bytes};
-use crate::batches::{LARGEST, fitting};
+use crate::batches::{LARGEST_BATCH, fitting};
 pub use ferrite::halo::Needs;
 use ferrite_inputs::Given;
 use ferrite_inputs::values::Count;
 
 /// Number of right-hand sides to solve together.
-pub type BatchSize = Count<1, LARGEST>;
+pub type BatchSize = Count<1, LARGEST_BATCH>;
 
 /// Returns the choice that a key makes.
 pub fn choice(size: &Given<BatchSize>) -> BatchChoice {

@@ -8,12 +8,12 @@ use ferrite_records::solve as records;
 pub const RIGHT_HAND_SIDE: &str = "right-hand side";
 
 /// The largest number of right-hand sides of a batch that can be requested.
-pub const LARGEST: usize = MAX_RHS_PER_LAUNCH;
+pub const LARGEST_BATCH: usize = MAX_RHS_PER_LAUNCH;
 
 /// The requested number of right-hand sides in a batch; by default as many as memory allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchChoice {
-    /// Number from 1 to [`LARGEST`]; `None` to fill the memory.
+    /// Number from 1 to [`LARGEST_BATCH`]; `None` to fill the memory.
     pub requested: Option<usize>,
 }
 
@@ -116,14 +116,14 @@ impl Batches {
         self.sizes.len() > 1
     }
     /// Returns the record of them.
-    pub fn record(&self) -> records::Batches {
+    pub fn record(&self) -> records::BatchesRecord {
         let limit = self.limit.map(|limit| match limit {
             Limit::Requested => "asked",
             Limit::Memory => "memory",
             Limit::Size => "size",
             Limit::Before => "before",
         });
-        records::Batches { batches: self.sizes.clone(), batches_limited_by: limit.map(String::from) }
+        records::BatchesRecord { batches: self.sizes.clone(), batches_limited_by: limit.map(String::from) }
     }
 }
 
@@ -145,7 +145,8 @@ mod tests {
         assert_eq!(of(9999, 24), "24 right-hand sides in batches of 12");
         assert_eq!(of(9999, 13), "13 right-hand sides in batches of 12 and 1");
         assert_eq!(of(9999, 1), "1 right-hand side");
-        let records::Batches { batches, batches_limited_by } = BatchChoice::default().within(1600, 12, needs).record();
+        let records::BatchesRecord { batches, batches_limited_by } =
+            BatchChoice::default().within(1600, 12, needs).record();
         assert_eq!((batches, batches_limited_by.as_deref()), (vec![6, 6], Some("memory")));
     }
 
@@ -156,6 +157,6 @@ mod tests {
         assert_eq!(of(5, 12).describe(), "12 right-hand sides in batches of 5 and 2: as asked for");
         assert_eq!(of(12, 12).describe(), "12 right-hand sides");
         assert_eq!(of(64, 3).sizes, [3]);
-        assert_eq!(of(64, 3).record(), records::Batches { batches: vec![3], batches_limited_by: None });
+        assert_eq!(of(64, 3).record(), records::BatchesRecord { batches: vec![3], batches_limited_by: None });
     }
 }

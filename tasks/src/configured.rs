@@ -4,7 +4,7 @@
 //! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
 //! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
 //! counts.
-pub use ferrite_records::configuration::{Content, Stamp};
+pub use ferrite_records::configuration::{ContentRecord, Stamp};
 
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
@@ -24,7 +24,7 @@ pub struct Configured {
     /// Stamp of the file as it is found; `None` for a line of an earlier version.
     pub stamp: Option<Stamp>,
     /// Contents of the file, once they have been read; `None` for a line of an earlier version.
-    pub content: Option<Content>,
+    pub content: Option<ContentRecord>,
 }
 
 /// Relation of a configuration to the one that an earlier result was computed from.
@@ -81,7 +81,7 @@ impl Configured {
     }
     /// *Collective.* Reads what the file holds, if that was not done before. The first process does: it is the one that
     /// writes results.
-    pub fn hold(&mut self, comm: &RunCommunicator) -> Outcome<&Content> {
+    pub fn hold(&mut self, comm: &RunCommunicator) -> Outcome<&ContentRecord> {
         let mut mine = String::new();
         comm.once(|| {
             let content = self.content.take().map_or_else(|| self.read(), Ok)?;
@@ -92,15 +92,20 @@ impl Configured {
         self.content = serde_json::from_str(&first).map_err(Failure::failed)?;
         self.content.as_ref().ok_or_else(|| Failure::failed(format!("{} was not read", self.typed.display())))
     }
-    fn read(&self) -> Outcome<Content> {
+    fn read(&self) -> Outcome<ContentRecord> {
         let path = Path::new(&self.canonical);
         let cannot = |why| Failure::refused(format!("{} cannot be read: {why}", self.typed.display()));
         let stamp = Stamp::of(path).map_err(cannot)?;
-        Ok(Content { stamp, crc32: crc32_of(path).map_err(cannot)? })
+        Ok(ContentRecord { stamp, crc32: crc32_of(path).map_err(cannot)? })
     }
     /// Compares this configuration with that of a result written at `made`, whose file was at `canonical` and held `content`. Reads the
     /// file if its size and modification time are inconclusive. Called on one process.
-    pub fn compare(&mut self, canonical: &str, content: Option<&Content>, made: Option<SystemTime>) -> Outcome<Match> {
+    pub fn compare(
+        &mut self,
+        canonical: &str,
+        content: Option<&ContentRecord>,
+        made: Option<SystemTime>,
+    ) -> Outcome<Match> {
         let (same_place, same_name) = (canonical == self.canonical, {
             let other = Path::new(canonical).file_name().map(|name| name.to_string_lossy().into_owned());
             other.is_some_and(|other| other == self.file())
@@ -183,7 +188,7 @@ mod tests {
         std::fs::write(&moved, "links").unwrap();
         let known = found(&first).read().unwrap();
         let kept = serde_json::to_value(&known).unwrap();
-        assert_eq!(serde_json::from_value::<Content>(kept).unwrap(), known);
+        assert_eq!(serde_json::from_value::<ContentRecord>(kept).unwrap(), known);
         // crc32 of "links", as zlib has it.
         assert_eq!((known.crc32.as_str(), known.stamp.bytes), ("d182a118", 5));
         let at = first.display().to_string();
@@ -205,7 +210,7 @@ mod tests {
         {
             assert_eq!(found(path).compare(&at, None, Some(made)).unwrap(), expected);
         }
-        assert!(serde_json::from_value::<Content>(serde_json::json!({ "bytes": 5 })).is_err());
+        assert!(serde_json::from_value::<ContentRecord>(serde_json::json!({ "bytes": 5 })).is_err());
         std::fs::remove_dir_all(room).unwrap();
     }
 }

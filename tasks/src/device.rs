@@ -9,7 +9,7 @@ use ferrite::backend::{Backend, Cpu, Memory};
 use ferrite_inputs::values::{Bytes, Count, Switch, Word};
 use ferrite_inputs::{Given, Input, vocabularies};
 use ferrite_records::bench::LaunchRecord;
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use serde::Deserialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -416,8 +416,8 @@ impl Device {
         self.backend().device()
     }
     /// Returns the record of the device and of the processes that cut a lattice.
-    pub fn record(&self, layout: &Layout) -> Place {
-        Place { backend: self.name().into(), device: self.describe(), layout: layout.record() }
+    pub fn record(&self, layout: &Layout) -> PlaceRecord {
+        PlaceRecord { backend: self.name().into(), device: self.describe(), layout: layout.record() }
     }
     /// Does work of the host, and meanwhile loads modules of kernels if this is a GPU. A module that cannot be loaded is reported where
     /// it is used.

@@ -11,7 +11,7 @@ use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::field::{FieldShape, FullField};
 use ferrite::halo::Needs;
 use ferrite::operators::{Operator, StaggeredOperator};
-use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
+use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectralBounds};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
@@ -60,7 +60,7 @@ pub struct FoundEigenvalues<'a> {
     /// The record.
     pub line: &'a EigenvaluesLine,
     /// The bounds as Lanczos found them.
-    pub bounds: &'a SpectrumEnds,
+    pub bounds: &'a SpectralBounds,
     /// Operator and lattice, for people.
     pub headline: String,
 }
@@ -122,7 +122,7 @@ impl EigenvalueRequest {
         layout: &Layout,
         device: &Device,
         session: &Session,
-    ) -> Outcome<SpectrumEnds> {
+    ) -> Outcome<SpectralBounds> {
         let params = self.settings.params();
         let mut watch = Watch::new(params.solver.tol, ProgressLine::of("eigenvalues"), session);
         let domain = layout.domain(device.backend())?;
@@ -132,7 +132,7 @@ impl EigenvalueRequest {
             FermionKind::Wilson => start.upload(&plan.fields::<Spinor>(&plan.sources, layout)?)?,
             FermionKind::Staggered => start.upload(&plan.fields::<ColourVector>(&plan.sources, layout)?)?,
         }
-        let bounds = configuration.spectrum_ends(&links.operator, &start, &params, &mut watch);
+        let bounds = configuration.spectral_bounds(&links.operator, &start, &params, &mut watch);
         drop((start, configuration));
         if bounds.is_ok() {
             domain.release()?;
@@ -183,7 +183,7 @@ fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
 
 /// Returns the record of a configuration.
 fn line(
-    bounds: &SpectrumEnds,
+    bounds: &SpectralBounds,
     path: &Path,
     plan: &FermionPlan,
     operator: &Operator,

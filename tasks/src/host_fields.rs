@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_not_finite_have_their_place_told() {
+    fn numbers_that_are_not_finite_are_reported_with_their_place() {
         let mut field = HostColour::zero(Lattice::new([2; 4]).unwrap());
         field.numbers_mut()[5] = Complex64::new(f64::NAN, 0.0);
         let fields: HostFields = vec![HostColour::zero(field.lattice()), field].into();

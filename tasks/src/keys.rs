@@ -237,7 +237,7 @@ pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// Keys of staggered operators that are not the operator's own.
-pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
+pub const STAGGERED_KEYS: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
 /// Keys on which the solution depends, but for the keys of operators.
 const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];

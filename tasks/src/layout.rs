@@ -72,8 +72,8 @@ pub struct Cut {
 
 impl Cut {
     /// Returns the record of the processes.
-    pub fn record(&self) -> records::Layout {
-        records::Layout { processes: self.grid.size(), grid: self.grid.dims(), ..Default::default() }
+    pub fn record(&self) -> records::LayoutRecord {
+        records::LayoutRecord { processes: self.grid.size(), grid: self.grid.dims(), ..Default::default() }
     }
 }
 
@@ -249,7 +249,7 @@ impl Layout {
         Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
     }
     /// Returns the record of the processes that goes with times: with the transport of faces, if any are sent.
-    pub fn record_with_transport(&self) -> records::Layout {
+    pub fn record_with_transport(&self) -> records::LayoutRecord {
         let mut record = self.record();
         if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {
             (record.transport, record.overlap) = (Some(transport.name().into()), Some(self.overlap));
@@ -257,7 +257,7 @@ impl Layout {
         record
     }
     /// Returns the record of the processes.
-    pub fn record(&self) -> records::Layout {
+    pub fn record(&self) -> records::LayoutRecord {
         self.cut.record()
     }
 }

@@ -14,8 +14,8 @@ vocabularies! {
 
 /// Extents of aggregates.
 #[derive(Debug)]
-struct Aggregates;
-impl Value for Aggregates {
+struct AggregateExtents;
+impl Value for AggregateExtents {
     type Out = [usize; 4];
     const KIND: Kind = Kind::Texts;
     fn of(raw: &Raw) -> Result<[usize; 4], String> {
@@ -29,7 +29,7 @@ impl Value for Aggregates {
 pub struct MultigridKeys {
     mg_vectors: Given<Count<8, MOST_VECTORS>>,
     mg_levels: Given<Count<2, { MOST_COARSENINGS + 1 }>>,
-    mg_block: Listed<Aggregates>,
+    mg_block: Listed<AggregateExtents>,
     mg_smoothing: Given<Count<1, 1000>>,
     mg_relaxations: Given<Count<0, 1000>>,
     mg_improvements: Given<Count<0, 1000>>,

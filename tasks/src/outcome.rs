@@ -76,24 +76,24 @@ pub fn shifts(request: &Request, report: &ShiftsReport, kind: SystemKind, values
 }
 
 /// Returns the record of what multigrid did.
-pub fn multigrid(report: &MultigridReport) -> records::Multigrid {
-    let level = |level: &ferrite::solve::MultigridLevel| records::MultigridLevel {
+pub fn multigrid(report: &MultigridReport) -> records::MultigridRecord {
+    let level = |level: &ferrite::solve::MultigridLevel| records::MultigridLevelRecord {
         lattice: level.lattice,
         block: level.block,
         vectors: level.vectors,
         iterations: level.iterations,
         seconds: level.seconds,
-        check: level.check.map(|check| records::LevelCheck {
+        check: level.check.map(|check| records::LevelCheckRecord {
             near_null: check.near_null,
             galerkin: check.galerkin,
             gamma5: check.gamma5,
         }),
     };
-    records::Multigrid { setup_seconds: report.setup_seconds, levels: report.levels.iter().map(level).collect() }
+    records::MultigridRecord { setup_seconds: report.setup_seconds, levels: report.levels.iter().map(level).collect() }
 }
 
-fn escalations(escalations: &[Escalation]) -> Vec<records::Escalation> {
-    let one = |escalation: &Escalation| records::Escalation {
+fn escalations(escalations: &[Escalation]) -> Vec<records::EscalationRecord> {
+    let one = |escalation: &Escalation| records::EscalationRecord {
         iterations: escalation.iterations,
         reason: escalation.reason.to_string(),
         precision: name_of(&PRECISIONS, escalation.precision).into(),
@@ -103,8 +103,8 @@ fn escalations(escalations: &[Escalation]) -> Vec<records::Escalation> {
     escalations.iter().map(one).collect()
 }
 
-fn method_change(change: &MethodChange) -> records::MethodChange {
-    records::MethodChange {
+fn method_change(change: &MethodChange) -> records::MethodChangeRecord {
+    records::MethodChangeRecord {
         iterations: change.iterations,
         solver: change.method.name.into(),
         reason: change.reason.to_string(),

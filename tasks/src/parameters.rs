@@ -2,7 +2,7 @@
 use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::hmc::quarks::{QuarkGroup, QuarkKeys};
-use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
+use ferrite::hmc::stout::{LARGEST_RHO, MOST_SMEARING_LEVELS, StoutSmearing};
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, OPERATORS, Operator, operator_named};
 use serde_json::{Map, Value};
@@ -141,7 +141,7 @@ impl QuarkKeys for NamedTexts {
     }
     fn stout(&mut self) -> Option<StoutSmearing> {
         let rho = self.number("stout-rho", "a number from 0 to 0.25", &|rho| (0.0..=LARGEST_RHO).contains(&rho));
-        let levels = self.count("stout-levels", 1..=MOST_LEVELS.into()).unwrap_or(1);
+        let levels = self.count("stout-levels", 1..=MOST_SMEARING_LEVELS.into()).unwrap_or(1);
         Some(StoutSmearing { rho: rho?, levels, spatial: false })
     }
     fn multigrid(&mut self) -> MultigridParams {

@@ -17,7 +17,7 @@ use ferrite::solve::ShiftStrategy;
 pub use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::values::{Any, AnyWord, Count, Item, LatticeExtents, Numbers, Positive, Rule, Switch, Text, Word};
-use ferrite_inputs::{Given, Input, Listed, Place, vocabularies};
+use ferrite_inputs::{Given, Input, Listed, ValuePlace, vocabularies};
 use ferrite_records::operator::{OperatorOnLinks, OperatorWithSources};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -361,13 +361,13 @@ pub fn definition(input: &mut Input) -> Option<&'static Definition> {
 }
 
 /// Returns the places of keys of other operators than the chosen one, with a sentence for each.
-pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(Place, String)> {
+pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, String)> {
     let of_others =
         OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
     let owners = |key| keys::alternatives(keys::owners(key).map(|definition| definition.name));
     let mut foreign: Vec<_> = of_others.map(|key| (key.name, owners(key.name))).collect();
     if chosen.kind != FermionKind::Staggered {
-        foreign.extend(keys::STAGGERED.map(|key| (key, staggered_names())));
+        foreign.extend(keys::STAGGERED_KEYS.map(|key| (key, staggered_names())));
     }
     let given = foreign.into_iter().filter_map(|(key, owners)| Some((input.get(key)?, owners)));
     let belongs = |owners: String| format!("belongs to {}", input.spelled("operator", &owners));

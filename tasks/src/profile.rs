@@ -40,7 +40,7 @@ impl Running {
 
 impl Profile {
     /// Returns the record of the times; `None` without times.
-    pub fn record(&self) -> Option<records::KernelTimes> {
+    pub fn record(&self) -> Option<records::KernelTimesRecord> {
         self.0.as_ref().map(|times| record(&times.kernels, times.seconds))
     }
     /// Returns a table; empty without times. Of several processes this is the first one's.
@@ -74,8 +74,9 @@ pub fn inside(kernels: &[KernelTime]) -> f64 {
 }
 
 /// Returns the record of times of kernels, with their share of these seconds.
-pub fn record(kernels: &[KernelTime], of: f64) -> records::KernelTimes {
+pub fn record(kernels: &[KernelTime], of: f64) -> records::KernelTimesRecord {
     let seconds = inside(kernels);
-    let one = |k: &KernelTime| records::KernelTime { name: k.name.clone(), launches: k.launches, seconds: k.seconds };
-    records::KernelTimes { seconds, share: seconds / of, times: kernels.iter().map(one).collect() }
+    let one =
+        |k: &KernelTime| records::KernelTimeRecord { name: k.name.clone(), launches: k.launches, seconds: k.seconds };
+    records::KernelTimesRecord { seconds, share: seconds / of, times: kernels.iter().map(one).collect() }
 }

@@ -68,7 +68,7 @@ pub struct Watch {
     /// Events so far.
     events: usize,
     /// The part besides the iterations that is running, or that ran last.
-    part: Option<Part>,
+    part: Option<WorkPart>,
     /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; NaN for those of
     /// other batches.
     pub updates: Vec<(usize, Vec<f64>)>,
@@ -87,7 +87,7 @@ const FORETOLD: f64 = 0.02;
 const LONG: f64 = 10.0;
 
 /// Part of the work of a [`Watch`] that is no iteration.
-struct Part {
+struct WorkPart {
     name: String,
     begin: Instant,
     done: f64,
@@ -147,9 +147,10 @@ impl Observer for Watch {
     }
     fn step(&mut self, step: &Step<'_>) -> ControlFlow<()> {
         let done = step.done.unwrap_or(0.0);
-        let begins = |part: &Part| part.name != step.work || done < part.done || (done == 0.0 && step.done.is_some());
+        let begins =
+            |part: &WorkPart| part.name != step.work || done < part.done || (done == 0.0 && step.done.is_some());
         if self.part.as_ref().is_none_or(begins) {
-            self.part = Some(Part { name: step.work.into(), begin: Instant::now(), done, is_noted: false });
+            self.part = Some(WorkPart { name: step.work.into(), begin: Instant::now(), done, is_noted: false });
         }
         if let Some(part) = &mut self.part {
             part.done = done;
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_foretold_from_the_share_that_is_done() {
+    fn times_are_predicted_from_the_share_that_is_done() {
         assert_eq!(expected(Some(0.25), 3.0), Some(12.0));
         assert_eq!([expected(Some(0.0), 0.0), expected(Some(0.01), 3.0), expected(None, 3.0)], [None; 3]);
     }

@@ -1,4 +1,4 @@
-//! `--setup FILE`: test vectors of multigrid from an earlier run, or for later ones.
+//! `--setup FILE`: near-null vectors of multigrid from an earlier run, or for later ones.
 use super::layout::Layout;
 use super::{Failure, Outcome};
 use crate::failure::ReadBy;

@@ -1,6 +1,6 @@
 //! Settings of a solver, as the interfaces of other languages give them: by name, each with a default.
 use crate::Failure;
-use crate::batches::{BatchChoice, LARGEST};
+use crate::batches::{BatchChoice, LARGEST_BATCH};
 use crate::keys::alternatives;
 use crate::parameters::name_of;
 use ferrite::Precision;
@@ -156,7 +156,7 @@ impl SolverSettings {
     /// # Errors
     /// A number that no launch takes.
     pub fn batch(&self) -> Result<BatchChoice, WrongSetting> {
-        Ok(BatchChoice { requested: count("batch", self.batch, 1..=LARGEST)? })
+        Ok(BatchChoice { requested: count("batch", self.batch, 1..=LARGEST_BATCH)? })
     }
     /// Returns how several shifts are solved.
     ///

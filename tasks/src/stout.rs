@@ -9,7 +9,7 @@ use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::{Exchanges, Needs};
-use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
+use ferrite::hmc::stout::{LARGEST_RHO, MOST_SMEARING_LEVELS, StoutSmearing};
 use ferrite_inputs::values::Kind;
 use ferrite_inputs::values::{Count, Meaning, Parsed, Switch};
 use ferrite_inputs::{Given, Input};
@@ -40,7 +40,7 @@ impl Parsed for Rho {
 #[serde(default, rename_all = "kebab-case")]
 pub struct StoutKeys {
     stout_rho: Given<Meaning<Rho>>,
-    stout_levels: Given<Count<1, { MOST_LEVELS as usize }>>,
+    stout_levels: Given<Count<1, { MOST_SMEARING_LEVELS as usize }>>,
     stout_spatial: Given<Switch>,
 }
 

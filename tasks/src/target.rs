@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_line_is_told_from_another_file() {
+    fn half_a_line_is_distinguished_from_another_file() {
         let room = std::env::temp_dir().join(format!("ferrite-target-{}", std::process::id()));
         std::fs::create_dir_all(&room).unwrap();
         let path = room.join("lines");

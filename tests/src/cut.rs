@@ -178,13 +178,13 @@ impl Computing<'_> {
         }
         Ok(())
     }
-    fn wilson(&mut self, thin: &GaugeField, (precision, storage): LinkFormat) -> Result {
+    fn wilson(&mut self, links: &GaugeField, (precision, storage): LinkFormat) -> Result {
         let (name, kind) = (format!("{precision} {storage}"), FermionKind::Wilson);
         // Half precision rounds what comes from another process once more: a unit of 2⁻¹⁶ in each of the six hops in
         // space, of numbers up to twice as large, and the image is about as large as they are.
         let tolerance = if precision == Precision::Half { 6.0 * 2.0 * 2f64.powi(-16) } else { 0.0 };
         let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-        let wilson = Wilson::new(Arc::new(thin.pack(precision, storage)?), params);
+        let wilson = Wilson::new(Arc::new(links.pack(precision, storage)?), params);
         let (psi, x) = (self.field(kind, precision, 1)?, self.field(kind, precision, 2)?);
         let mut out = self.zero(kind, precision)?;
         for dagger in [false, true] {
@@ -207,8 +207,8 @@ impl Computing<'_> {
             if operator.has_number() {
                 continue;
             }
-            let wilson = Wilson::new(Arc::new(thin.pack(precision, storage)?), operator.wilson);
-            let term = operator.diagonal(thin)?.convert(precision)?;
+            let wilson = Wilson::new(Arc::new(links.pack(precision, storage)?), operator.wilson);
+            let term = operator.diagonal(links)?.convert(precision)?;
             for schur in [Schur::Symmetric, Schur::Asymmetric] {
                 let even_odd = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, self.nrhs)?;
                 let name = format!("{} {schur:?} {name}", definition.name);
@@ -277,20 +277,20 @@ impl Computing<'_> {
 pub fn one_hop(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
     let section = domain.section();
     let mut c = Computing::new(domain, input);
-    let thin = GaugeField::upload(domain, &links_of(&section, &input.gauge))?;
+    let gauge = GaugeField::upload(domain, &links_of(&section, &input.gauge))?;
     let temporal = GaugeField::upload(domain, &links_of(&section, &input.temporal))?;
-    let (plaquette, trace) = thin.plaquette()?;
+    let (plaquette, trace) = gauge.plaquette()?;
     for (name, value) in [("spatial", plaquette.spatial), ("temporal", plaquette.temporal), ("trace", trace)] {
         c.number(format!("plaquette {name}"), value, 1.0, 1e-14);
     }
-    let counts = [thin.singular_links()?, temporal.singular_links()?, temporal.singular_links_in_temporal_gauge()?];
+    let counts = [gauge.singular_links()?, temporal.singular_links()?, temporal.singular_links_in_temporal_gauge()?];
     counts.into_iter().for_each(|count| c.number("singular links".into(), count as f64, 1.0, 0.0));
     for format in share.of(formats::wilson()) {
         let (_, storage) = format;
-        c.wilson(if storage.temporal { &temporal } else { &thin }, format)?;
+        c.wilson(if storage.temporal { &temporal } else { &gauge }, format)?;
     }
     for (precision, storage) in share.of(formats::naive()) {
-        let links = StaggeredLinks::naive(Arc::new(thin.pack(precision, storage)?));
+        let links = StaggeredLinks::naive(Arc::new(gauge.pack(precision, storage)?));
         c.staggered(format!("naive {precision} {storage}"), links)?;
     }
     Ok(c.out)

@@ -39,7 +39,7 @@ fn solves_while_loading(case: &Case, report: &mut Report) -> Result<(), Box<dyn 
 }
 
 /// Prints how many checks there were so far, and those that failed: all of them take minutes.
-fn told(report: &Report, what: &str) {
+fn print_outcomes(report: &Report, what: &str) {
     let failures: Vec<String> = report.failures().map(|failure| failure.to_string()).collect();
     println!("to the end of {what}: {} checks, {} failed", report.outcomes.len(), failures.len());
     failures.iter().take(20).for_each(|failure| println!("FAILED {failure}"));
@@ -67,7 +67,7 @@ fn all(gpu: &Cuda, wanted: &[String]) -> Result<Report, Box<dyn Error>> {
     let (cpu, mut report) = (Cpu::new(None), Report::default());
     for (name, group) in GROUPS.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|one| one == name)) {
         group(gpu, &cpu, &mut report)?;
-        told(&report, name);
+        print_outcomes(&report, name);
     }
     Ok(report)
 }

@@ -20,7 +20,7 @@ use crate::{demo, process};
 use run::{Runner, Tally};
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const BOOK_HELP: &str = "\
 Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
 a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
 the program's help. Links to files have to lead somewhere, versioned formats of the output have to be documented, and tables of their keys to be up to date.

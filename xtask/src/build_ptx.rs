@@ -28,7 +28,7 @@ use crate::toolchain::{Toolchain, ToolchainKind};
 use crate::linker;
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const BUILD_PTX_HELP: &str = "\
 Compile the GPU kernels to target/kernels: <module>.<architecture>.ptx and .cubin, manifest.json, and the number of the
 source that they are of. PTX is for sm_80, which every GPU from compute capability 8.0 on can run, and for sm_90 where
 kernels have instructions that only newer GPUs know.

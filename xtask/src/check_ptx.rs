@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use gpu_kernels::EntryPoint;
 use gpu_kernels::device::SCRATCH_BYTES;
 use gpu_kernels::threads::PART_SUMS_BYTES;
-use ptx_text::Counts;
+use ptx_text::InstructionCounts;
 use serde_json::Value;
 
 use crate::build_ptx;
@@ -16,7 +16,7 @@ use crate::ptxas::KernelReport;
 use crate::registers::Caps;
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const CHECK_PTX_HELP: &str = "\
 Show registers, stack, spills and memory accesses of every compiled kernel, for each architecture that there are cubins
 for, and fail when a hot kernel (marked *) has a stack frame, spills, local or generic memory accesses, calls, more shared
 memory than launches count with, or more registers than its cap. Kernels with several right-hand sides in a thread may spill
@@ -50,7 +50,7 @@ pub fn run(args: &[String]) -> Result<()> {
         print_table(&kernels);
         println!("{}", spills(&kernels));
         let hot = kernels.iter().filter(|(kernel, ..)| kernel.entry.hot);
-        let of_kernel = |(kernel, report, counts): &(CheckedKernel, KernelReport, Counts)| {
+        let of_kernel = |(kernel, report, counts): &(CheckedKernel, KernelReport, InstructionCounts)| {
             findings(kernel, report, counts, architecture).into_iter().map(|text| format!("{architecture}: {text}"))
         };
         all.extend(hot.flat_map(of_kernel).collect::<Vec<_>>());
@@ -66,7 +66,11 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// Returns the kernels of all modules as assembled for an architecture.
-fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(CheckedKernel, KernelReport, Counts)>> {
+fn kernels(
+    root: &Path,
+    manifest: &Value,
+    architecture: &str,
+) -> Result<Vec<(CheckedKernel, KernelReport, InstructionCounts)>> {
     let (reports, caps) = (build_ptx::reports_in(manifest, architecture)?, Caps::read(root)?);
     let folder = build_ptx::output_folder(root);
     let mut kernels = Vec::new();
@@ -103,7 +107,7 @@ const SPILLS_OF_VARIANTS_ELSEWHERE: u32 = 320;
 const SPILLS_ELSEWHERE: u32 = 16;
 
 /// Summarises in a sentence how many hot kernels spill, and which of them most.
-fn spills(kernels: &[(CheckedKernel, KernelReport, Counts)]) -> String {
+fn spills(kernels: &[(CheckedKernel, KernelReport, InstructionCounts)]) -> String {
     let bytes = |report: &KernelReport| report.spill_stores.max(report.spill_loads);
     let hot = kernels.iter().filter(|(kernel, report, _)| kernel.entry.hot && bytes(report) > 0);
     let spilling: Vec<(&str, u32)> = hot.map(|(kernel, report, _)| (kernel.entry.name, bytes(report))).collect();
@@ -127,7 +131,12 @@ struct CheckedKernel {
 }
 
 /// Returns one sentence for each property that makes a hot kernel slow on an architecture.
-fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, architecture: &str) -> Vec<String> {
+fn findings(
+    kernel: &CheckedKernel,
+    report: &KernelReport,
+    counts: &InstructionCounts,
+    architecture: &str,
+) -> Vec<String> {
     let (name, cap) = (kernel.entry.name, kernel.cap.unwrap_or(MOST_REGISTERS));
     let allowed = match kernel.entry.variant {
         true if architecture == MEASURED => SPILLS_OF_VARIANTS,
@@ -156,7 +165,7 @@ fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, arch
     checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
 }
 
-fn print_table(kernels: &[(CheckedKernel, KernelReport, Counts)]) {
+fn print_table(kernels: &[(CheckedKernel, KernelReport, InstructionCounts)]) {
     let width = kernels.iter().map(|(kernel, ..)| kernel.entry.name.len() + 1).max().unwrap_or(0).max("kernel".len());
     println!(
         "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
@@ -188,24 +197,24 @@ mod tests {
         let capped = CheckedKernel { entry, cap: Some(96) };
         let variant = CheckedKernel { entry: EntryPoint { variant: true, ..entry }, ..capped };
         let lean = KernelReport { registers: 96, ..KernelReport::default() };
-        assert_eq!(findings(&capped, &lean, &Counts::default(), MEASURED), Vec::<String>::new());
+        assert_eq!(findings(&capped, &lean, &InstructionCounts::default(), MEASURED), Vec::<String>::new());
         assert_eq!(
-            findings(&CheckedKernel { cap: None, ..capped }, &lean, &Counts::default(), MEASURED),
+            findings(&CheckedKernel { cap: None, ..capped }, &lean, &InstructionCounts::default(), MEASURED),
             Vec::<String>::new()
         );
         let fat = KernelReport { registers: 128, stack: 16, spill_stores: 4, shared: 1024, ..lean };
-        let counts = Counts { generic: 2, local: 1, calls: 1, ..Counts::default() };
+        let counts = InstructionCounts { generic: 2, local: 1, calls: 1, ..InstructionCounts::default() };
         let found = findings(&capped, &fat, &counts, MEASURED);
         assert_eq!(found.len(), 7, "{found:?}");
         assert!(found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()), "{found:?}");
         let little = KernelReport { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
-        assert_eq!(findings(&variant, &little, &Counts::default(), MEASURED), Vec::<String>::new());
-        assert_eq!(findings(&capped, &little, &Counts::default(), MEASURED).len(), 2);
+        assert_eq!(findings(&variant, &little, &InstructionCounts::default(), MEASURED), Vec::<String>::new());
+        assert_eq!(findings(&capped, &little, &InstructionCounts::default(), MEASURED).len(), 2);
         let much = KernelReport { stack: 40, spill_stores: 36, ..lean };
-        assert_eq!(findings(&variant, &much, &Counts::default(), MEASURED).len(), 2);
-        assert_eq!(findings(&variant, &much, &Counts::default(), "sm_80"), Vec::<String>::new());
-        assert_eq!(findings(&capped, &much, &Counts::default(), "sm_80").len(), 2);
-        let of = |report| (variant, report, Counts::default());
+        assert_eq!(findings(&variant, &much, &InstructionCounts::default(), MEASURED).len(), 2);
+        assert_eq!(findings(&variant, &much, &InstructionCounts::default(), "sm_80"), Vec::<String>::new());
+        assert_eq!(findings(&capped, &much, &InstructionCounts::default(), "sm_80").len(), 2);
+        let of = |report| (variant, report, InstructionCounts::default());
         let text = "spills: 2 hot kernels, 1 of them more than 28 bytes; most in dslash, 36 bytes";
         assert_eq!(spills(&[of(lean), of(little), of(much)]), text);
     }

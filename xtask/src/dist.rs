@@ -10,7 +10,7 @@ use crate::process::{self, cargo};
 use crate::{build_ptx, setup};
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const DIST_HELP: &str = "\
 Make target/dist/ferrite-VERSION-MACHINE.tar.gz: the program, with its GPU kernels inside, manual pages, completions for
 shells, documentation and licences. It runs where it is unpacked, with or without a GPU; bin/ferrite needs no MPI, and
 bin/ferrite-mpi, which is there where this machine has MPI, needs one of the same kind. Both need a C library at least as

@@ -64,16 +64,16 @@ fn dispatch(args: &[String]) -> Result<()> {
     };
     type Command = (&'static str, fn(&[String]) -> Result<()>);
     let (help, run): Command = match command {
-        "setup" => (setup::HELP, setup::run),
-        "build-ptx" => (build_ptx::HELP, build_ptx::run),
-        "check-ptx" => (check_ptx::HELP, check_ptx::run),
-        "test" => (test::HELP, test::run),
+        "setup" => (setup::SETUP_HELP, setup::run),
+        "build-ptx" => (build_ptx::BUILD_PTX_HELP, build_ptx::run),
+        "check-ptx" => (check_ptx::CHECK_PTX_HELP, check_ptx::run),
+        "test" => (test::TEST_HELP, test::run),
         "demo" => (demo::DEMO_HELP, demo::demo),
         "bench" => (demo::BENCH_HELP, demo::bench),
-        "book" => (book::HELP, book::run),
-        "dist" => (dist::HELP, dist::run),
-        "wheel" => (python::HELP, python::run),
-        "words" => (words::HELP, words::run),
+        "book" => (book::BOOK_HELP, book::run),
+        "dist" => (dist::DIST_HELP, dist::run),
+        "wheel" => (python::WHEEL_HELP, python::run),
+        "words" => (words::WORDS_HELP, words::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

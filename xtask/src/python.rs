@@ -11,7 +11,7 @@ use crate::process::{self, cargo};
 use crate::{build_ptx, setup};
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const WHEEL_HELP: &str = "\
 Make the Python package: target/wheels/ferrite_lqcd-VERSION-cp39-abi3-PLATFORM.whl, for Python 3.9 and newer, with its GPU
 kernels inside. It needs neither a CUDA toolkit nor MPI nor a compiler where it is installed; a GPU's driver is looked up when
 one is asked for. PLATFORM says how new the C library has to be: Zig's linker, which pip installs, makes it glibc 2.28.

@@ -13,7 +13,7 @@ use crate::ptxas::{self, Ptxas};
 use crate::toolchain::{DEBIAN_PACKAGES, NIGHTLY, Toolchain, ToolchainKind};
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const SETUP_HELP: &str = "\
 Install what is missing: a compiler for the GPU kernels, NVIDIA's assembler and MPI. What is there is left alone, so
 this needs no network the second time.
 

@@ -16,7 +16,7 @@ use crate::process::{self, PROFILE, cargo};
 use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms, words};
 
 /// Help text of the command.
-pub const HELP: &str = "\
+pub const TEST_HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
 build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a program of somebody else that uses the crates, with and without
 CUDA and with one format, the book with its commands, an archive for other machines, whether fuzz targets compile, and the

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_told_apart() {
+    fn attributes_are_distinguished() {
         let with = |text: &str| lifts(&text.replace("LINT", LINT));
         assert!(with("#![allow(LINT)]") && with("    #[allow(dead_code, LINT)]\nfn f() {}") && with("#[expect(LINT)]"));
         assert!(!with("#![forbid(LINT)]") && !with("#![deny(LINT)]") && !with("// allow(LINT)") && !with("fn f() {}"));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_are_told_apart() {
+    fn manifests_are_distinguished() {
         assert_eq!(lints("[package]\n\n[lints]\nworkspace = true\n"), Lints::OfWorkspace);
         assert_eq!(lints(&format!("[lints.rust]\n{LINT} = \"allow\"\n")), Lints::Allowing);
         assert_eq!(lints("[package]\n"), Lints::Others);

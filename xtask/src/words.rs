@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::process;
 
 /// `--help`.
-pub const HELP: &str = "\
+pub const WORDS_HELP: &str = "\
 List doc comments that are fragments, words that docs/style.md rules out, and names of types and public constants that are
 defined twice.
 

@@ -16,7 +16,7 @@ use ferrite::workload::Options;
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::none_of;
 use ferrite_records::bench::{BenchRecord, TimedCall};
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use std::fmt::Write;
 
 const EXAMPLES: &str = "\
@@ -195,7 +195,7 @@ pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome 
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
     let record = BenchRecord {
-        place: Place {
+        place: PlaceRecord {
             backend: device.name().into(),
             device: device.describe(),
             layout: layout.record_with_transport(),

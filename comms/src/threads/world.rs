@@ -132,11 +132,11 @@ impl ThreadsState {
             Doing::Waits(wait) => !self.is_over(wait),
             Doing::Ended => true,
         };
-        let tell = |(rank, doing): (usize, &Doing)| match doing {
+        let describe = |(rank, doing): (usize, &Doing)| match doing {
             Doing::Waits(wait) => format!("rank {rank} {wait}"),
             _ => format!("rank {rank} has ended"),
         };
-        let waits = || self.ranks.iter().enumerate().map(tell).collect::<Vec<_>>().join("; ");
+        let waits = || self.ranks.iter().enumerate().map(describe).collect::<Vec<_>>().join("; ");
         self.ranks.iter().all(idle).then(waits)
     }
 }

@@ -231,7 +231,7 @@ mod jobs {
             fails(ranks, "error", &error, 1);
             fails(ranks, "panic", &format!("rank {last}: panicked: index out of bounds"), 101);
         }
-        fails(2, "thread", "rank 1: told from another thread", 6);
+        fails(2, "thread", "rank 1: aborted from another thread", 6);
     }
 
     #[test]
@@ -289,12 +289,12 @@ mod jobs {
                 let left = PATIENCE.saturating_sub(job.started.elapsed());
                 text += &job.output.recv_timeout(left).expect("the ranks tell their process numbers");
                 // Whole lines only: the next may have come in part.
-                let told = text.split_inclusive('\n').filter_map(|line| {
+                let reported = text.split_inclusive('\n').filter_map(|line| {
                     let line = line.strip_suffix('\n')?.strip_prefix("rank ")?;
                     let (rank, process) = line.split_once(" is process ")?;
                     Some((rank.parse().ok()?, process.parse().ok()?))
                 });
-                processes = told.collect::<HashMap<usize, u32>>();
+                processes = reported.collect::<HashMap<usize, u32>>();
             }
             // Into their waits.
             thread::sleep(Duration::from_millis(500));

@@ -127,7 +127,7 @@ fn a_failing_rank_wakes_all_others() {
     for (name, wait) in waits {
         for (fail, cause) in fails.clone() {
             for size in [2, 4] {
-                let (told, heard) = mpsc::channel();
+                let (reported, heard) = mpsc::channel();
                 let expected = cause.to_string();
                 let end = run(size, move |world| {
                     if world.rank() == 1 {
@@ -136,11 +136,12 @@ fn a_failing_rank_wakes_all_others() {
                         fail(&world)?;
                     }
                     let result = wait(&world);
-                    told.send(match &result {
-                        Err(CommError::RankFailed { rank: 1, message }) => *message == expected,
-                        _ => false,
-                    })
-                    .unwrap();
+                    reported
+                        .send(match &result {
+                            Err(CommError::RankFailed { rank: 1, message }) => *message == expected,
+                            _ => false,
+                        })
+                        .unwrap();
                     result
                 });
                 assert_eq!(end, Err(RankFailure { rank: 1, cause: cause.clone() }), "{name}");
@@ -189,37 +190,41 @@ fn sentence(end: Result<Vec<()>, RankFailure>) -> String {
 
 #[test]
 fn waiting_for_what_cannot_come_is_an_error() {
-    let told = sentence(run(2, |world| world.receive(1 - world.rank(), 4, vec![0u8])?.wait()));
-    assert!(told.contains("no rank can go on: rank 0 waits for a message with tag 4 from rank 1; rank 1"), "{told}");
+    let reported = sentence(run(2, |world| world.receive(1 - world.rank(), 4, vec![0u8])?.wait()));
+    assert!(
+        reported.contains("no rank can go on: rank 0 waits for a message with tag 4 from rank 1; rank 1"),
+        "{reported}"
+    );
 
-    let told = sentence(run(3, |world| match world.rank() {
+    let reported = sentence(run(3, |world| match world.rank() {
         0 => world.barrier(),
         1 => world.sum(&mut []),
         _ => Ok(()),
     }));
     // Whichever comes second is told.
     let orders = ["rank 1 calls sum with length 0, but rank 0 calls", "rank 0 calls barrier, but rank 1 calls sum"];
-    assert!(orders.iter().any(|order| told.contains(order)), "{told}");
+    assert!(orders.iter().any(|order| reported.contains(order)), "{reported}");
 
-    let told = sentence(run(3, |world| if world.rank() == 2 { Ok(()) } else { world.barrier() }));
-    assert!(told.contains("rank 1 waits for the others in barrier; rank 2 has ended"), "{told}");
+    let reported = sentence(run(3, |world| if world.rank() == 2 { Ok(()) } else { world.barrier() }));
+    assert!(reported.contains("rank 1 waits for the others in barrier; rank 2 has ended"), "{reported}");
 
-    let told =
+    let reported =
         sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.receive(0, 1, vec![0u8])?.wait() }));
-    assert_eq!(told, "rank 1 failed: waiting for a message with tag 1 from rank 0 that was never sent");
+    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 1 from rank 0 that was never sent");
 
-    let told = sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.send(0, 1, vec![0u8])?.wait() }));
-    assert_eq!(told, "rank 1 failed: waiting for rank 0 to receive a message with tag 1, which it never will");
+    let reported =
+        sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.send(0, 1, vec![0u8])?.wait() }));
+    assert_eq!(reported, "rank 1 failed: waiting for rank 0 to receive a message with tag 1, which it never will");
 
     // To oneself, while another rank works.
-    let told = sentence(run(2, |world| {
+    let reported = sentence(run(2, |world| {
         if world.rank() == 0 {
             let mut pending = world.receive(1, 0, vec![0u8])?;
             while !pending.test()? {}
         }
         world.receive(world.rank(), 2, vec![0u8])?.wait()
     }));
-    assert_eq!(told, "rank 1 failed: waiting for a message with tag 2 from rank 1 that was never sent");
+    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 2 from rank 1 that was never sent");
 }
 
 #[test]
@@ -240,12 +245,12 @@ fn sends_end_when_their_receivers_start() {
     });
     end.unwrap();
     // All send before they receive: a deadlock with MPI and long messages.
-    let told = sentence(run(2, |world| {
+    let reported = sentence(run(2, |world| {
         let other = 1 - world.rank();
         world.send(other, 0, vec![0u8])?.wait()?;
         world.receive(other, 0, vec![0u8])?.wait()
     }));
-    assert!(told.contains("waits for rank 1 to receive its message with tag 0"), "{told}");
+    assert!(reported.contains("waits for rank 1 to receive its message with tag 0"), "{reported}");
 }
 
 #[test]
@@ -258,8 +263,8 @@ fn collective_calls_have_to_match() {
         [|w| w.broadcast(0, &mut [1]), |w| w.broadcast(0, &mut [1, 2])],
     ];
     for calls in pairs {
-        let told = sentence(run(2, move |world| calls[world.rank()](&world)));
-        assert!(told.contains(" calls ") && told.contains(", but rank "), "{told}");
+        let reported = sentence(run(2, move |world| calls[world.rank()](&world)));
+        assert!(reported.contains(" calls ") && reported.contains(", but rank "), "{reported}");
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Complex, Real, Scalar, complex};
 use crate::Precision;
 use crate::lattice::{Where, lanes::first_and_turn};
 use crate::memory::{Access, Global};
-use crate::per_rhs::{Number, PerRhs, Rounded};
+use crate::per_rhs::{PerRhs, PerRhsNumber, Rounded};
 use crate::storage::{Element, TILE};
 use core::arch::x86_64::*;
 use core::cmp::Ordering;
@@ -212,7 +212,7 @@ macro_rules! vector {
                 Self::splat($t::of_rhs(all, rhs))
             }
             #[inline]
-            fn number(of: &Number) -> Complex<Self> {
+            fn number(of: &PerRhsNumber) -> Complex<Self> {
                 let Complex { re, im } = $t::number(of);
                 complex(Self::splat(re), Self::splat(im))
             }

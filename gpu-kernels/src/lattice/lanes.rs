@@ -14,7 +14,7 @@
 //! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above
 //! it: lane j of a vector is lane j ⊕ m of the group. The number m thus encodes the part of a group that a shorter vector
 //! holds, and the exchange of lanes. Groups are counted in eights of sites.
-use super::{Extents, Geometry, MOST_LANES, ODD_HALVES, Site, Where};
+use super::{Geometry, MOST_LANES, ODD_HALVES, Site, SubLatticeExtents, Where};
 
 /// Fewest sites of a group.
 pub const LEAST_LANES: u32 = 8;
@@ -185,7 +185,7 @@ impl Geometry {
         if s.group || !self.is_in_lane_order() {
             return s;
         }
-        let Extents { half_x, y, z, t } = self.extents(self.order(false));
+        let SubLatticeExtents { half_x, y, z, t } = self.extents(self.order(false));
         let start = |mu: u32, extent: u32| (s.index >> mu & 1) * extent;
         let (half_x, y) = (s.half_x + start(0, half_x.get()), s.y + start(1, y.get()));
         Site { half_x, y, z: s.z + start(2, z.get()), t: s.t + start(3, t), ..s }
@@ -199,7 +199,7 @@ impl Geometry {
         if self.halves().odd != 0 {
             return self.with_odd_halves(s);
         }
-        let Extents { half_x, y, z, t } = self.extents(self.order(false));
+        let SubLatticeExtents { half_x, y, z, t } = self.extents(self.order(false));
         let place = |c: u32, extent: u32| if c >= extent { c - extent } else { c };
         let (half_x, y) = (place(s.half_x, half_x.get()), place(s.y, y.get()));
         Site { half_x, y, z: place(s.z, z.get()), t: place(s.t, t), ..*s }

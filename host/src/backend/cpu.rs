@@ -160,30 +160,30 @@ impl Cpu {
 }
 
 /// Memory that begins with a cache line: a vector that spans two lines takes as long as two vectors.
-struct Lines {
+struct CacheLines {
     start: NonNull<u8>,
     layout: Layout,
 }
 // SAFETY: the memory has no other owner.
-unsafe impl Send for Lines {}
+unsafe impl Send for CacheLines {}
 // SAFETY: as above.
-unsafe impl Sync for Lines {}
+unsafe impl Sync for CacheLines {}
 
-impl Lines {
+impl CacheLines {
     /// Allocates zeroed memory; `None` if there is too little.
     fn new(bytes: usize) -> Option<Self> {
         // Explicitly zeroed: for an alignment of its own an allocator would write all of the memory with one thread.
         let layout = Layout::from_size_align(bytes.checked_add(CACHE_LINE)?, 16).ok()?;
         // SAFETY: the size is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Lines { start, layout })
+        Some(CacheLines { start, layout })
     }
     fn address(&self) -> *mut u8 {
         // SAFETY: the allocation is larger by this many bytes.
         unsafe { self.start.add(self.start.align_offset(CACHE_LINE)) }.as_ptr()
     }
 }
-impl Drop for Lines {
+impl Drop for CacheLines {
     fn drop(&mut self) {
         // SAFETY: the memory is that of this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
@@ -228,7 +228,7 @@ impl Backend for Cpu {
         if bytes >= 1 << 20 && bytes > self.memory()?.free {
             return Err(too_little(self));
         }
-        let memory = Lines::new(16 * count).ok_or_else(|| too_little(self))?;
+        let memory = CacheLines::new(16 * count).ok_or_else(|| too_little(self))?;
         let mut buffer = DeviceBuffer::new(memory.address(), 16 * count, memory);
         // Now, and by all threads: a page that is missing later ends the program, and each is placed near the processor that writes it
         // first.

@@ -47,11 +47,11 @@ const MAX_REDUCTION_BLOCKS: usize = 8192;
 /// A GPU as a backend.
 #[derive(Clone)]
 pub struct Cuda {
-    shared: Arc<Shared>,
+    shared: Arc<CudaState>,
 }
 
 /// State of the backend. Fields are dropped in this order: the objects of the context before the context.
-struct Shared {
+struct CudaState {
     /// The main order of work.
     queue: Queue,
     functions: Mutex<HashMap<(usize, RhsBlocking), Function>>,
@@ -227,7 +227,7 @@ impl Cuda {
         let pending = Vec::with_capacity(REDUCTION_SLOTS);
         let summing = Summing::default();
         let scratch = Scratch { partial, done, unread, results, ready, ticket: 0, pending, summing };
-        let shared = Shared {
+        let shared = CudaState {
             device,
             name,
             capability: known.capability,
@@ -459,7 +459,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Drop for Shared {
+impl Drop for CudaState {
     fn drop(&mut self) {
         let scratch = lock(&self.partial);
         // SAFETY: allocated in `new`, freed once. A failure during shutdown has no caller to be reported to.

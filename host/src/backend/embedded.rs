@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_of_another_source_are_told_apart() {
+    fn kernels_of_another_source_are_distinguished() {
         let folder = std::env::temp_dir().join(format!("ferrite-kernels-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         assert!(!is_ours(&folder), "nobody says of what they are");

@@ -10,7 +10,7 @@
 
 use super::DeviceBuffer;
 use gpu_kernels::block::Coefficients;
-use gpu_kernels::coarse::{Matrices as CoarseMatrices, Scales};
+use gpu_kernels::coarse::{CoarseTiles, Scales};
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
@@ -134,10 +134,10 @@ pub(crate) fn coefficients(buffer: &DeviceBuffer, count: usize, bytes: usize) ->
     unsafe { Coefficients::new(buffer.address()) }
 }
 /// Returns the view of the matrices of a coarse operator, of `bytes` bytes, `count` for each site.
-pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usize, count: usize) -> CoarseMatrices {
+pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usize, count: usize) -> CoarseTiles {
     assert!(bytes <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
-    unsafe { CoarseMatrices::new(buffer.address(), vectors as u32, count as u32) }
+    unsafe { CoarseTiles::new(buffer.address(), vectors as u32, count as u32) }
 }
 /// Returns the view of two matrices of `size` rows for each of `aggregates` aggregates.
 pub(crate) fn squares(buffer: &DeviceBuffer, aggregates: usize, size: usize) -> Squares {
@@ -146,9 +146,9 @@ pub(crate) fn squares(buffer: &DeviceBuffer, aggregates: usize, size: usize) -> 
     unsafe { Squares::new(buffer.address(), size as u32) }
 }
 /// Returns the view of one matrix for each site, in single precision, in the memory of a message, which `crate::halo` makes large enough.
-pub(crate) fn message_matrices(zone: *mut u8, vectors: usize) -> CoarseMatrices {
+pub(crate) fn message_matrices(zone: *mut u8, vectors: usize) -> CoarseTiles {
     // SAFETY: as for `ghosts`.
-    unsafe { CoarseMatrices::new(zone, vectors as u32, 1) }
+    unsafe { CoarseTiles::new(zone, vectors as u32, 1) }
 }
 /// Returns the view of the scales of `count` matrices.
 pub(crate) fn coarse_scales(buffer: &DeviceBuffer, count: usize) -> Scales {

@@ -1,7 +1,7 @@
 //! Matrices of a coarse operator on a device.
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
-use gpu_kernels::coarse::{self, Matrices, Scales};
+use gpu_kernels::coarse::{self, CoarseTiles, Scales};
 use gpu_kernels::storage::{Half, Single};
 use gpu_kernels::{Format, Precision};
 
@@ -28,8 +28,8 @@ impl CoarseMatrices {
     /// Returns the bytes of `count` matrices at each of `sites` sites.
     pub fn bytes_for(sites: usize, vectors: usize, count: usize, precision: Precision) -> usize {
         let site = match precision {
-            Precision::Half | Precision::Fp16 => Matrices::bytes::<Half>(vectors, count),
-            Precision::Single | Precision::Double => Matrices::bytes::<Single>(vectors, count),
+            Precision::Half | Precision::Fp16 => CoarseTiles::bytes::<Half>(vectors, count),
+            Precision::Single | Precision::Double => CoarseTiles::bytes::<Single>(vectors, count),
         };
         sites * site
     }
@@ -57,7 +57,7 @@ impl CoarseMatrices {
         self.precision
     }
     /// Returns the matrices as kernels use them. The view must not outlive them.
-    pub fn view(&self) -> Matrices {
+    pub fn view(&self) -> CoarseTiles {
         let bytes = Self::bytes_for(self.sites, self.vectors, self.count, self.precision);
         view::coarse_matrices(&self.buffer, bytes, self.vectors, self.count)
     }

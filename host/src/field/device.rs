@@ -121,13 +121,13 @@ impl FullField {
         let local = domain.local();
         assert!(time < local.size()[3], "a time that is there");
         let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, host.len()))?;
-        let mut staged = DeviceArray::zero(domain.backend(), field.numbers(), "the upload of a fermion field")?;
+        let mut array = DeviceArray::zero(domain.backend(), field.numbers(), "the upload of a fermion field")?;
         for (j, of_time) in host.iter().enumerate() {
             expect_one_time(local, of_time.lattice())?;
             let numbers = of_time.numbers();
-            staged.upload((j * local.size()[3] + time) * numbers.len(), numbers)?;
+            array.upload((j * local.size()[3] + time) * numbers.len(), numbers)?;
         }
-        field.pack(&staged)?;
+        field.pack(&array)?;
         Ok(field)
     }
     /// Returns host fields of one `time` of this process's part of the lattice, one per block.
@@ -185,11 +185,11 @@ impl FullField {
         }
         host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
         let numbers = F::COMPONENTS * domain.local().volume();
-        let mut staged = DeviceArray::zero(domain.backend(), numbers * host.len(), "the upload of a fermion field")?;
+        let mut array = DeviceArray::zero(domain.backend(), numbers * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
-            staged.upload(j * numbers, field.numbers())?;
+            array.upload(j * numbers, field.numbers())?;
         }
-        self.pack(&staged)
+        self.pack(&array)
     }
     /// Takes over numbers that are on the field's device, in the order of host fields: `[rhs, s, t, z, y, x, spin, colour]`, or without
     /// spin.

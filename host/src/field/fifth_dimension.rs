@@ -12,19 +12,19 @@ use solvers::{ConvertFrom, ShiftStep, VectorSpace};
 type Numbers = Vec<Vec<Complex64>>;
 
 /// Vectors of a shape, on the device and as plain numbers.
-struct Vectors<F> {
+struct ShapedVectors<F> {
     domain: Domain,
     shape: FieldShape,
     space: FieldSpace,
     fermion: std::marker::PhantomData<F>,
 }
 
-impl<F: Fermion> Vectors<F> {
+impl<F: Fermion> ShapedVectors<F> {
     fn new(precision: Precision, ls: usize, nrhs: usize) -> Self {
         let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 2, 2]).unwrap()).unwrap();
         let shape = FieldShape::new(F::KIND, precision, nrhs).with_ls(ls);
         let space = FieldSpace::new(&domain, shape);
-        Vectors { domain, shape, space, fermion: Default::default() }
+        ShapedVectors { domain, shape, space, fermion: Default::default() }
     }
     /// Numbers between −1 and 1.
     fn random(&self, seed: u64) -> (FullField, Numbers) {
@@ -114,7 +114,7 @@ fn reals(a: &[Complex64]) -> Vec<f64> {
 }
 
 fn sums<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
-    let v = Vectors::<F>::new(precision, ls, nrhs);
+    let v = ShapedVectors::<F>::new(precision, ls, nrhs);
     let space = &v.space;
     let [(x, x_), (y, y_), (z, z_)] = [1, 2, 3].map(|seed| v.random(seed));
     let norms: Vec<_> = x_.iter().map(|x| dot(x, x)).collect();
@@ -155,7 +155,7 @@ fn sums<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
 }
 
 fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
-    let v = Vectors::<F>::new(precision, ls, nrhs);
+    let v = ShapedVectors::<F>::new(precision, ls, nrhs);
     let space = &v.space;
     let [(x, x_), (y, y_), (z, z_), (w, w_)] = [1, 2, 3, 4].map(|seed| v.random(seed));
     let (a, b, c) = (coefficients(nrhs, 0.75, -0.5), coefficients(nrhs, -1.25, 0.5), coefficients(nrhs, 0.5, 0.25));
@@ -254,20 +254,20 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
         Precision::Double => Precision::Single,
         _ => Precision::Double,
     };
-    let to = Vectors::<F>::new(other, ls, nrhs);
-    let to = Vectors { space: FieldSpace::new(&v.domain, to.shape), ..to };
+    let to = ShapedVectors::<F>::new(other, ls, nrhs);
+    let to = ShapedVectors { space: FieldSpace::new(&v.domain, to.shape), ..to };
     let scale: Vec<f64> = (0..nrhs).map(|j| f64::from(1 << (j % 4))).collect();
     let scale_: Vec<_> = scale.iter().map(Complex64::from).collect();
     let mut out = FullField::zero(&v.domain, v.shape.with_precision(other)).unwrap();
     to.each(&mut out, |p, out| to.space.convert(&scale, x.parity(p), out).unwrap());
     to.each(&mut out, |p, out| to.space.accumulate(&scale, y.parity(p), out).unwrap());
-    let tolerant = Vectors::<F>::new(Precision::Single, ls, nrhs);
+    let tolerant = ShapedVectors::<F>::new(Precision::Single, ls, nrhs);
     tolerant.same("convert and accumulate", &out, &combined(&[(&scale_, &x_), (&scale_, &y_)]));
 }
 
 /// Checks that a right-hand side leaves the batch with all of its slices.
 fn compaction<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
-    let v = Vectors::<F>::new(precision, ls, nrhs);
+    let v = ShapedVectors::<F>::new(precision, ls, nrhs);
     let space = &v.space;
     let [(x, x_), (y, y_)] = [1, 2].map(|seed| v.random(seed));
     let (mut batch, last) = (v.copy(&x), nrhs - 1);
@@ -327,7 +327,7 @@ fn right_hand_sides_move_with_all_slices() {
 /// Checks that the typical number is ¼ at the preferred norm.
 #[test]
 fn norms_grow_with_the_extent_of_the_fifth_dimension() {
-    let target = |ls| Vectors::<Spinor>::new(Precision::Fp16, ls, 1).space.target_norm().unwrap();
+    let target = |ls| ShapedVectors::<Spinor>::new(Precision::Fp16, ls, 1).space.target_norm().unwrap();
     assert!((target(1) - 0.25 * (24.0 * 16.0f64).sqrt()).abs() < 1e-12);
     assert!((target(4) - 2.0 * target(1)).abs() < 1e-12);
 }
@@ -335,7 +335,7 @@ fn norms_grow_with_the_extent_of_the_fifth_dimension() {
 #[test]
 fn vectors_of_another_extent_are_refused() {
     let (four, five) =
-        (Vectors::<Spinor>::new(Precision::Double, 1, 2), Vectors::<Spinor>::new(Precision::Double, 3, 2));
+        (ShapedVectors::<Spinor>::new(Precision::Double, 1, 2), ShapedVectors::<Spinor>::new(Precision::Double, 3, 2));
     let x = DeviceField::zero(&five.domain, four.shape).unwrap();
     let error = five.space.norm2(&x, &mut [0.0; 2]).unwrap_err().to_string();
     assert!(error.contains("L_s = 1") && error.contains("L_s = 3"), "{error}");

@@ -26,7 +26,7 @@ impl GaugeField {
     }
     /// *Collective.* Packs the links like [`pack`](Self::pack), with factors of hops, which need a storage with all 18 reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
-        DeviceGauge::from_thin(self, precision, storage, 1.0, 1, phases)
+        DeviceGauge::from_links(self, precision, storage, 1.0, 1, phases)
     }
 }
 
@@ -49,7 +49,7 @@ impl DeviceGauge {
     ///
     /// # Panics
     /// For other numbers of steps.
-    pub fn from_thin(
+    pub fn from_links(
         links: &GaugeField,
         precision: Precision,
         storage: LinkStorage,

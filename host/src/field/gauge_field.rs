@@ -157,10 +157,10 @@ impl GaugeField {
         self.expect_in(Precision::Double)?;
         let mut links = vec![Matrix::default(); 4 * self.domain.local().volume()];
         let data: &mut [u8] = bytemuck::cast_slice_mut(&mut links);
-        let staged = self.domain.backend().allocate(data.len(), "the download of a gauge field")?;
+        let buffer = self.domain.backend().allocate(data.len(), "the download of a gauge field")?;
         for parity in 0..2 {
             let kernel = UnpackThinLinks {
-                host: self.host_array(&staged),
+                host: self.host_array(&buffer),
                 links: self.links(parity),
                 lattice: self.bordered(),
                 geometry: self.domain.geometry(),
@@ -168,7 +168,7 @@ impl GaugeField {
             };
             self.domain.backend().launch(&UNPACK_THIN_LINKS, Format::NONE, &kernel, self.domain.half_sites(), 1)?;
         }
-        self.domain.backend().download(&staged, 0, data)?;
+        self.domain.backend().download(&buffer, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
     }
     /// Multiplies links, or gradients, of each direction by a phase, those of the border included.
@@ -260,9 +260,9 @@ impl GaugeField {
         let mut lattice = self.bordered();
         if self.border != [0; 4] {
             let local = self.domain.local().size();
-            let beyond = |mu: usize| self.border[mu].min(if mu == 0 { 2 } else { 1 });
-            let start = std::array::from_fn(|mu| self.border[mu] - beyond(mu));
-            lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * beyond(mu)));
+            let layers = |mu: usize| self.border[mu].min(if mu == 0 { 2 } else { 1 });
+            let start = std::array::from_fn(|mu| self.border[mu] - layers(mu));
+            lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * layers(mu)));
         }
         lattice
     }
@@ -270,7 +270,7 @@ impl GaugeField {
     fn assert_double(&self) {
         assert_eq!(self.precision, Precision::Double, "links are changed in double precision");
     }
-    pub(crate) fn host_array(&self, staged: &DeviceBuffer) -> HostArray {
-        view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())
+    pub(crate) fn host_array(&self, buffer: &DeviceBuffer) -> HostArray {
+        view::host_array(buffer, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())
     }
 }

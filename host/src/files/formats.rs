@@ -1,10 +1,10 @@
 //! File formats as definitions: their recognition, their content, and their readers and writers. Readers and writers, the program and its
-//! help, and the Python package take formats from the table [`FAMILIES`].
+//! help, and the Python package take formats from the table [`FILE_FAMILIES`].
 use super::checks;
 use super::frame::Frame;
 use super::image::Image;
 use super::parts::FileParts;
-use super::{Endian, FAMILIES, FilePrecision, Header, Problem, ReadOptions, WriteOptions};
+use super::{Endian, FILE_FAMILIES, FilePrecision, Header, Problem, ReadOptions, WriteOptions};
 use crate::field::host::HostGauge;
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
@@ -25,7 +25,7 @@ pub struct FileFamily {
     pub formats: &'static [&'static FileFormat],
 }
 
-type ReadBlock = fn(&mut Image, &ReadOptions, &[usize]) -> Result<Option<Block>, Problem>;
+type ReadBlock = fn(&mut Image, &ReadOptions, &[usize]) -> Result<Option<FieldBlock>, Problem>;
 
 /// Recognition of files of a format.
 pub(crate) enum Recognition {
@@ -39,14 +39,14 @@ pub(crate) enum Recognition {
 pub(crate) const START: u64 = 12;
 
 /// Several fermion fields of a file.
-pub(crate) struct Block {
+pub(crate) struct FieldBlock {
     /// Header of the first field, with the number of all.
     pub first: Header,
     /// Headers of all fields, if each is a record of its own.
     pub records: Vec<Header>,
 }
 
-impl Block {
+impl FieldBlock {
     /// Makes the block of the columns of a propagator, one for each of the `components` of a field.
     pub fn of_columns(header: Header, components: usize) -> Self {
         Self { first: Header { fields: components, ..header }, records: Vec::new() }
@@ -211,7 +211,7 @@ fn by_ending(
 
 /// Returns all formats, in the order of help texts.
 pub fn formats() -> impl Iterator<Item = &'static FileFormat> {
-    FAMILIES.iter().flat_map(|family| family.formats.iter().copied())
+    FILE_FAMILIES.iter().flat_map(|family| family.formats.iter().copied())
 }
 
 /// Returns the formats that this build writes.
@@ -247,7 +247,7 @@ pub fn of_any_fermions() -> impl Iterator<Item = &'static FileFormat> {
 /// Returns the beginnings of files of all formats, for messages: those that are recognised by their first bytes first.
 pub(crate) fn signatures() -> String {
     let by_start = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(_));
-    let (start, content): (Vec<&FileFamily>, Vec<_>) = FAMILIES.into_iter().partition(by_start);
+    let (start, content): (Vec<&FileFamily>, Vec<_>) = FILE_FAMILIES.into_iter().partition(by_start);
     let all = start.into_iter().chain(content).map(|family| family.signature).filter(|text| !text.is_empty());
     alternatives(all.map(String::from), "and")
 }

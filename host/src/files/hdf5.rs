@@ -14,21 +14,21 @@
 //! Datasets are contiguous: the HDF5 library returns the offset of the numbers, and they are read and written like those of
 //! other formats, by any number of processes. A file of another program is read if one of its datasets has a name in the table, or if
 //! it has only one dataset.
-use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
+use super::formats::{FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::image::Image;
 use super::{Endian, Header, Problem, WriteOptions};
 use crate::lattice::Lattice;
 
 /// HDF5 files.
-pub static FAMILY: FileFamily = FileFamily {
+pub static HDF5_FAMILY: FileFamily = FileFamily {
     signature: "",
-    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    recognition: Recognition::Start(|start| start.starts_with(HDF5_MAGIC)),
     header: |image, _| header(image),
     block: |image, _, site| {
         let first = header(image)?;
         let is_block = first.fields > 1 && first.components == site.iter().product::<usize>();
-        Ok(is_block.then(|| Block { first, records: Vec::new() }))
+        Ok(is_block.then(|| FieldBlock { first, records: Vec::new() }))
     },
     byte_order: "the header",
     formats: &[&HDF5],
@@ -62,7 +62,7 @@ pub static HDF5: FileFormat = FileFormat {
 };
 
 /// First bytes of the file.
-pub const MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
+pub const HDF5_MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 #[cfg(not(feature = "hdf5"))]
 const WITHOUT: &str = "this build of Ferrite has no HDF5: build it with the feature hdf5, or choose npy";

@@ -13,7 +13,7 @@
 //! Source: `pyquda_io/kyu.py` and `pyquda_io/io_utils.py` of PyQUDA.
 use super::arrangement::Sink;
 use super::formats::{
-    Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision, Recognition,
+    FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision, Recognition,
 };
 use super::frame::Frame;
 use super::image::Image;
@@ -32,13 +32,13 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// Files without a header, which are recognised by their length.
-pub static FAMILY: FileFamily = FileFamily {
+pub static KYU_FAMILY: FileFamily = FileFamily {
     signature: "KYU (no header; recognised by its length if the extents are given)",
     recognition: Recognition::Content(|image, options| Ok(content(image, options)?.is_some())),
     header,
     block: |image, options, site| {
         let (header, components) = (header(image, options)?, site.iter().product::<usize>());
-        Ok((header.components == components * components).then(|| Block::of_columns(header, components)))
+        Ok((header.components == components * components).then(|| FieldBlock::of_columns(header, components)))
     },
     byte_order: "the format",
     formats: &[&KYU],

@@ -7,14 +7,14 @@ use super::Problem;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First four bytes of every record.
-pub const MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
+pub const LIME_MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
 const HEADER: usize = 144;
 /// Largest number of records, more than any real file has: a file of nothing but empty headers must not fill the memory.
 const MAX_RECORDS: usize = 1 << 16;
 
 /// A record: its type and the place of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LimeRecord {
     /// Type of the record, for example `ildg-binary-data`.
     pub kind: String,
     /// Offset of the first byte of the data.
@@ -27,7 +27,7 @@ pub struct Record {
     pub ends: bool,
 }
 
-impl Record {
+impl LimeRecord {
     /// Returns type and offset, for messages.
     pub fn place(&self) -> String {
         format!("LIME record {:?} at byte {}", self.kind, self.offset - HEADER as u64)
@@ -35,12 +35,12 @@ impl Record {
 }
 
 /// Parses all records of a file in memory.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Record>, Problem> {
+pub fn parse(bytes: &[u8]) -> Result<Vec<LimeRecord>, Problem> {
     records(&mut Cursor::new(bytes))
 }
 
 /// Reads all records of a file. Fails if a record is cut short, so every record returned lies inside the file.
-pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
+pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<LimeRecord>, Problem> {
     let end = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     let mut records = Vec::new();
     let mut at = 0;
@@ -58,7 +58,7 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
         if header.len() < HEADER {
             return Err(Problem::Truncated { what: what(), offset: at, needed: HEADER as u64, available: left });
         }
-        if header[..4] != MAGIC {
+        if header[..4] != LIME_MAGIC {
             let found = header[..4].iter().map(|b| format!("{b:02x}")).collect::<String>();
             return Err(Problem::field(place(), "magic number", found, "456789ab; the length before it may be wrong"));
         }
@@ -75,7 +75,7 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
             return Err(Problem::Truncated { what, offset, needed: length, available: end - offset });
         }
         let (begins, ends) = (header[6] & 0x80 != 0, header[6] & 0x40 != 0);
-        records.push(Record { kind, offset, length, begins, ends });
+        records.push(LimeRecord { kind, offset, length, begins, ends });
         // No overflow: the data ends inside the file.
         at = (offset + length).next_multiple_of(8);
     }
@@ -83,7 +83,7 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<Record>, Problem> {
 }
 
 /// Reads a record of text, without NUL bytes at its end. `None` if it is longer than 64 KiB or not UTF-8.
-pub fn text<R: Read + Seek>(reader: &mut R, record: &Record) -> Result<Option<String>, Problem> {
+pub fn text<R: Read + Seek>(reader: &mut R, record: &LimeRecord) -> Result<Option<String>, Problem> {
     if record.length > 1 << 16 {
         return Ok(None);
     }
@@ -113,7 +113,7 @@ pub(crate) enum MessageFlags {
 /// Appends the header of a record, which `length` bytes of data and padding follow.
 pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags, length: u64) {
     let mut header = [0; HEADER];
-    header[..4].copy_from_slice(&MAGIC);
+    header[..4].copy_from_slice(&LIME_MAGIC);
     header[4..6].copy_from_slice(&1u16.to_be_bytes());
     header[6] = match flags {
         MessageFlags::Begin => 0x80,

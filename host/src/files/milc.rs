@@ -3,7 +3,7 @@
 //! codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order of the magic number, without a
 //! checksum.
 use super::formats::{
-    Block, FermionsFormat, FermionsToWrite, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision,
+    FermionsFormat, FermionsToWrite, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision,
     Recognition,
 };
 use super::frame::Frame;
@@ -16,13 +16,13 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// MILC's formats, which begin with magic numbers in either byte order.
-pub static FAMILY: FileFamily = FileFamily {
+pub static MILC_FAMILY: FileFamily = FileFamily {
     signature: "MILC (87 4e 00 00 or 00 00 4e 87)",
     recognition: Recognition::Start(|start| start.first_chunk().is_some_and(|&first| recognise(first).is_some())),
     header: |image, _| header(image),
     block: |image, _, site| {
         let (header, components) = (header(image)?, site.iter().product::<usize>());
-        Ok((header.components == components * components).then(|| Block::of_columns(header, components)))
+        Ok((header.components == components * components).then(|| FieldBlock::of_columns(header, components)))
     },
     byte_order: "the header",
     formats: &[&MILC, &MILC_V1, &MILC_PROPAGATOR],
@@ -78,7 +78,7 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
 };
 
 /// Magic number of version 5, whose header has 96 bytes.
-pub const MAGIC: u32 = 20103;
+pub const MILC_MAGIC: u32 = 20103;
 /// Magic number of version 1, whose header has 28 bytes.
 pub const MAGIC_V1: u32 = 59354;
 /// Magic number of a staggered propagator, whose header has 36 bytes.
@@ -95,7 +95,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 /// Returns byte order and version of a file that starts with these bytes, if it is MILC's.
 fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
-        MAGIC => Some((endian, &MILC)),
+        MILC_MAGIC => Some((endian, &MILC)),
         MAGIC_V1 => Some((endian, &MILC_V1)),
         MAGIC_PROPAGATOR => Some((endian, &MILC_PROPAGATOR)),
         _ => None,
@@ -257,7 +257,7 @@ pub(super) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, P
     let head = move |PartialChecksum([sum29, sum31]): PartialChecksum| {
         let mut header = vec![0; V5];
         let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));
-        put(0, MAGIC);
+        put(0, MILC_MAGIC);
         for (at, extent) in [4, 8, 12, 16].into_iter().zip(lattice.size()) {
             put(at, extent as u32);
         }

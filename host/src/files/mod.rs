@@ -97,8 +97,15 @@ use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 
 /// All file formats, by families, in the order of help texts.
-pub static FAMILIES: [&FileFamily; 7] =
-    [&scidac::FAMILY, &nersc::FAMILY, &milc::FAMILY, &openqcd::FAMILY, &npy::FAMILY, &hdf5::FAMILY, &kyu::FAMILY];
+pub static FILE_FAMILIES: [&FileFamily; 7] = [
+    &scidac::LIME_FAMILY,
+    &nersc::NERSC_FAMILY,
+    &milc::MILC_FAMILY,
+    &openqcd::OPENQCD_FAMILY,
+    &npy::NPY_FAMILY,
+    &hdf5::HDF5_FAMILY,
+    &kyu::KYU_FAMILY,
+];
 
 /// Number of bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

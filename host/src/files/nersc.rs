@@ -12,9 +12,9 @@ use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// NERSC's archive format, whose links have two rows or three.
-pub static FAMILY: FileFamily = FileFamily {
+pub static NERSC_FAMILY: FileFamily = FileFamily {
     signature: "NERSC (\"BEGIN_HEADER\")",
-    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    recognition: Recognition::Start(|start| start.starts_with(NERSC_MAGIC)),
     header: |image, options| header(image, options),
     block: |_, _, _| Ok(None),
     byte_order: "the header",
@@ -43,7 +43,7 @@ pub static NERSC_3X3: FileFormat = FileFormat {
 };
 
 /// First bytes of the file.
-pub const MAGIC: &[u8] = b"BEGIN_HEADER";
+pub const NERSC_MAGIC: &[u8] = b"BEGIN_HEADER";
 /// Length of the longest header that is read.
 const LONGEST: u64 = 1 << 16;
 const PLACE: &str = "NERSC header";

@@ -2,7 +2,7 @@
 //! `[T, Z, Y, X, 3]` for colour vectors, `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink colour, source colour) and
 //! `[T, Z, Y, X, 3, 3]` for propagators, which are read in this form but not written. The order of numbers is that of the other formats.
 use super::arrangement::ColumnOrder;
-use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
+use super::formats::{FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::payload::StoredForm;
 use super::{Arrangement, Endian, FilePrecision, Header, Problem, WriteOptions, lattice_from};
@@ -13,13 +13,13 @@ use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// NumPy's format.
-pub static FAMILY: FileFamily = FileFamily {
+pub static NPY_FAMILY: FileFamily = FileFamily {
     signature: "npy",
-    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    recognition: Recognition::Start(|start| start.starts_with(NPY_MAGIC)),
     header: |image, _| header(image),
     block: |image, _, site| match propagator_header(image, site)? {
-        Some(header) => Ok(Some(Block::of_columns(header, site.iter().product()))),
-        None => Ok(block_header(image, site)?.map(|first| Block { first, records: Vec::new() })),
+        Some(header) => Ok(Some(FieldBlock::of_columns(header, site.iter().product()))),
+        None => Ok(block_header(image, site)?.map(|first| FieldBlock { first, records: Vec::new() })),
     },
     byte_order: "the header",
     formats: &[&NPY],
@@ -50,7 +50,7 @@ pub static NPY: FileFormat = FileFormat {
 };
 
 /// First bytes of the file.
-pub const MAGIC: &[u8] = b"\x93NUMPY";
+pub const NPY_MAGIC: &[u8] = b"\x93NUMPY";
 const PLACE: &str = "npy header";
 
 /// Parses the header of a file in memory.
@@ -82,7 +82,7 @@ pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
     if bytes.len() < 12 {
         return Err(cut(12));
     }
-    if !bytes.starts_with(MAGIC) {
+    if !bytes.starts_with(NPY_MAGIC) {
         return Err(Problem::field(PLACE, "magic", String::from_utf8_lossy(&bytes[..6]), "\\x93NUMPY"));
     }
     let (start, size) = match bytes[6] {
@@ -234,7 +234,7 @@ fn start(descr: &str, extents: &[usize]) -> Vec<u8> {
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     text += &" ".repeat(length - 1 - text.len());
     text.push('\n');
-    [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
+    [NPY_MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 
 /// Writes complex numbers in double precision as an array of this shape, the last axis fastest; whole or not at all. Panics

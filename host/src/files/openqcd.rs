@@ -31,7 +31,7 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// openQCD's format, which has no magic number.
-pub static FAMILY: FileFamily = FileFamily {
+pub static OPENQCD_FAMILY: FileFamily = FileFamily {
     signature: "openQCD (extents and a plaquette)",
     recognition: Recognition::Content(|image, _| is_openqcd(image)),
     header: |image, _| header(image),
@@ -175,13 +175,13 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
 /// The odd sites whose records have links of a section: those of the section, and those one step ahead where the lattice is cut. Sites are
 /// given by coordinates from the section's first site, which may be as large as the extent.
 #[derive(Clone, Copy)]
-struct Reach {
+struct RecordSites {
     section: Section,
     /// Extents of the box of these sites.
     size: [usize; 4],
 }
 
-impl Reach {
+impl RecordSites {
     fn of(section: &Section) -> Self {
         let (local, global) = (section.local.size(), section.global.size());
         let size = std::array::from_fn(|mu| local[mu] + usize::from(local[mu] < global[mu]));
@@ -232,7 +232,7 @@ fn read(
     section: &Section,
     values: &mut [Complex64],
 ) -> Result<(), SystemError> {
-    let reach = Reach::of(section);
+    let reach = RecordSites::of(section);
     let [nx, ny, nz, _] = reach.local();
     let (rows, pairs) = (reach.size[1], reach.pairs());
     // The records of a time slice, `[x][y][pair]`.
@@ -276,7 +276,7 @@ fn read(
 }
 
 /// Returns the bytes of the records of a row, and for each slot whether the section has the link.
-fn row(values: &[Complex64], form: &StoredForm, reach: &Reach, [x, y, t]: [usize; 3]) -> (Vec<u8>, Vec<bool>) {
+fn row(values: &[Complex64], form: &StoredForm, reach: &RecordSites, [x, y, t]: [usize; 3]) -> (Vec<u8>, Vec<bool>) {
     let mut bytes = vec![0; reach.pairs() * RECORD];
     let slots = bytes.chunks_exact_mut(LINK_BYTES).enumerate().map(|(number, bytes)| {
         let z = reach.odd([x, y, t], number / SLOTS);
@@ -292,7 +292,7 @@ fn row(values: &[Complex64], form: &StoredForm, reach: &Reach, [x, y, t]: [usize
 
 /// Writes the links of a section, and nothing at the places of links of another one.
 fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]) -> Result<(), SystemError> {
-    let reach = Reach::of(section);
+    let reach = RecordSites::of(section);
     let [nx, ny, _, nt] = reach.size;
     let put = |number: usize| -> io::Result<()> {
         let place = [number / ny % nx, number % ny, number / (nx * ny)];
@@ -319,7 +319,7 @@ fn encode(
     values: &[Complex64],
     mut sink: impl FnMut(&[u8]) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let reach = Reach::of(&lattice.into());
+    let reach = RecordSites::of(&lattice.into());
     let [nx, ny, _, nt] = reach.size;
     (0..nx * ny * nt).try_for_each(|number| {
         let place = [number / ny % nx, number % ny, number / (nx * ny)];

@@ -1,11 +1,11 @@
 //! Reading and checking fields, by one process or by many.
-use super::formats::{Block, FileFamily, Recognition, START};
+use super::formats::{FieldBlock, FileFamily, Recognition, START};
 use super::image::{Image, some};
 use super::parts::{FileParts, gather};
 use super::payload::{self, LINKS, PartialChecksum};
 use super::source::{Opened, ReadAt};
 use super::{
-    Arrangement, BlockFile, Checksum, ColumnOrder, FAMILIES, FermionFile, FileError, GaugeFile, Header, Problem,
+    Arrangement, BlockFile, Checksum, ColumnOrder, FILE_FAMILIES, FermionFile, FileError, GaugeFile, Header, Problem,
     RawField, ReadOptions, SharedFile,
 };
 use super::{arrangement, checks, columns, unsupported};
@@ -180,7 +180,7 @@ fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'stat
     if let Some(family) = by_start(&some(reader, START)?) {
         return Ok(Some(family));
     }
-    for family in FAMILIES {
+    for family in FILE_FAMILIES {
         if let Recognition::Content(recognise) = family.recognition
             && recognise(reader, options)?
         {
@@ -193,7 +193,7 @@ fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'stat
 /// Returns the family of formats to which a file with these first bytes belongs.
 fn by_start(start: &[u8]) -> Option<&'static FileFamily> {
     let fits = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(recognise) if recognise(start));
-    FAMILIES.into_iter().find(fits)
+    FILE_FAMILIES.into_iter().find(fits)
 }
 
 /// Detects links in the wrong byte order, which the checksums of LIME files do not. `said` names the source of the order.
@@ -242,7 +242,7 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
 }
 
 /// Reads the headers of a block; `None` if the file is something else.
-fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<Block>, Problem> {
+fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<FieldBlock>, Problem> {
     match recognised(image, options)? {
         Some(family) => (family.block)(image, options, T::SHAPE),
         None => Ok(None),
@@ -251,7 +251,7 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
 
 /// Returns the header of field `number` of a block.
 fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadOptions) -> Result<Header, Problem> {
-    let Some(Block { mut first, mut records }) = block::<T>(image, options)? else {
+    let Some(FieldBlock { mut first, mut records }) = block::<T>(image, options)? else {
         return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
     };
     if number >= first.fields {

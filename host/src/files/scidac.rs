@@ -7,11 +7,11 @@
 use super::arrangement::ColumnOrder;
 use super::arrangement::LINK;
 use super::error::LengthRemedy;
-use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
+use super::formats::{FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::{Frame, Text};
 use super::ildg::IldgFormat;
 use super::image::Image;
-use super::lime::{self, MessageFlags, Record};
+use super::lime::{self, LimeRecord, MessageFlags};
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::xml::{self, Elements};
 use super::{
@@ -23,9 +23,9 @@ use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
 
 /// LIME files.
-pub static FAMILY: FileFamily = FileFamily {
+pub static LIME_FAMILY: FileFamily = FileFamily {
     signature: "LIME (45 67 89 ab)",
-    recognition: Recognition::Start(|start| start.starts_with(&lime::MAGIC)),
+    recognition: Recognition::Start(|start| start.starts_with(&lime::LIME_MAGIC)),
     header: |image, options| header(image, options),
     block,
     byte_order: "the LIME format",
@@ -153,7 +153,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
 }
 
 /// Reads the headers of a propagator in one record, or of several fields.
-fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Option<Block>, Problem> {
+fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Option<FieldBlock>, Problem> {
     // Links of four directions.
     if matches!(header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
         return Ok(None);
@@ -161,16 +161,16 @@ fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Opt
     let components = site.iter().product::<usize>();
     let mut headers = headers(image, options)?;
     if let Some(at) = headers.iter().position(|header| header.components == components * components) {
-        return Ok(Some(Block::of_columns(headers.swap_remove(at), components)));
+        return Ok(Some(FieldBlock::of_columns(headers.swap_remove(at), components)));
     }
     let records = solutions(headers, components);
     let first = records.first().filter(|_| records.len() > 1);
     let first = first.map(|first| Header { fields: records.len(), ..first.clone() });
-    Ok(first.map(|first| Block { first, records }))
+    Ok(first.map(|first| FieldBlock { first, records }))
 }
 
-fn data_records(records: &[Record]) -> Vec<usize> {
-    let is_data = |r: &Record| matches!(r.kind.as_str(), "ildg-binary-data" | "scidac-binary-data");
+fn data_records(records: &[LimeRecord]) -> Vec<usize> {
+    let is_data = |r: &LimeRecord| matches!(r.kind.as_str(), "ildg-binary-data" | "scidac-binary-data");
     (0..records.len()).filter(|&i| is_data(&records[i])).collect()
 }
 
@@ -217,7 +217,7 @@ fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
 /// Reads the description of data record number `options.record`.
 fn describe<R: Read + Seek>(
     reader: &mut R,
-    records: &[Record],
+    records: &[LimeRecord],
     fields: &[usize],
     options: &ReadOptions,
 ) -> Result<Header, Problem> {
@@ -237,7 +237,7 @@ fn describe<R: Read + Seek>(
     };
     let sums = around.sums().map(|record| lime::text(reader, record)).transpose()?.flatten();
     let sums = sums.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
-    let Kept { metadata, omitted, plaquette } = Kept::read(reader, &around)?;
+    let FieldTexts { metadata, omitted, plaquette } = FieldTexts::read(reader, &around)?;
     Ok(Header {
         lattice,
         format,
@@ -259,17 +259,17 @@ fn describe<R: Read + Seek>(
 
 /// A data record, and the records between it and the data records next to it.
 struct Surroundings<'a> {
-    all: &'a [Record],
-    data: &'a Record,
-    before: &'a [Record],
-    after: &'a [Record],
+    all: &'a [LimeRecord],
+    data: &'a LimeRecord,
+    before: &'a [LimeRecord],
+    after: &'a [LimeRecord],
     is_first: bool,
     is_last: bool,
 }
 
 impl<'a> Surroundings<'a> {
     /// Finds data record number `number` of those at `fields`.
-    fn of(all: &'a [Record], fields: &[usize], number: usize) -> Result<Self, Problem> {
+    fn of(all: &'a [LimeRecord], fields: &[usize], number: usize) -> Result<Self, Problem> {
         let Some(&at) = fields.get(number) else {
             let found = format!("{} data records", fields.len());
             let expected = format!("ildg-binary-data or scidac-binary-data number {number}");
@@ -290,17 +290,17 @@ impl<'a> Surroundings<'a> {
         self.is_first && self.is_last
     }
     /// Returns the record of a type that describes the data.
-    fn described(&self, kind: &str) -> Option<&'a Record> {
+    fn described(&self, kind: &str) -> Option<&'a LimeRecord> {
         let found = self.before.iter().rev().find(|r| r.kind == kind);
         found.or_else(|| if self.alone() { self.after.iter().find(|r| r.kind == kind) } else { None })
     }
     /// Returns the record with the checksum of the data.
-    fn sums(&self) -> Option<&'a Record> {
+    fn sums(&self) -> Option<&'a LimeRecord> {
         let found = self.after.iter().find(|r| is_sum(r));
         found.or_else(|| if self.alone() { self.before.iter().find(|r| is_sum(r)) } else { None })
     }
     /// Returns the records that belong to the data, and those that describe the file.
-    fn own(&self) -> impl Iterator<Item = &'a Record> {
+    fn own(&self) -> impl Iterator<Item = &'a LimeRecord> {
         // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
         let (before, after) = (self.before, self.after);
         let begin = match self.is_first {
@@ -320,11 +320,11 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-fn is_sum(record: &Record) -> bool {
+fn is_sum(record: &LimeRecord) -> bool {
     record.kind == "scidac-checksum"
 }
 
-fn is_file(record: &Record) -> bool {
+fn is_file(record: &LimeRecord) -> bool {
     record.kind == "scidac-private-file-xml"
 }
 
@@ -339,7 +339,7 @@ struct Descriptions {
 
 impl Descriptions {
     fn read<R: Read + Seek>(reader: &mut R, around: &Surroundings, leniency: &mut Leniency) -> Result<Self, Problem> {
-        let mut text_of = |record: Option<&Record>| match record {
+        let mut text_of = |record: Option<&LimeRecord>| match record {
             None => Ok(None),
             Some(record) => lime::text(reader, record),
         };
@@ -446,7 +446,7 @@ impl Descriptions {
 
 /// The length of a data record on its lattice.
 struct DataExtent<'a> {
-    data: &'a Record,
+    data: &'a LimeRecord,
     lattice: Lattice,
     volume: u64,
     site_bytes: u64,
@@ -455,7 +455,7 @@ struct DataExtent<'a> {
 
 impl<'a> DataExtent<'a> {
     /// Divides the data among the sites of a lattice, which a record at `place` states.
-    fn of(data: &'a Record, lattice: Lattice, place: &str, format: &'static FileFormat) -> Result<Self, Problem> {
+    fn of(data: &'a LimeRecord, lattice: Lattice, place: &str, format: &'static FileFormat) -> Result<Self, Problem> {
         let volume = lattice.volume() as u64;
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
         if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
@@ -493,13 +493,13 @@ impl<'a> DataExtent<'a> {
 }
 
 /// Texts that are stored with a field, and the plaquette that one of them states.
-struct Kept {
+struct FieldTexts {
     metadata: Vec<(String, String)>,
     omitted: Vec<String>,
     plaquette: Option<Printed>,
 }
 
-impl Kept {
+impl FieldTexts {
     fn read<R: Read + Seek>(reader: &mut R, around: &Surroundings) -> Result<Self, Problem> {
         let mut kept = Self { metadata: Vec::new(), omitted: Vec::new(), plaquette: None };
         for record in around.own().take(64) {

@@ -40,7 +40,7 @@
 use super::collective::{SharedOutput, settle};
 use super::error::LengthRemedy;
 use super::image::{Image, some};
-use super::lime::{self, MessageFlags, Record};
+use super::lime::{self, LimeRecord, MessageFlags};
 use super::parts::{FileParts, gather};
 use super::payload::{self, ChecksumKind, PartialChecksum, StoredForm};
 use super::read::{ReadFrom, header_with, shared_header};
@@ -67,7 +67,7 @@ const SETUP: &str = "ferrite-multigrid-setup";
 const VECTOR: &str = "ferrite-multigrid-vector";
 const CHECKSUMS: &str = "ferrite-multigrid-checksums";
 /// Maximum number of vectors of a file. Their checksums fit a record of text.
-pub const MOST_VECTORS: usize = 1024;
+pub const MOST_STORED_VECTORS: usize = 1024;
 /// Maximum length of a record of text in bytes.
 const MOST_TEXT: usize = 1 << 16;
 const CHECKSUM: ChecksumKind = ChecksumKind::Scidac;
@@ -102,7 +102,7 @@ pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Networ
 pub struct SetupHeader {
     /// Extents of the whole lattice.
     pub lattice: Lattice,
-    /// Number of vectors, from 1 to [`MOST_VECTORS`].
+    /// Number of vectors, from 1 to [`MOST_STORED_VECTORS`].
     pub vectors: usize,
     /// Operator for which the vectors were made: a JSON object with everything that distinguishes two operators. Numbers are
     /// read back unchanged; JSON has none that are not finite.
@@ -122,7 +122,7 @@ impl SetupHeader {
     /// Returns the text of the first record.
     fn to_text(&self) -> Result<String, Problem> {
         let unwritable = |why| Err(Problem::Unwritable { why });
-        if !(1..=MOST_VECTORS).contains(&self.vectors) {
+        if !(1..=MOST_STORED_VECTORS).contains(&self.vectors) {
             return unwritable("a multigrid setup has from 1 to 1024 vectors");
         }
         let Value::Object(operator) = &self.operator else {
@@ -139,7 +139,7 @@ impl SetupHeader {
     fn of(record: &TextRecord) -> Result<Self, Problem> {
         let number = "a number from 1 to 1024";
         let vectors: usize = record.key("vectors", number)?;
-        if !(1..=MOST_VECTORS).contains(&vectors) {
+        if !(1..=MOST_STORED_VECTORS).contains(&vectors) {
             return Err(record.wrong("vectors", number));
         }
         Ok(Self {
@@ -165,7 +165,7 @@ struct HeaderRecord<'a> {
 
 /// The last record.
 #[derive(Serialize)]
-struct ChecksumRecord {
+struct SetupChecksums {
     /// CRC-32 of the data of the first record.
     setup: String,
     /// Checksum of each vector.
@@ -348,7 +348,7 @@ impl<'a> SetupWriter<'a> {
             return Err(Problem::VectorsMissing { written, expected });
         }
         let vectors = self.sums.iter().map(|sum| CHECKSUM.print(*sum)).collect();
-        let sums = to_json(&ChecksumRecord { setup: format!("{:08x}", self.head_sum), vectors });
+        let sums = to_json(&SetupChecksums { setup: format!("{:08x}", self.head_sum), vectors });
         let mut tail = Vec::new();
         lime::append(&mut tail, CHECKSUMS, MessageFlags::End, sums.as_bytes());
         let put = |bytes: &[u8], offset: u64| {
@@ -391,7 +391,7 @@ impl Contents {
         }
         image.rewind().map_err(Problem::io("seek to the start"))?;
         let start = some(image, 4)?;
-        if start != lime::MAGIC {
+        if start != lime::LIME_MAGIC {
             let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
             let found = format!("it starts with the bytes {start}, not as a LIME file with 45 67 89 ab");
             return Err(Problem::NotASetup { found });
@@ -454,7 +454,7 @@ struct TextRecord {
 }
 
 impl TextRecord {
-    fn read(image: &mut Image, record: &Record) -> Result<Self, Problem> {
+    fn read(image: &mut Image, record: &LimeRecord) -> Result<Self, Problem> {
         let place = record.place();
         let wrong = |found: &str| Problem::field(&*place, "content", found, "JSON; the file is damaged: copy it again");
         let text = lime::text(image, record)?.ok_or_else(|| wrong("more than 64 KiB, or not text"))?;

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_problem_is_told_for_all() {
+    fn one_problem_is_reported_for_all() {
         let all = |problems: [&str; 3]| first_problem(&problems.map(|problem| problem.as_bytes().to_vec()));
         assert_eq!(all(["", "", ""]), None);
         assert_eq!(all(["", "no access", ""]).unwrap(), "rank 1: no access");

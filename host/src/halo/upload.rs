@@ -9,22 +9,22 @@ impl GaugeField {
     /// *Collective.* Copies host links to the device, in double precision.
     pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         domain.expect("a gauge field", gauge.lattice())?;
-        let thin = Self::empty(domain, Precision::Double)?;
+        let device_links = Self::empty(domain, Precision::Double)?;
         let data: &[u8] = bytemuck::cast_slice(gauge.links());
-        let mut staged = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
-        domain.backend().upload(data, &mut staged, 0)?;
+        let mut buffer = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
+        domain.backend().upload(data, &mut buffer, 0)?;
         for parity in 0..2 {
             let kernel = PackThinLinks {
-                host: thin.host_array(&staged),
-                links: thin.links(parity),
-                lattice: thin.bordered(),
+                host: device_links.host_array(&buffer),
+                links: device_links.links(parity),
+                lattice: device_links.bordered(),
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
             domain.backend().launch(&PACK_THIN_LINKS, Format::NONE, &kernel, domain.half_sites(), 1)?;
         }
-        thin.fill_border()?;
-        Ok(thin)
+        device_links.fill_border()?;
+        Ok(device_links)
     }
     /// *Collective.* Updates the border after links have changed.
     pub(crate) fn fill_border(&self) -> Result {

@@ -22,21 +22,21 @@ pub struct GaugeAction {
     /// Coefficient c_C of parallelograms.
     pub parallelogram: f64,
     /// Factors of c_P and c_R on an anisotropic lattice.
-    pub anisotropy: Anisotropy,
+    pub anisotropy: GaugeAnisotropy,
 }
 
 /// Factors of loops by their orientation relative to t.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Anisotropy {
+pub struct GaugeAnisotropy {
     /// Factors of spatial plaquettes, and of those with t.
     pub plaquettes: [f64; 2],
     /// Factors of spatial rectangles, of those with their short side in t, and of those with their long side in t.
     pub rectangles: [f64; 3],
 }
 
-impl Anisotropy {
+impl GaugeAnisotropy {
     /// Factors of an isotropic lattice, all 1.
-    pub const NONE: Self = Anisotropy { plaquettes: [1.0; 2], rectangles: [1.0; 3] };
+    pub const NONE: Self = GaugeAnisotropy { plaquettes: [1.0; 2], rectangles: [1.0; 3] };
 }
 
 /// Parameters of an anisotropic lattice in gauge actions.
@@ -99,7 +99,7 @@ impl ActionName {
 impl GaugeAction {
     /// Returns Wilson's action: plaquettes only.
     pub fn wilson(beta: f64) -> Self {
-        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0, anisotropy: Anisotropy::NONE }
+        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0, anisotropy: GaugeAnisotropy::NONE }
     }
     /// Returns an action of plaquettes and rectangles with c_P = 1 − 8 c_1 and c_R = c_1, so that β = 6/g².
     pub fn with_rectangles(beta: f64, c1: f64) -> Self {
@@ -116,7 +116,7 @@ impl GaugeAction {
     }
     /// Returns Wilson's action on an anisotropic lattice: spatial plaquettes are divided by ξ_0, those with t multiplied (Klassen 1998).
     pub fn anisotropic_wilson(beta: f64, xi: f64) -> Self {
-        let anisotropy = Anisotropy { plaquettes: [1.0 / xi, xi], ..Anisotropy::NONE };
+        let anisotropy = GaugeAnisotropy { plaquettes: [1.0 / xi, xi], ..GaugeAnisotropy::NONE };
         GaugeAction { anisotropy, ..Self::wilson(beta) }
     }
     /// Returns Symanzik's action at tree level on an anisotropic lattice, improved in space only: no loop takes two steps in t, so that
@@ -126,7 +126,7 @@ impl GaugeAction {
     pub fn anisotropic_symanzik(beta: f64, lattice: AnisotropicLattice) -> Self {
         let AnisotropicLattice { xi, space, time } = lattice;
         let ratio = xi * (space / time).powi(2);
-        let anisotropy = Anisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
+        let anisotropy = GaugeAnisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
         GaugeAction { anisotropy, ..Self::tree_level_symanzik(beta, space) }
     }
     /// Returns Symanzik's action at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor

@@ -14,7 +14,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::fat_links::Improvement;
 use crate::operators::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
-use crate::solve::{ImprovedLinks, LinkFormat};
+use crate::solve::{ImprovedLinks, LinkFormatKey};
 use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
@@ -51,7 +51,7 @@ impl QuarkOperator {
         mass: f64,
         nrhs: usize,
     ) -> Result<EvenOddStaggered> {
-        let format = LinkFormat { theta: self.theta, precision, storage: self.storage(storage) };
+        let format = LinkFormatKey { theta: self.theta, precision, storage: self.storage(storage) };
         let of_one = |stout| Ok::<_, DeviceError>(Arc::new(StaggeredLinks::naive(links.packed(stout, format)?)));
         let packed = match self.smearing {
             QuarkSmearing::Thin => of_one(None)?,

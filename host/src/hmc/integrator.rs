@@ -193,7 +193,7 @@ fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
 }
 
 /// A level: forces that alternate with the inner levels, or with motion of the links.
-pub struct Level<'a> {
+pub struct IntegratorLevel<'a> {
     /// Forces of the level.
     pub forces: Vec<&'a dyn Force>,
     /// Integration scheme of the level.
@@ -215,7 +215,7 @@ pub enum Unitarise {
 /// Molecular dynamics of links and momenta, both in one precision.
 pub struct Dynamics<'a> {
     /// Levels from the outermost inwards.
-    pub levels: &'a [Level<'a>],
+    pub levels: &'a [IntegratorLevel<'a>],
     /// Time at which links are made unitary.
     pub unitarise: Unitarise,
 }

@@ -4,7 +4,7 @@ use super::stout::{StoutLinks, StoutSmearing};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceGauge, GaugeField};
 use crate::operators::fat_links::FirstLevel;
-use crate::solve::{ImprovedLinks, LinkCache, LinkFormat, Slot};
+use crate::solve::{ImprovedLinks, LinkCache, LinkFormatKey, Slot};
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
 use gpu_kernels::{Format, Precision};
 use solvers::{Iteration, Observer, Step};
@@ -155,8 +155,8 @@ impl EvolvingLinks {
         }
     }
     /// *Collective.* Returns the links, or stout links of them, packed in a format, with the phases of twisted boundary conditions.
-    pub(crate) fn packed(&self, stout: Option<StoutSmearing>, format: LinkFormat) -> Result<Arc<DeviceGauge>> {
-        let LinkFormat { theta, precision, storage } = format;
+    pub(crate) fn packed(&self, stout: Option<StoutSmearing>, format: LinkFormatKey) -> Result<Arc<DeviceGauge>> {
+        let LinkFormatKey { theta, precision, storage } = format;
         self.cache(stout).packed.get(format, || {
             let phases = theta.of_hops(self.links.domain().global());
             Ok(Arc::new(self.smeared(stout, Precision::Double)?.pack_with(phases, precision, storage)?))

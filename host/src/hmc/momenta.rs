@@ -148,10 +148,10 @@ impl MomentumField {
         domain.expect("a field of momenta", matrices.lattice())?;
         let field = Self::zero(domain, precision)?;
         let data: &[u8] = bytemuck::cast_slice(matrices.links());
-        let mut staged = domain.backend().allocate(data.len(), "the upload of momenta")?;
-        domain.backend().upload(data, &mut staged, 0)?;
+        let mut buffer = domain.backend().allocate(data.len(), "the upload of momenta")?;
+        domain.backend().upload(data, &mut buffer, 0)?;
         for parity in 0..2 {
-            let host = view::host_array(&staged, 9 * matrices.links().len());
+            let host = view::host_array(&buffer, 9 * matrices.links().len());
             let (momenta, geometry) = (field.view(parity), domain.geometry());
             let kernel = PackMomenta { host, momenta, geometry, parity: parity as u32 };
             domain.backend().launch(&PACK_MOMENTA, field.format(), &kernel, domain.half_sites(), 4)?;
@@ -163,14 +163,14 @@ impl MomentumField {
         let mut matrices = vec![Matrix::default(); 4 * self.domain.local().volume()];
         let count = 9 * matrices.len();
         let data: &mut [u8] = bytemuck::cast_slice_mut(&mut matrices);
-        let staged = self.domain.backend().allocate(data.len(), "the download of momenta")?;
+        let buffer = self.domain.backend().allocate(data.len(), "the download of momenta")?;
         for parity in 0..2 {
-            let host = view::host_array(&staged, count);
+            let host = view::host_array(&buffer, count);
             let (momenta, geometry) = (self.view(parity), self.domain.geometry());
             let kernel = UnpackMomenta { host, momenta, geometry, parity: parity as u32 };
             self.domain.backend().launch(&UNPACK_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
         }
-        self.domain.backend().download(&staged, 0, data)?;
+        self.domain.backend().download(&buffer, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), matrices))
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! An action of stout links has a gradient with respect to them, and by the chain rule one with respect to the links from which they are
 //! made: [`StoutLinks::thin_gradient`].
-use super::action::{Anisotropy, GaugeAction};
+use super::action::{GaugeAction, GaugeAnisotropy};
 use super::momenta::MomentumField;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Part, Result};
@@ -32,7 +32,7 @@ pub struct StoutSmearing {
 /// Largest ρ: iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
 pub const LARGEST_RHO: f64 = 0.25;
 /// Largest number of levels of smearing, stout or another, that users may request.
-pub const MOST_LEVELS: u16 = u16::MAX;
+pub const MOST_SMEARING_LEVELS: u16 = u16::MAX;
 
 impl StoutSmearing {
     /// *Collective.* Returns smeared copies of links, in their precision.
@@ -110,7 +110,8 @@ impl StoutSmearing {
     fn level(&self, links: &mut GaugeField) -> Result {
         // U_μ(x) C†_μ(x) is the sum of the plaquettes with the link, whose force is that of Wilson's action: with β = 3 ρ it is
         // [ρ U_μ(x) C†_μ(x)] = −iQ_μ(x), which is subtracted.
-        let anisotropy = Anisotropy { plaquettes: [1.0, if self.spatial { 0.0 } else { 1.0 }], ..Anisotropy::NONE };
+        let anisotropy =
+            GaugeAnisotropy { plaquettes: [1.0, if self.spatial { 0.0 } else { 1.0 }], ..GaugeAnisotropy::NONE };
         let staples = GaugeAction { anisotropy, ..GaugeAction::wilson(3.0 * self.rho) };
         let mut iq = MomentumField::zero(links.domain(), links.precision())?;
         staples.kick(links, 1.0, &mut iq)?;

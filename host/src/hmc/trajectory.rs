@@ -3,7 +3,7 @@
 use super::action::GaugeAction;
 use super::force::{Force, GaugeActionForce};
 use super::identities::Identities;
-use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
+use super::integrator::{Dynamics, IntegratorLevel, Scheme, Unitarise, check_steps};
 use super::links::{EvolvingLinks, StopSignal};
 use super::momenta::{MomentumField, distance};
 use super::monomial::Monomial;
@@ -391,7 +391,7 @@ impl Chain {
     }
     fn dynamics(&mut self, watched: bool) -> Result<(), HmcError> {
         let Chain { plan, links, momenta, quarks, gauge, watch, .. } = self;
-        let level = |level: &LevelPlan| Level {
+        let level = |level: &LevelPlan| IntegratorLevel {
             forces: level
                 .gauge
                 .then_some(&*gauge as &dyn Force)

@@ -1,7 +1,7 @@
 //! Check that the levels of a setup are consistent.
 use super::coarse::CoarseOperator;
 use super::cycle::Coarsening;
-use super::level::Level;
+use super::level::LevelLattice;
 use super::null_space::NullSpace;
 use crate::domain::Result;
 use crate::field::{FieldSpace, FullField};
@@ -13,7 +13,7 @@ use solvers::VectorSpace;
 /// rounding of near-null vectors and coarse operators allows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelCheck {
-    /// Largest ‖(1 − P P†) v‖/‖v‖ of the test vectors v from which P was made.
+    /// Largest ‖(1 − P P†) v‖/‖v‖ of the near-null vectors v from which P was made.
     pub near_null: f64,
     /// Largest ‖(R D P − D_c) c‖/‖D_c c‖ of random coarse vectors.
     pub galerkin: f64,
@@ -23,20 +23,20 @@ pub struct LevelCheck {
 
 /// Number of random vectors with which a level is checked: a and b.
 const RANDOM: usize = 2;
-/// Seed of the random vectors, which differ from test vectors.
+/// Seed of the random vectors, which differ from those of the setup.
 const SEED: u64 = 2;
 
-/// Checks all levels, with the test vectors of the finest one on all sites, one for each right-hand side, and the finest operator in single
+/// Checks all levels, with the near-null vectors of the finest one on all sites, one for each right-hand side, and the finest operator in single
 /// precision for blocks of at least two right-hand sides.
 ///
 /// # Errors
 /// Failures of the device.
-pub fn check_levels(levels: &[Coarsening], finest: &EvenOddWilson, test: FullField) -> Result<Vec<LevelCheck>> {
-    let (mut found, mut test) = (Vec::new(), test);
+pub fn check_levels(levels: &[Coarsening], finest: &EvenOddWilson, vectors: FullField) -> Result<Vec<LevelCheck>> {
+    let (mut found, mut vectors) = (Vec::new(), vectors);
     let mut above: Option<&CoarseOperator> = None;
     for Coarsening { space, operator } in levels {
-        let below = restricted(space, &test)?;
-        let near_null = distance(space.fine(), &prolonged(space, &below)?, &mut test)?;
+        let below = restricted(space, &vectors)?;
+        let near_null = distance(space.fine(), &prolonged(space, &below)?, &mut vectors)?;
         let c = restricted(space, &space.fine().random(RANDOM, SEED)?)?;
         let (fine, mut image) = (prolonged(space, &c)?, space.fine().zero(RANDOM)?);
         match above {
@@ -47,7 +47,7 @@ pub fn check_levels(levels: &[Coarsening], finest: &EvenOddWilson, test: FullFie
         operator.apply(&c, &mut direct, RANDOM)?;
         let galerkin = distance(space.coarse(), &direct, &mut restricted(space, &image)?)?;
         found.push(LevelCheck { near_null, galerkin, gamma5: hermiticity(space, &c, &direct)? });
-        (above, test) = (Some(operator), below);
+        (above, vectors) = (Some(operator), below);
     }
     Ok(found)
 }
@@ -79,7 +79,7 @@ fn dots(space: &FieldSpace, x: &FullField, y: &FullField) -> Result<Vec<Complex6
 }
 
 /// Returns the largest ‖x_j − y_j‖/‖x_j‖. `y` is overwritten.
-fn distance(level: &Level, x: &FullField, y: &mut FullField) -> Result<f64> {
+fn distance(level: &LevelLattice, x: &FullField, y: &mut FullField) -> Result<f64> {
     let space = level.space(x.even.nrhs());
     let whole = dots(&space, x, x)?;
     let (one, minus) = (vec![Complex64::ONE; space.nrhs()], vec![-Complex64::ONE; space.nrhs()]);

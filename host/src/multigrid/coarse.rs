@@ -1,5 +1,5 @@
 //! Coarse operators: R D P for an operator D of the level above, even-odd preconditioned.
-use super::level::Level;
+use super::level::LevelLattice;
 use super::null_space::NullSpace;
 use crate::backend::{Call, view};
 use crate::domain::{DeviceError, Result};
@@ -7,8 +7,8 @@ use crate::field::{CoarseMatrices, DeviceField, FieldShape, FieldSpace, FullFiel
 use crate::halo::{self, ExteriorPart, Hop, HopBoundary, Zones};
 use crate::operators::{DiagonalForm, EvenOddWilson};
 use gpu_kernels::coarse::{
-    ADD_BACKWARD, AddBackward, COARSE_APPLY, CoarseApply, INVERT, Invert, MULTIPLY_LINKS, Matrices, MultiplyLinks,
-    PACK_LINKS, PackLinks, TILE,
+    ADD_BACKWARD, AddBackward, COARSE_APPLY, COARSE_TILE, CoarseApply, CoarseTiles, INVERT, Invert, MULTIPLY_LINKS,
+    MultiplyLinks, PACK_LINKS, PackLinks,
 };
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Divisor, Geometry, Region};
@@ -30,7 +30,7 @@ const PART: f64 = 0.1;
 
 /// The operator R D P on a coarse lattice: D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d).
 pub struct CoarseOperator {
-    level: Level,
+    level: LevelLattice,
     vectors: usize,
     /// Diagonal matrices X.
     diagonal: CoarseMatrices,
@@ -44,7 +44,7 @@ pub struct CoarseOperator {
 
 /// Matrices that one launch of a coarse operator applies, and whether they act on the same site.
 #[derive(Clone, Copy)]
-struct Part<'a> {
+struct AppliedMatrices<'a> {
     matrices: &'a CoarseMatrices,
     range: [u32; 2],
     here: bool,
@@ -137,7 +137,7 @@ impl CoarseOperator {
         after: &mut After<'_>,
     ) -> Result<Option<Self>> {
         let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| {
-            let part = Part { matrices: &operator.links, range: [mu as u32, mu as u32 + 1], here: false };
+            let part = AppliedMatrices { matrices: &operator.links, range: [mu as u32, mu as u32 + 1], here: false };
             operator.launch(part, parity, (0.0, None), 1.0, columns.parity(1 - parity), out, space.count())
         };
         let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
@@ -210,15 +210,8 @@ impl CoarseOperator {
         let rows = Divisor::new(rows);
         let ghost_links = Self::neighbour_links(space, &links)?;
         let cut = domain.cut();
-        let backward = AddBackward {
-            diagonal,
-            inside: inside_view,
-            links: links.view(),
-            beyond: ghost_links,
-            cut,
-            geometry,
-            rows,
-        };
+        let backward =
+            AddBackward { diagonal, inside: inside_view, links: links.view(), ghost_links, cut, geometry, rows };
         let elements = sites as u32 * rows.get() * rows.get();
         space.launch_single(&ADD_BACKWARD, &backward, elements, 1)?;
         let inverse = matrices(1)?;
@@ -227,7 +220,7 @@ impl CoarseOperator {
         space.launch_single(&INVERT, &kernel, LANES * sites as u32, 1)?;
         drop((lost, inside));
         let hops = matrices(HOPS)?;
-        let tiles = rows.get() / TILE;
+        let tiles = rows.get() / COARSE_TILE;
         let kernel =
             MultiplyLinks { left: inverse.view(), links: links.view(), out: hops.view(), tiles: Divisor::new(tiles) };
         let threads = LANES * sites as u32 * HOPS as u32 * tiles * tiles;
@@ -236,7 +229,7 @@ impl CoarseOperator {
         Ok(Some(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops }))
     }
     /// *Collective.* Returns the forward links that begin on the neighbours' sites next to the backward ends of this process's part, `[μ]`.
-    fn neighbour_links(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {
+    fn neighbour_links(space: &NullSpace, links: &CoarseMatrices) -> Result<[CoarseTiles; 4]> {
         let (coarse, count) = (space.coarse(), space.count());
         let (domain, geometry) = (coarse.domain(), Geometry::new(coarse.extents()));
         let Some(halo) = domain.halo()? else { return Ok([links.view(); 4]) };
@@ -269,7 +262,7 @@ impl CoarseOperator {
         [diagonals + hops, diagonals + single(HOPS) + rounded]
     }
     /// Returns the level on which the operator acts.
-    pub fn level(&self) -> &Level {
+    pub fn level(&self) -> &LevelLattice {
         &self.level
     }
     /// Returns the number of near-null vectors from which the operator was made.
@@ -280,7 +273,7 @@ impl CoarseOperator {
     #[allow(clippy::too_many_arguments)] // one launch, all of whose operands are needed
     fn launch(
         &self,
-        part: Part<'_>,
+        part: AppliedMatrices<'_>,
         parity: usize,
         (a, x): (f32, Option<&DeviceField>),
         b: f32,
@@ -291,7 +284,7 @@ impl CoarseOperator {
         let domain = self.level.domain();
         let shape = FieldShape::spinors(Precision::Single, nrhs);
         [Some(input), x, Some(out)].into_iter().flatten().try_for_each(|field| field.expect(domain, shape))?;
-        let tiles = 2 * self.vectors as u32 / TILE;
+        let tiles = 2 * self.vectors as u32 / COARSE_TILE;
         let (geometry, spinors) = (Geometry::new(self.level.extents()), self.level.spinors() as u32);
         let kernel = |region, ghosts| CoarseApply {
             matrices: part.matrices.view(),
@@ -339,7 +332,7 @@ impl CoarseOperator {
         nrhs: usize,
     ) -> Result {
         let matrices = if inverse { &self.inverse } else { &self.diagonal };
-        self.launch(Part { matrices, range: [0, 1], here: true }, parity, (0.0, None), 1.0, x, out, nrhs)
+        self.launch(AppliedMatrices { matrices, range: [0, 1], here: true }, parity, (0.0, None), 1.0, x, out, nrhs)
     }
     /// Computes `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other one.
     fn hop(
@@ -351,7 +344,7 @@ impl CoarseOperator {
         out: &mut DeviceField,
         nrhs: usize,
     ) -> Result {
-        let part = Part { matrices: &self.hops, range: [0, HOPS as u32], here: false };
+        let part = AppliedMatrices { matrices: &self.hops, range: [0, HOPS as u32], here: false };
         self.launch(part, parity, ax, b, psi, out, nrhs)
     }
     /// Computes `out` = D ψ on all sites.
@@ -360,7 +353,7 @@ impl CoarseOperator {
     /// Fields of another level or format; failures of the device.
     pub fn apply(&self, psi: &FullField, out: &mut FullField, nrhs: usize) -> Result {
         for parity in 0..2 {
-            let part = Part { matrices: &self.links, range: [0, HOPS as u32], here: false };
+            let part = AppliedMatrices { matrices: &self.links, range: [0, HOPS as u32], here: false };
             let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
             let image = out.parity_mut(parity);
             self.apply_diagonal(false, parity, here, image, nrhs)?;

@@ -8,7 +8,7 @@ use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{DiagonalForm, EvenOddWilson, Schur};
 use solvers::{
     CaGcr, CaGcrParams, Converted, InnerGcr, LevelReport, MinimumResidual, MrParams, Preconditioner, SolveError,
-    Transfer,
+    TransferOperator,
 };
 use std::cell::RefCell;
 
@@ -51,7 +51,7 @@ impl FineDiagonal for CoarseDiagonal<'_> {
     }
 }
 
-impl<D: FineDiagonal> Transfer<FieldSpace, FieldSpace> for EvenTransfer<'_, D> {
+impl<D: FineDiagonal> TransferOperator<FieldSpace, FieldSpace> for EvenTransfer<'_, D> {
     fn restrict(&self, fine: &DeviceField, coarse: &mut DeviceField) -> Result {
         EvenTransfer::restrict(self, fine, coarse)
     }

@@ -3,13 +3,13 @@ use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::lattice::Lattice;
 use gpu_kernels::lattice::{Divisor, Geometry};
-use gpu_kernels::multigrid::{CHIRAL, Chiral, TEST_VECTORS, TestVectors, spinors_of};
+use gpu_kernels::multigrid::{CHIRAL, Chiral, RANDOM_VECTORS, RandomVectors, spinors_of};
 use gpu_kernels::{Format, Precision};
 
 /// A level of multigrid: a lattice with some spinors on each site. On the finest level that is one spinor; on a coarse one the spinors hold
 /// two numbers for each near-null vector, one of each chirality.
 #[derive(Clone)]
-pub struct Level {
+pub struct LevelLattice {
     /// Domain on whose sites the spinors are stored.
     domain: Domain,
     /// This process's part of the level's lattice.
@@ -17,10 +17,10 @@ pub struct Level {
     spinors: usize,
 }
 
-impl Level {
+impl LevelLattice {
     /// Returns the finest level.
     pub fn finest(domain: &Domain) -> Self {
-        Level { domain: domain.clone(), lattice: domain.local(), spinors: 1 }
+        LevelLattice { domain: domain.clone(), lattice: domain.local(), spinors: 1 }
     }
     /// Returns the level whose sites are blocks of this one, for `vectors` near-null vectors.
     ///
@@ -32,7 +32,7 @@ impl Level {
         let spinors = spinors_of(vectors as u32) as usize;
         let [x, y, z, t] = lattice.size();
         let domain = self.domain.with_local(Lattice::new([x * spinors, y, z, t])?)?;
-        Ok(Level { domain, lattice, spinors })
+        Ok(LevelLattice { domain, lattice, spinors })
     }
     /// Returns the domain of the level's vectors: a lattice with a site for each spinor.
     pub fn domain(&self) -> &Domain {
@@ -62,7 +62,7 @@ impl Level {
     }
     /// Fills `vectors` with random numbers for the sites of `parity`, from vector number `first` on.
     pub(crate) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
-        let kernel = TestVectors {
+        let kernel = RandomVectors {
             out: vectors.view(),
             geometry: self.domain.geometry(),
             position: self.domain.position(),
@@ -71,7 +71,7 @@ impl Level {
             seed,
         };
         let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
-        Ok(self.domain.backend().launch(&TEST_VECTORS, format, &kernel, sites, vectors.nrhs() as u32)?)
+        Ok(self.domain.backend().launch(&RANDOM_VECTORS, format, &kernel, sites, vectors.nrhs() as u32)?)
     }
     /// Computes the part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. If the level has the device's
     /// spin basis, `x` is in the chiral basis and `out` in the device's.

@@ -1,18 +1,18 @@
 //! Near-null vectors on aggregates: prolongation and restriction.
-use super::level::Level;
+use super::level::LevelLattice;
 use crate::backend::view;
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use gpu_kernels::lattice::Divisor;
 use gpu_kernels::multigrid::{
-    Aggregates, COMBINE, Combine, FACTORISE, Factorise, GRAM, Gram, PROLONG, Prolong, RESTRICT, Restrict, Squares,
-    TO_CHIRAL_BASIS, ToChiralBasis,
+    AggregateGram, Aggregates, COMBINE, Combine, FACTORISE, Factorise, GRAM, PROLONG, Prolong, RESTRICT, Restrict,
+    Squares, TO_CHIRAL_BASIS, ToChiralBasis,
 };
 use gpu_kernels::warp::LANES;
 use gpu_kernels::{Format, Precision};
 
 /// A Cholesky QR step.
-struct Step {
+struct CholeskyQrStep {
     /// Shift of the diagonal, relative to it.
     shift: f32,
     /// Least part of ‖v‖² that has to remain of a vector orthogonal to those before it.
@@ -20,14 +20,17 @@ struct Step {
 }
 /// Cholesky QR steps. Products of vectors of norm 1 are accurate to a few 1e-7. With shifts of a hundred times that, two steps change the
 /// part of a vector orthogonal to the others from σ² to about σ²/(σ² + 4e-10); if that is below 1e-2, it consists of rounding errors only.
-const STEPS: [Step; 3] =
-    [Step { shift: 2e-5, least: 0.0 }, Step { shift: 2e-5, least: 0.0 }, Step { shift: 0.0, least: 1e-2 }];
+const STEPS: [CholeskyQrStep; 3] = [
+    CholeskyQrStep { shift: 2e-5, least: 0.0 },
+    CholeskyQrStep { shift: 2e-5, least: 0.0 },
+    CholeskyQrStep { shift: 0.0, least: 1e-2 },
+];
 
 /// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span: P maps coarse
 /// vectors to fine ones, and R = P† fine vectors to coarse ones.
 pub struct NullSpace {
-    fine: Level,
-    coarse: Level,
+    fine: LevelLattice,
+    coarse: LevelLattice,
     block: [usize; 4],
     vectors: FullField,
 }
@@ -37,7 +40,7 @@ impl NullSpace {
     ///
     /// # Errors
     /// Blocks that do not divide the lattice; failures of the device.
-    pub fn new(fine: &Level, block: [usize; 4], vectors: FullField) -> Result<Self> {
+    pub fn new(fine: &LevelLattice, block: [usize; 4], vectors: FullField) -> Result<Self> {
         let count = vectors.even.nrhs();
         let coarse = fine.coarsened(block, count)?;
         let mut space = NullSpace { fine: fine.clone(), coarse, block, vectors };
@@ -60,8 +63,9 @@ impl NullSpace {
         let view = |buffer| view::squares(buffer, aggregates.count() as usize, count);
         let (gram, inverse, vectors) = (view(&gram), view(&inverse), self.views());
         let (rows, columns) = (count as u32 / 8, count as u32 / 4);
-        for Step { shift, least } in STEPS {
-            let products = Gram { vectors, gram, aggregates, rows: Divisor::new(rows), columns: Divisor::new(columns) };
+        for CholeskyQrStep { shift, least } in STEPS {
+            let products =
+                AggregateGram { vectors, gram, aggregates, rows: Divisor::new(rows), columns: Divisor::new(columns) };
             let warps = 2 * aggregates.count();
             self.launch_single(&GRAM, &products, LANES * warps * rows * columns, 1)?;
             self.launch_single(&FACTORISE, &Factorise { gram, inverse, shift, least }, LANES * warps, 1)?;
@@ -71,11 +75,11 @@ impl NullSpace {
         Ok(())
     }
     /// Returns the level to which vectors are prolonged.
-    pub fn fine(&self) -> &Level {
+    pub fn fine(&self) -> &LevelLattice {
         &self.fine
     }
     /// Returns the level to which vectors are restricted.
-    pub fn coarse(&self) -> &Level {
+    pub fn coarse(&self) -> &LevelLattice {
         &self.coarse
     }
     /// Returns the extents of an aggregate.

@@ -169,7 +169,7 @@ pub enum MultigridError {
 }
 
 /// Largest number of near-null vectors of a level.
-pub const MOST_VECTORS: usize = gpu_kernels::coarse::MOST_VECTORS as usize;
+pub const MOST_VECTORS: usize = gpu_kernels::coarse::MOST_COARSE_VECTORS as usize;
 
 fn extents([x, y, z, t]: [usize; 4]) -> String {
     format!("{x}×{y}×{z}×{t}")

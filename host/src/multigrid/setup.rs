@@ -2,10 +2,10 @@
 use super::check::{LevelCheck, check_levels};
 use super::coarse::CoarseOperator;
 use super::cycle::{Coarsening, CycleResult, Finest, with_cycle};
-use super::level::Level;
+use super::level::LevelLattice;
+use super::near_null_vectors::{NearNullVectors, together};
 use super::null_space::NullSpace;
 use super::params::MultigridParams;
-use super::test_vectors::{TestVectors, together};
 use crate::domain::{DeviceError, Result};
 use crate::field::{CoarseMatrices, DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use crate::halo::{Exchanges, HaloField};
@@ -21,15 +21,15 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Seed of the random numbers with which test vectors begin.
+/// Seed of the random numbers with which near-null vectors begin.
 const SEED: u64 = 1;
 
 /// Function that makes an operator in a precision, for blocks of a number of right-hand sides.
 pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 'a;
 
-/// Time of a relaxation of all test vectors with the usual number of steps, relative to the other parts of a setup.
+/// Time of a relaxation of all near-null vectors with the usual number of steps, relative to the other parts of a setup.
 const RELAXATION: f64 = 1.0;
-/// Time that a cycle takes to improve all test vectors, in the same unit.
+/// Time that a cycle takes to improve all near-null vectors, in the same unit.
 const IMPROVEMENT: f64 = 1.1;
 /// Time that coarse operators of all levels take, in the same unit.
 const OPERATORS: f64 = 1.3;
@@ -42,13 +42,13 @@ struct Course<'o> {
 }
 
 impl<'o> Course<'o> {
-    /// Starts the progress of a setup whose test vectors are relaxed `relaxations` times and improved `improvements` times.
+    /// Starts the progress of a setup whose near-null vectors are relaxed `relaxations` times and improved `improvements` times.
     fn new(observer: &'o mut dyn Observer, params: &MultigridParams, relaxations: usize, improvements: usize) -> Self {
         let relaxation = relaxations as f64 * Self::relaxation(params);
         let whole = relaxation + OPERATORS + improvements as f64 * (IMPROVEMENT + OPERATORS);
         Course { observer, done: 0.0, whole }
     }
-    /// Returns the time of a relaxation of all test vectors.
+    /// Returns the time of a relaxation of all near-null vectors.
     fn relaxation(params: &MultigridParams) -> f64 {
         RELAXATION * params.relaxation_steps.max(1) as f64 / MultigridParams::default().relaxation_steps as f64
     }
@@ -72,7 +72,7 @@ fn ended() -> SolveError<DeviceError> {
 pub struct Multigrid {
     levels: Vec<Coarsening>,
     params: MultigridParams,
-    test: TestVectors,
+    vectors: NearNullVectors,
     seconds: f64,
     quotients: Vec<f64>,
     checks: Vec<LevelCheck>,
@@ -94,11 +94,11 @@ impl Multigrid {
         let mut course = Course::new(observer, params, params.relaxations, params.improvements);
         course.begin()?;
         let domain = links.domain();
-        let finest = Level::finest(domain);
+        let finest = LevelLattice::finest(domain);
         let width = together(params.vectors);
         let precision = params.smoother_on(domain.backend());
         let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FieldShape::spinors(precision, width)));
-        let mut vectors = TestVectors::random(&finest, params.vectors, SEED)?;
+        let mut vectors = NearNullVectors::random(&finest, params.vectors, SEED)?;
         if params.relaxations > 0 {
             let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
             let steps = InnerGcrParams { steps: params.relaxation_steps.max(1), tol: 1e-3 };
@@ -109,7 +109,7 @@ impl Multigrid {
         }
         Self::with_vectors(make, links, params, vectors, params.improvements, (started, course))
     }
-    /// Sets multigrid up from the test vectors of an operator that differs slightly: on links after another step of molecular dynamics, or
+    /// Sets multigrid up from the near-null vectors of an operator that differs slightly: on links after another step of molecular dynamics, or
     /// with another mass. The vectors are improved `improvements` times; for a larger mass none are needed.
     ///
     /// # Errors
@@ -121,17 +121,17 @@ impl Multigrid {
         improvements: usize,
         observer: &mut dyn Observer,
     ) -> CycleResult<Self> {
-        Self::from_test_vectors(make, links, &self.params, &self.test, improvements, observer)
+        Self::from_near_null_vectors(make, links, &self.params, &self.vectors, improvements, observer)
     }
-    /// Sets multigrid up from stored test vectors.
+    /// Sets multigrid up from stored near-null vectors.
     ///
     /// # Errors
     /// Those of [`new`](Self::new); another number of vectors than the parameters have.
-    pub fn from_test_vectors(
+    pub fn from_near_null_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
         params: &MultigridParams,
-        vectors: &TestVectors,
+        vectors: &NearNullVectors,
         improvements: usize,
         observer: &mut dyn Observer,
     ) -> CycleResult<Self> {
@@ -143,21 +143,21 @@ impl Multigrid {
         }
         Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }
-    /// Returns the test vectors from which the near-null vectors were made, in their precision.
-    pub fn test_vectors(&self) -> &TestVectors {
-        &self.test
+    /// Returns the near-null vectors of the finest level before they are made orthonormal on each aggregate, in their precision.
+    pub fn near_null_vectors(&self) -> &NearNullVectors {
+        &self.vectors
     }
-    /// Builds the levels from test vectors in single precision.
+    /// Builds the levels from near-null vectors in single precision.
     fn with_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
         params: &MultigridParams,
-        mut vectors: TestVectors,
+        mut vectors: NearNullVectors,
         improvements: usize,
         (started, mut course): (Instant, Course<'_>),
     ) -> CycleResult<Self> {
         let domain = links.domain();
-        let finest = Level::finest(domain);
+        let finest = LevelLattice::finest(domain);
         let blocks =
             params.aggregates(domain.local()).map_err(|_| SolveError::Invalid("multigrid does not fit the lattice"))?;
         let (count, width) = (params.vectors, together(params.vectors));
@@ -168,11 +168,11 @@ impl Multigrid {
         if improvements > 0 {
             let smoother = make(params.smoother_on(domain.backend()), width)?;
             let operator = make(Precision::Single, width)?;
-            let ends = Finest { operator: &operator, smoother: &smoother };
+            let fine_operators = Finest { operator: &operator, smoother: &smoother };
             let time = IMPROVEMENT / vectors.blocks().len() as f64;
             for _ in 0..improvements {
                 orthonormalise(&space, vectors.blocks_mut())?;
-                with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
+                with_cycle(fine_operators, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
                     let mut after = || course.step(time);
                     quotients = inverse_iteration_while(&space, &operator, cycle, vectors.blocks_mut(), 1, &mut after)?;
                     Ok(())
@@ -187,16 +187,16 @@ impl Multigrid {
             true => check_levels(&levels, &wide, on_all_sites(&finest, vectors.blocks(), &wide)?)?,
             false => Vec::new(),
         };
-        let test = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
+        let vectors = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
         // Ghost zones for as many right-hand sides as there are vectors, and for links, are not needed again.
         domain.release()?;
-        Ok(Multigrid { levels, params: *params, test, seconds, quotients, checks })
+        Ok(Multigrid { levels, params: *params, vectors, seconds, quotients, checks })
     }
     /// Returns the seconds of the setup.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
-    /// Returns ‖M̂ v‖/‖v‖ of the test vectors at their last improvement; empty if they were never improved.
+    /// Returns ‖M̂ v‖/‖v‖ of the near-null vectors at their last improvement; empty if they were never improved.
     pub fn quotients(&self) -> &[f64] {
         &self.quotients
     }
@@ -233,7 +233,7 @@ impl Multigrid {
 /// Bytes of multigrid on a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MultigridBytes {
-    /// Bytes at the peak of its setup: while coarse operators are made, or while the cycle improves test vectors.
+    /// Bytes at the peak of its setup: while coarse operators are made, or while the cycle improves near-null vectors.
     pub setup: usize,
     /// Bytes during solves.
     pub solve: usize,
@@ -254,7 +254,7 @@ impl MultigridParams {
         let half = |precision, nrhs| FieldShape::spinors(precision, nrhs).bytes(local.half_volume());
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
-        // Near-null vectors on all sites and test vectors on even ones.
+        // Near-null vectors on all sites and on even ones.
         let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 3 * half(precision, self.vectors), 0, 0);
         for block in blocks {
             sites /= block.iter().product::<usize>();
@@ -274,7 +274,7 @@ impl MultigridParams {
                 + (2 * directions + 24) * coarse
         };
         let relaxation = (2 * self.relaxation_steps + 4) * half(smoother, width);
-        // Test vectors; the operator for as many right-hand sides; near-null vectors and a copy; columns of P and their images.
+        // Vectors on even sites; the operator for as many right-hand sides; vectors on all sites and a copy; columns of P and their images.
         let operators = 2 * (half(Precision::Single, width) + half(smoother, width));
         let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
@@ -306,9 +306,9 @@ impl MultigridParams {
     }
 }
 
-/// Builds all levels from test vectors on the even sites, whose odd half is that of a solution with no source.
+/// Builds all levels from near-null vectors on the even sites, whose odd half is that of a solution with no source.
 fn build(
-    finest: &Level,
+    finest: &LevelLattice,
     blocks: &[[usize; 4]],
     vectors: &[DeviceField],
     operator: &EvenOddWilson,
@@ -317,13 +317,13 @@ fn build(
     course: &mut Course<'_>,
 ) -> CycleResult<Vec<Coarsening>> {
     let (count, precision) = (params.vectors, params.precision_on(finest.domain().backend()));
-    let mut test = on_all_sites(finest, vectors, operator)?;
+    let mut near_null = on_all_sites(finest, vectors, operator)?;
     let mut levels: Vec<Coarsening> = Vec::new();
     for (depth, block) in blocks.iter().enumerate() {
         let level = levels.last().map_or(finest, |above| above.operator.level()).clone();
-        // The vectors from which the next level's test vectors are made are overwritten when these become orthonormal.
-        let copy = if depth + 1 < blocks.len() { Some(copied(&level, &test)?) } else { None };
-        let space = NullSpace::new(&level, *block, test)?;
+        // The vectors from which those of the next level are made are overwritten when these become orthonormal.
+        let copy = if depth + 1 < blocks.len() { Some(copied(&level, &near_null)?) } else { None };
+        let space = NullSpace::new(&level, *block, near_null)?;
         // The finest level takes nearly all of the time.
         let time = match levels.len() {
             0 if blocks.len() > 1 => 0.9 * OPERATORS,
@@ -336,10 +336,10 @@ fn build(
             Some(above) => CoarseOperator::of_coarse_while(&space, &above.operator, precision, &mut after)?,
         };
         let Some(coarse) = coarse else { return Err(ended()) };
-        test = space.coarse().zero(count)?;
+        near_null = space.coarse().zero(count)?;
         if let Some(copy) = copy {
             for parity in 0..2 {
-                space.restrict(parity, copy.parity(parity), &mut test, parity > 0, count)?;
+                space.restrict(parity, copy.parity(parity), &mut near_null, parity > 0, count)?;
             }
         }
         let space = if precision == Precision::Single { space } else { space.converted(precision)? };
@@ -348,20 +348,20 @@ fn build(
     Ok(levels)
 }
 
-/// Computes test vectors on all sites from those on even ones.
-fn on_all_sites(finest: &Level, vectors: &[DeviceField], operator: &EvenOddWilson) -> Result<FullField> {
+/// Computes near-null vectors on all sites from those on even ones.
+fn on_all_sites(finest: &LevelLattice, vectors: &[DeviceField], operator: &EvenOddWilson) -> Result<FullField> {
     let width = vectors.first().map_or(0, DeviceField::nrhs);
     let count = width * vectors.len();
-    let (mut test, space) = (finest.zero(count)?, finest.space(width));
+    let (mut near_null, space) = (finest.zero(count)?, finest.space(width));
     for (block, vectors) in vectors.iter().enumerate() {
-        space.copy_to_rhs(vectors, &mut test.even, block * width)?;
+        space.copy_to_rhs(vectors, &mut near_null.even, block * width)?;
     }
     let nothing = finest.zero(count)?;
-    operator.reconstruct(&nothing, &mut test)?;
-    Ok(test)
+    operator.reconstruct(&nothing, &mut near_null)?;
+    Ok(near_null)
 }
 
-fn copied(level: &Level, field: &FullField) -> Result<FullField> {
+fn copied(level: &LevelLattice, field: &FullField) -> Result<FullField> {
     let count = field.even.nrhs();
     let (space, mut copy) = (level.space(count), level.zero(count)?);
     for parity in 0..2 {

@@ -19,11 +19,11 @@ pub struct EvenTransfer<'a, D> {
     space: &'a NullSpace,
     coarse: &'a CoarseOperator,
     diagonal: D,
-    memory: RefCell<Memory>,
+    memory: RefCell<TransferWorkspace>,
     nrhs: Cell<usize>,
 }
 
-struct Memory {
+struct TransferWorkspace {
     fine: DeviceField,
     coarse: FullField,
     /// X⁻¹ b_o of the last restricted residual.
@@ -36,7 +36,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
     /// # Errors
     /// Too little memory.
     pub fn new(space: &'a NullSpace, coarse: &'a CoarseOperator, diagonal: D, nrhs: usize) -> Result<Self> {
-        let memory = Memory {
+        let memory = TransferWorkspace {
             fine: space.fine().zero(nrhs)?.even,
             coarse: space.coarse().zero(nrhs)?,
             odd: space.coarse().zero(nrhs)?.odd,

@@ -33,7 +33,7 @@ pub enum FlowAction {
 }
 
 /// Largest number of steps of a flow that users may request: weeks on a lattice of any size.
-pub const MOST_STEPS: u64 = 1_000_000;
+pub const MOST_FLOW_STEPS: u64 = 1_000_000;
 
 impl FlowAction {
     /// All forces.

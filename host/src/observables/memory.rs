@@ -14,7 +14,7 @@ use gpu_kernels::Precision;
 
 /// Properties of an [ensemble](crate::hmc) that determine its memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ensemble {
+pub struct EnsembleProperties {
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
     /// Number of pseudofermions of the monomial that has most; 0 without quarks.
@@ -59,7 +59,7 @@ pub struct WilsonVectors {
 /// Number of vectors of a monomial for each pseudofermion: the largest number of poles of its rational functions, except for rare ones.
 const POLES: usize = 24;
 
-impl Ensemble {
+impl EnsembleProperties {
     /// Returns the properties of an ensemble with these quarks, with `noise` noise vectors of a condensate together. `single`: whether
     /// links and momenta are in single precision, and solvers of molecular dynamics.
     pub fn of(quarks: &[MonomialNeeds], single: [bool; 2], noise: usize, identities: bool) -> Self {
@@ -71,7 +71,7 @@ impl Ensemble {
         }
         let (staggered, wilson): (Vec<&MonomialNeeds>, Vec<&MonomialNeeds>) =
             quarks.iter().partition(|needs| needs.operator.is_some());
-        Ensemble {
+        EnsembleProperties {
             single_links: single[0],
             pseudofermions: staggered.iter().map(|needs| needs.pseudofermions).max().unwrap_or(0),
             improved: operators.iter().any(|operator| operator.smearing.is_improved()),
@@ -95,9 +95,9 @@ impl Ensemble {
     /// Returns the device memory of a process with this part of the lattice, with names of the users of memory.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
-        let (thin, momenta) =
+        let (links, momenta) =
             (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
-        let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
+        let mut needs = vec![("links and their copies", 6 * links), ("momenta", 2 * momenta)];
         if self.identities {
             // The force of the whole action, and the gradient of loops.
             needs.push(("identities", momenta));
@@ -113,7 +113,7 @@ impl Ensemble {
             // Condensates are measured when there is no force.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
             needs.push(("vectors of solvers, forces and condensates", vectors));
-            needs.push(("links of operators", 4 * thin * self.operators));
+            needs.push(("links of operators", 4 * links * self.operators));
             let hops = HaloField::Colours(if self.improved { 3 } else { 1 });
             let nrhs: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
             let width = part.border().into_iter().max().unwrap_or(0);
@@ -139,8 +139,8 @@ impl Ensemble {
             let rational = (2 * poles * own).max(poles / 2 * (2 * low + pair));
             let vectors = (wilson.pseudofermions + 8) * own + exact.max(rational);
             needs.push(("vectors of solvers and forces", vectors));
-            needs.push(("links of operators", 4 * thin));
-            needs.push(("gradients of links", if wilson.has_blocks { 3 * thin } else { thin }));
+            needs.push(("links of operators", 4 * links));
+            needs.push(("gradients of links", if wilson.has_blocks { 3 * links } else { links }));
             if wilson.has_blocks {
                 let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
@@ -151,7 +151,7 @@ impl Ensemble {
                 let setup = wilson.multigrid.iter().map(|params| of(params).peak() - of(params).solve).max();
                 // Directions of the outer solver, and operators in the precisions of the cycle.
                 let outer = 2 * (OUTER_DIRECTIONS + 1) * low;
-                needs.push(("multigrid", kept + setup.unwrap_or(0) + outer + 2 * thin));
+                needs.push(("multigrid", kept + setup.unwrap_or(0) + outer + 2 * links));
                 for params in &wilson.multigrid {
                     exchanges = params.exchanges(exchanges, part.local, 1, widths);
                 }
@@ -169,18 +169,18 @@ impl Ensemble {
         if self.stout_levels > 0 {
             // Blocks in both precisions, and the fields of their derivative.
             let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
-            needs.push(("stout links", 2 * self.stout_levels * thin + derivative));
+            needs.push(("stout links", 2 * self.stout_levels * links + derivative));
             // Gradients have those of the neighbours around, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
             if self.pseudofermions > 0 {
-                needs.push(("gradients of stout links", thin));
+                needs.push(("gradients of stout links", links));
             }
         }
         if self.improved {
-            needs.push(("fat and long links, their gradients and paths", (8 + 2 * self.operators) * thin));
+            needs.push(("fat and long links, their gradients and paths", (8 + 2 * self.operators) * links));
         }
         if self.hisq {
-            needs.push(("links of the first level of HISQ, and their gradients", 4 * thin));
+            needs.push(("links of the first level of HISQ, and their gradients", 4 * links));
             // The gradient has that of the neighbours around, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
         }

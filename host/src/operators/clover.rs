@@ -111,7 +111,7 @@ pub static CLOVER: Definition = Definition {
     has_own_kernels: true,
     links: LinkRecipe::Thin,
     term: Some(Term {
-        make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.into()),
+        make: |operator, links| Ok(CloverParams::of(operator).term(links)?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,

@@ -51,7 +51,7 @@ pub static EXP_CLOVER: Definition = Definition {
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {
-        make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.exponential()?.into()),
+        make: |operator, links| Ok(CloverParams::of(operator).term(links)?.exponential()?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,

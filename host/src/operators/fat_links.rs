@@ -345,8 +345,8 @@ impl Improvement {
             _ => self.long_scale,
         };
         let full = LinkStorage::FULL.half(storage.half);
-        let fat = DeviceGauge::from_thin(&self.fat, precision, full, fat_scale, 1, phases)?;
-        let long = DeviceGauge::from_thin(&self.long, precision, storage, long_scale, 3, phases)?;
+        let fat = DeviceGauge::from_links(&self.fat, precision, full, fat_scale, 1, phases)?;
+        let long = DeviceGauge::from_links(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }
     /// *Collective.* Copies links from the host, without phases and boundary condition, in the form of files.

@@ -8,7 +8,7 @@ use crate::domain::SumTarget;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::lattice::Region;
-use gpu_kernels::schwarz::{BLOCK_DOT, BlockDot, Blocks, MR_UPDATE, MrUpdate};
+use gpu_kernels::schwarz::{BLOCK_DOT, BlockDot, Blocks, MR_UPDATE, SchwarzMrUpdate};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Precision};
@@ -192,7 +192,7 @@ impl MrInBlocks {
         image: &mut DeviceField,
     ) -> Result {
         let domain = self.operator.domain();
-        let kernel = MrUpdate {
+        let kernel = SchwarzMrUpdate {
             x: z.view(),
             r: residual.view(),
             t: image.view(),

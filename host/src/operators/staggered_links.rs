@@ -43,7 +43,7 @@ impl StaggeredLinks {
         let fat = if improved { links(storage.with_all_reals()) } else { 0 };
         fat + links(storage)
     }
-    /// Combines fat and long links; see [`DeviceGauge::from_thin`].
+    /// Combines fat and long links; see [`DeviceGauge::from_links`].
     ///
     /// # Errors
     /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links

@@ -76,7 +76,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
     has_own_kernels: true,
     links: LinkRecipe::Thin,
     term: Some(Term {
-        make: |operator, thin| TwistedTerm::new(operator, CloverParams::of(operator).term(thin)?).map(Diagonal::of),
+        make: |operator, links| TwistedTerm::new(operator, CloverParams::of(operator).term(links)?).map(Diagonal::of),
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: Some("-mu"),
@@ -105,8 +105,8 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {
-        make: |operator, thin| {
-            TwistedTerm::new(operator, CloverParams::of(operator).term(thin)?.exponential()?).map(Diagonal::of)
+        make: |operator, links| {
+            TwistedTerm::new(operator, CloverParams::of(operator).term(links)?.exponential()?).map(Diagonal::of)
         },
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,

@@ -78,8 +78,8 @@ impl WilsonLike {
     ///
     /// # Errors
     /// Failures of the device.
-    pub fn diagonal(&self, thin: &GaugeField) -> Result<Diagonal> {
-        (self.term().make)(self, thin)
+    pub fn diagonal(&self, links: &GaugeField) -> Result<Diagonal> {
+        (self.term().make)(self, links)
     }
     fn term(&self) -> &'static Term {
         self.definition.term.as_ref().expect("Wilson-like operators have a diagonal term")

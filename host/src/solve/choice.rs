@@ -44,16 +44,16 @@ const ENDLESS: f64 = 1e9;
 
 /// Forecast of the iterations ahead, from the decrease of the residual so far.
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
+struct IterationForecast {
     tol: f64,
     /// Iteration and value of the first residual.
     first: Option<(usize, f64)>,
     smallest: f64,
 }
 
-impl Forecast {
+impl IterationForecast {
     fn new(tol: f64) -> Self {
-        Forecast { tol, first: None, smallest: f64::INFINITY }
+        IterationForecast { tol, first: None, smallest: f64::INFINITY }
     }
     /// Returns the number of iterations ahead; [`ENDLESS`] if the residual does not fall.
     fn ahead(&mut self, event: &Iteration<'_>) -> f64 {
@@ -72,7 +72,7 @@ impl Forecast {
 /// Observer of a solve that recommends when another method should take over.
 #[derive(Clone, Debug)]
 pub struct Adviser {
-    forecast: Forecast,
+    forecast: IterationForecast,
     method: &'static Method,
     /// Right-hand sides of this solve, and of this solve and those after it together.
     sources: [usize; 2],
@@ -98,7 +98,7 @@ pub struct Advice {
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     most: usize,
-    forecast: Forecast,
+    forecast: IterationForecast,
 }
 
 /// Shares of the allowed iterations between which a method that does not come near the solution is replaced by another; later on too few
@@ -172,7 +172,7 @@ impl Adviser {
         let setup = if made { REBUILD } else { SETUP * relative_setup(&request.multigrid) };
         let sources = [batch, request.sources.max(batch)];
         Adviser {
-            forecast: Forecast::new(tol),
+            forecast: IterationForecast::new(tol),
             method: Method::BICGSTAB,
             sources,
             setup,
@@ -183,17 +183,17 @@ impl Adviser {
     }
     /// Makes the adviser of a BiCGstab solve without multigrid.
     pub fn without_multigrid(tol: f64) -> Self {
-        let (forecast, method, setup) = (Forecast::new(tol), Method::BICGSTAB, f64::INFINITY);
+        let (forecast, method, setup) = (IterationForecast::new(tol), Method::BICGSTAB, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
     }
     /// Also recommends CG if BiCGstab will not be done after `most` iterations of the solve.
     pub fn within(self, most: usize) -> Self {
-        let forecast = Forecast::new(self.forecast.tol);
+        let forecast = IterationForecast::new(self.forecast.tol);
         Adviser { budget: Some(Budget { most, forecast }), ..self }
     }
     /// Makes the adviser of a multigrid solve.
     pub fn of_multigrid(tol: f64) -> Self {
-        let (forecast, method) = (Forecast::new(tol), Method::MULTIGRID);
+        let (forecast, method) = (IterationForecast::new(tol), Method::MULTIGRID);
         Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
     }
     /// Ends multigrid early if it does not help, provided that `eager` is set.

@@ -4,7 +4,7 @@ mod formats;
 pub(super) use formats::SystemFormats;
 
 use super::formats::{Formats, MultigridState};
-use super::links::{ImprovedLinks, LinkCache, LinkFormat, Slot};
+use super::links::{ImprovedLinks, LinkCache, LinkFormatKey, Slot};
 use super::methods;
 use super::report::SolveFailure;
 use super::request::Request;
@@ -13,7 +13,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
-use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
+use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, NearNullVectors};
 use crate::operators::fat_links::Improvement;
 use crate::operators::{
     BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
@@ -32,15 +32,15 @@ use std::sync::Arc;
 pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
-    staged: RefCell<Option<GaugeField>>,
+    device_links: RefCell<Option<GaugeField>>,
     /// Links with the twisted boundary conditions of a single operator, and the diagonal term that was used last: all of these are large.
     cache: LinkCache,
     /// Fat and long links that were used last.
     improved: Slot<Smearing, Rc<ImprovedLinks>>,
     /// Multigrid that was set up last, with its operator.
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
-    /// Test vectors supplied for multigrid, with their operator.
-    test_vectors: RefCell<Option<(WilsonLike, TestVectors)>>,
+    /// Near-null vectors supplied for multigrid, with their operator.
+    near_null_vectors: RefCell<Option<(WilsonLike, NearNullVectors)>>,
     singular: Cell<Option<bool>>,
     /// The configuration in temporal gauge, and the transformation to it.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
@@ -73,11 +73,11 @@ impl<'g> Configuration<'g> {
         Configuration {
             domain: domain.clone(),
             source,
-            staged: RefCell::default(),
+            device_links: RefCell::default(),
             cache: LinkCache::default(),
             improved: Slot::default(),
             multigrid: RefCell::default(),
-            test_vectors: RefCell::default(),
+            near_null_vectors: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
         }
@@ -105,26 +105,27 @@ impl<'g> Configuration<'g> {
         &self.domain
     }
     /// Returns the result of `make` on the links in double precision, which every process has with the border of its part.
-    pub(super) fn with_staged<T>(&self, make: impl FnOnce(&GaugeField) -> Result<T>) -> Result<T> {
-        let mut staged = self.staged.borrow_mut();
-        let staged = match staged.take() {
-            Some(there) => staged.insert(there),
-            None => staged.insert(GaugeField::upload(&self.domain, self.gauge()?)?),
+    pub(super) fn with_device_links<T>(&self, make: impl FnOnce(&GaugeField) -> Result<T>) -> Result<T> {
+        let mut device_links = self.device_links.borrow_mut();
+        let device_links = match device_links.take() {
+            Some(there) => device_links.insert(there),
+            None => device_links.insert(GaugeField::upload(&self.domain, self.gauge()?)?),
         };
-        make(staged)
+        make(device_links)
     }
     /// Frees the links from which copies are made. They are uploaded again for the next copy.
-    pub(super) fn release_staged(&self) {
-        self.staged.take();
+    pub(super) fn release_device_links(&self) {
+        self.device_links.take();
     }
     /// Returns the links in a format, with the phases of twisted boundary conditions, which need all 18 reals.
     ///
     /// # Errors
     /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
     pub fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
-        let pack = |staged: &GaugeField| Ok(Arc::new(staged.pack_with(self.phases(theta), precision, storage)?));
+        let pack =
+            |device_links: &GaugeField| Ok(Arc::new(device_links.pack_with(self.phases(theta), precision, storage)?));
         self.cache.packed.retain(|format| format.theta == theta);
-        self.cache.packed.get(LinkFormat { theta, precision, storage }, || self.with_staged(pack))
+        self.cache.packed.get(LinkFormatKey { theta, precision, storage }, || self.with_device_links(pack))
     }
     /// Returns the phases of hops.
     pub(super) fn phases(&self, theta: BoundaryAngles) -> HopPhases {
@@ -135,14 +136,14 @@ impl<'g> Configuration<'g> {
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
-        self.cache.terms.only(operator.into(), || self.with_staged(|thin| operator.diagonal(thin)))
+        self.cache.terms.only(operator.into(), || self.with_device_links(|links| operator.diagonal(links)))
     }
-    /// Supplies test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They also suit operators
+    /// Supplies near-null vectors of an operator on these links, for a multigrid setup with as many vectors. They also suit operators
     /// that differ in mass and other numbers.
-    pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
+    pub fn set_near_null_vectors(&self, operator: WilsonLike, vectors: NearNullVectors) {
         // The vectors replace the last setup.
         self.multigrid.take();
-        *self.test_vectors.borrow_mut() = Some((operator, vectors));
+        *self.near_null_vectors.borrow_mut() = Some((operator, vectors));
     }
     /// *Collective.* Sets multigrid up for an operator ahead of solves whose requests have these parameters and this link storage. The
     /// observer gets the [steps](Observer::step) of the setup, and can end it.
@@ -177,33 +178,33 @@ impl<'g> Configuration<'g> {
         {
             return Ok(multigrid.clone());
         }
-        // Never two setups at once: they are large. Test vectors of another mass are worth keeping.
-        let fits = |of: &WilsonLike, vectors: &TestVectors| {
+        // Never two setups at once: they are large. Near-null vectors of another mass are worth keeping.
+        let fits = |of: &WilsonLike, vectors: &NearNullVectors| {
             of.differs_in_numbers(&operator) && vectors.count() == params.vectors
         };
-        let before = self.multigrid.take().map(|(of, there)| (of, there.test_vectors().copied()));
+        let before = self.multigrid.take().map(|(of, there)| (of, there.near_null_vectors().copied()));
         let before = match before {
             Some((of, vectors)) => Some((of, vectors?)),
-            None => self.test_vectors.take(),
+            None => self.near_null_vectors.take(),
         };
         let vectors = before.filter(|(of, vectors)| fits(of, vectors));
         // Everything that the setup needs is made before links are borrowed for it.
         drop((make(Precision::Single, 1)?, make(params.smoother_on(self.domain.backend()), 1)?));
         let mut made = None;
-        self.with_staged(|thin| {
+        self.with_device_links(|links| {
             made = Some(match &vectors {
                 Some((of, vectors)) => {
                     let improvements = usize::from(operator.wilson.mass < of.wilson.mass);
-                    Multigrid::from_test_vectors(make, thin, params, vectors, improvements, observer)
+                    Multigrid::from_near_null_vectors(make, links, params, vectors, improvements, observer)
                 }
-                None => Multigrid::new(make, thin, params, observer),
+                None => Multigrid::new(make, links, params, observer),
             });
             Ok(())
         })?;
         let made = made.expect("it was made just now");
         if made.is_err() {
             // Another attempt gets the vectors again.
-            *self.test_vectors.borrow_mut() = vectors;
+            *self.near_null_vectors.borrow_mut() = vectors;
         }
         let made = Rc::new(made?);
         *self.multigrid.borrow_mut() = Some((operator, made.clone()));
@@ -226,7 +227,7 @@ impl<'g> Configuration<'g> {
                 return Ok(MultigridState::OtherMass);
             }
         }
-        let given = self.test_vectors.borrow();
+        let given = self.near_null_vectors.borrow();
         let given = given
             .as_ref()
             .is_some_and(|(of, vectors)| of.differs_in_numbers(&operator) && vectors.count() == params.vectors);
@@ -247,9 +248,9 @@ impl<'g> Configuration<'g> {
             return Ok(links.clone());
         }
         self.improved.only(smearing, || {
-            let made = self.with_staged(|thin| Improvement::of(thin, smearing))?;
+            let made = self.with_device_links(|thin| Improvement::of(thin, smearing))?;
             // Only fat and long links are packed for such an operator.
-            self.release_staged();
+            self.release_device_links();
             Ok(ImprovedLinks::new(made))
         })
     }
@@ -314,13 +315,13 @@ impl<'g> Configuration<'g> {
             return Ok(asked);
         }
         let temporal = asked.temporal;
-        let count = |staged: &GaugeField| match temporal {
-            true => staged.singular_links_in_temporal_gauge(),
-            false => staged.singular_links(),
+        let count = |device_links: &GaugeField| match temporal {
+            true => device_links.singular_links_in_temporal_gauge(),
+            false => device_links.singular_links(),
         };
         let singular = match self.singular.get() {
             Some(known) => known,
-            None => self.with_staged(count)? > 0,
+            None => self.with_device_links(count)? > 0,
         };
         self.singular.set(Some(singular));
         Ok(if singular { asked.with_two_rows() } else { asked })
@@ -429,7 +430,7 @@ impl<'g> Configuration<'g> {
         let FieldShape { precision, nrhs, .. } = x.even.shape();
         let mut out = FullField::zero(&self.domain, x.even.shape())?;
         let even_odd = operator.even_odd(self, (precision, reconstruction), nrhs)?;
-        self.release_staged();
+        self.release_device_links();
         match (complement, form) {
             (false, OperatorForm::Normal) => even_odd.normal(&mut x, &mut out)?,
             (false, _) => even_odd.full(form == OperatorForm::Dagger, &x, &mut out)?,
@@ -503,7 +504,7 @@ impl OperatorLinks for Configuration<'_> {
     ) -> Result<Arc<StaggeredLinks>> {
         let links = self.improved_links(smearing)?;
         links.keep_only(theta);
-        links.packed(LinkFormat { theta, precision, storage })
+        links.packed(LinkFormatKey { theta, precision, storage })
     }
     fn diagonal(&self, operator: &Operator) -> Result<Diagonal> {
         self.term(*operator.parameters().expect("only Wilson-like operators have a diagonal term"))

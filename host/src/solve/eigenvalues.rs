@@ -11,7 +11,7 @@ use solvers::{
 
 /// Spectral bounds: the smallest and the largest eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SpectrumEnds {
+pub struct SpectralBounds {
     /// Smallest eigenvalue, by the Lanczos method for the inverse.
     pub smallest: SmallestEigenvalue,
     /// Largest eigenvalue, by the Lanczos method.
@@ -37,13 +37,13 @@ impl Configuration<'_> {
     /// # Errors
     /// A `start` that is not one field in double precision on this lattice, failures of the device, and of the solver where the
     /// operator is singular.
-    pub fn spectrum_ends(
+    pub fn spectral_bounds(
         &self,
         operator: impl Into<Operator>,
         start: &FullField,
         params: &EigenvalueParams,
         observer: &mut dyn Observer,
-    ) -> std::result::Result<SpectrumEnds, SolveFailure> {
+    ) -> std::result::Result<SpectralBounds, SolveFailure> {
         let operator = operator.into();
         let shape = operator.shape(Precision::Double, 1);
         start.even.expect(self.domain(), shape)?;
@@ -51,20 +51,20 @@ impl Configuration<'_> {
         let complement = self.operator(operator, Precision::Double, storage, 1)?;
         let space = FieldSpace::new(self.domain(), shape);
         if complement.is_positive() {
-            ends(&space, &*complement, &start.even, params, observer)
+            bounds(&space, &*complement, &start.even, params, observer)
         } else {
-            ends(&space, &Normal::new(&space, &*complement)?, &start.even, params, observer)
+            bounds(&space, &Normal::new(&space, &*complement)?, &start.even, params, observer)
         }
     }
 }
 
-fn ends<A: LinearOperator<FieldSpace> + ?Sized>(
+fn bounds<A: LinearOperator<FieldSpace> + ?Sized>(
     space: &FieldSpace,
     operator: &A,
     start: &DeviceField,
     params: &EigenvalueParams,
     observer: &mut dyn Observer,
-) -> std::result::Result<SpectrumEnds, SolveFailure> {
+) -> std::result::Result<SpectralBounds, SolveFailure> {
     let EigenvalueParams { steps, tol, solver } = params;
     let mut vector = space.allocate()?;
     space.copy(start, &mut vector)?;
@@ -73,5 +73,5 @@ fn ends<A: LinearOperator<FieldSpace> + ?Sized>(
     space.copy(start, &mut vector)?;
     let system = Uniform::new(space, operator);
     let smallest = smallest_eigenvalue(&system, &mut vector, *steps, *tol, solver, observer);
-    Ok(SpectrumEnds { smallest: smallest.map_err(SolveFailure::Solver)?, largest })
+    Ok(SpectralBounds { smallest: smallest.map_err(SolveFailure::Solver)?, largest })
 }

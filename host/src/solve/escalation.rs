@@ -507,7 +507,7 @@ impl MixedSystem {
         };
         let sloppy = formats.any(level.precision, level.reconstruction)?;
         let method = (request.method.prepare)(formats, request, level.reconstruction, observer)?;
-        formats.release_staged();
+        formats.release_device_links();
         let space = |precision| FieldSpace::new(domain, formats.shape(precision, nrhs));
         let (outer_space, sloppy_space) = (space(level.outer), space(level.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);

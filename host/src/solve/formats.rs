@@ -43,7 +43,7 @@ pub(crate) trait Formats {
         Ok(MultigridState::Impossible)
     }
     /// Frees the links from which formats are made; they are uploaded again when needed.
-    fn release_staged(&self);
+    fn release_device_links(&self);
 }
 
 /// State of multigrid for an operator.

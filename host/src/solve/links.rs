@@ -51,7 +51,7 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
 
 /// Format of packed links, as a key.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) struct LinkFormat {
+pub(crate) struct LinkFormatKey {
     pub theta: BoundaryAngles,
     pub precision: Precision,
     pub storage: LinkStorage,
@@ -76,7 +76,7 @@ impl From<WilsonLike> for TermOf {
 #[derive(Default)]
 pub(crate) struct LinkCache {
     /// Links packed for kernels.
-    pub packed: Slot<LinkFormat, Arc<DeviceGauge>>,
+    pub packed: Slot<LinkFormatKey, Arc<DeviceGauge>>,
     /// Diagonal terms of Wilson-like operators, in double precision.
     pub terms: Slot<TermOf, Diagonal>,
     /// Exponents C of exponential clover terms, in double precision, by coefficients in space and time.
@@ -86,7 +86,7 @@ pub(crate) struct LinkCache {
 /// Fat and long links in double precision, and their copies in other formats.
 pub(crate) struct ImprovedLinks {
     pub links: Improvement,
-    packed: Slot<LinkFormat, Arc<StaggeredLinks>>,
+    packed: Slot<LinkFormatKey, Arc<StaggeredLinks>>,
     singular: OnceCell<bool>,
 }
 
@@ -95,8 +95,8 @@ impl ImprovedLinks {
         Rc::new(ImprovedLinks { links, packed: Slot::default(), singular: OnceCell::new() })
     }
     /// Returns the links in a format.
-    pub fn packed(&self, format: LinkFormat) -> Result<Arc<StaggeredLinks>> {
-        let LinkFormat { theta, precision, storage } = format;
+    pub fn packed(&self, format: LinkFormatKey) -> Result<Arc<StaggeredLinks>> {
+        let LinkFormatKey { theta, precision, storage } = format;
         let phases = theta.of_hops(self.links.fat.domain().global());
         self.packed.get(format, || Ok(Arc::new(self.links.pack_with(phases, precision, storage)?)))
     }

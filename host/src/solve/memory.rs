@@ -107,9 +107,9 @@ impl Request {
 /// links. With two levels of smearing there are five fields of links for a while, before most of the others are allocated: if parts are
 /// small and borders large, that is the peak.
 fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usize) {
-    let (thin, workspace) = (part.links_bytes(Precision::Double), workspace_bytes(part.bordered_sites()));
+    let (links, workspace) = (part.links_bytes(Precision::Double), workspace_bytes(part.bordered_sites()));
     let others: usize = others.iter().map(|(_, bytes)| bytes).sum();
-    let bytes = (3 * thin + workspace).max((5 * thin + workspace).saturating_sub(others));
+    let bytes = (3 * links + workspace).max((5 * links + workspace).saturating_sub(others));
     ("fat and long links, and what they are made from", bytes)
 }
 

@@ -3,7 +3,7 @@ use super::Configuration;
 use crate::domain::DeviceError;
 use crate::files::setup::{SetupHeader, SetupReader, SetupWriter};
 use crate::files::{FileError, SharedFile};
-use crate::multigrid::TestVectors;
+use crate::multigrid::NearNullVectors;
 use crate::operators::WilsonLike;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,10 +113,10 @@ pub fn load(
     }
     let Some(mass) = stored.mass else { return refused("does not contain its mass".into()) };
     let read = |k| reader.read(k).map_err(SetupError::File);
-    let vectors = TestVectors::from_host(configuration.domain(), header.vectors, read)?;
+    let vectors = NearNullVectors::from_host(configuration.domain(), header.vectors, read)?;
     let mut of = operator;
     of.wilson.mass = mass;
-    configuration.set_test_vectors(of, vectors);
+    configuration.set_near_null_vectors(of, vectors);
     Ok(LoadedSetup { vectors: header.vectors, mass })
 }
 
@@ -126,7 +126,7 @@ pub fn load(
 /// [`SetupError::None`] without a setup, a file that cannot be written, and failures of the device.
 pub fn save(file: SharedFile<'_>, configuration: &Configuration<'_>, links: &str) -> Result<usize, SetupError> {
     let (operator, multigrid) = configuration.multigrid_setup().ok_or(SetupError::None)?;
-    let (vectors, lattice) = (multigrid.test_vectors(), configuration.domain().global());
+    let (vectors, lattice) = (multigrid.near_null_vectors(), configuration.domain().global());
     let header = SetupHeader::new(lattice, vectors.count(), SetupOperator::from(&operator).to_json(), links);
     let mut writer = SetupWriter::create(file, header)?;
     for k in 0..vectors.count() {

@@ -79,9 +79,9 @@ pub(crate) fn operator(
 fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
-        let staged = GaugeField::upload(domain, &gauge)?;
+        let device_links = GaugeField::upload(domain, &gauge)?;
         for (precision, storage) in formats(operator.definition, options, &reconstructions) {
-            number_in(&staged, operator, precision, storage, options, extent, visit)?;
+            number_in(&device_links, operator, precision, storage, options, extent, visit)?;
         }
     }
     Ok(())
@@ -115,7 +115,7 @@ fn formats(
 }
 
 fn number_in(
-    staged: &GaugeField,
+    device_links: &GaugeField,
     operator: WilsonLike,
     precision: Precision,
     storage: LinkStorage,
@@ -123,7 +123,7 @@ fn number_in(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let links = Arc::new(staged.pack(precision, storage)?);
+    let links = Arc::new(device_links.pack(precision, storage)?);
     let domain = links.domain().clone();
     let (wilson, name) = (Wilson::new(links, operator.wilson), operator.definition.name);
     let mut fields = random_fields::<4>(&domain, FieldShape::spinors(precision, options.nrhs))?;
@@ -188,17 +188,17 @@ fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent
     // Weak enough that no block of a clover term is near singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
-        let staged = GaugeField::upload(domain, &gauge)?;
-        let term = operator.diagonal(&staged)?;
+        let device_links = GaugeField::upload(domain, &gauge)?;
+        let term = operator.diagonal(&device_links)?;
         for format in formats(operator.definition, options, &reconstructions) {
-            term_in(&staged, operator, &term, format, options, extent, visit)?;
+            term_in(&device_links, operator, &term, format, options, extent, visit)?;
         }
     }
     Ok(())
 }
 
 fn term_in(
-    staged: &GaugeField,
+    device_links: &GaugeField,
     operator: WilsonLike,
     term: &Diagonal,
     (precision, storage): (Precision, LinkStorage),
@@ -206,7 +206,7 @@ fn term_in(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let (links, term) = (Arc::new(staged.pack(precision, storage)?), term.convert(precision)?);
+    let (links, term) = (Arc::new(device_links.pack(precision, storage)?), term.convert(precision)?);
     let (domain, name) = (links.domain().clone(), operator.definition.name);
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let wilson = Wilson::new(links, operator.wilson);

@@ -19,9 +19,9 @@ pub(super) fn naive(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let staged = GaugeField::upload(domain, &generate::random(domain.section(), 1))?;
+    let device_links = GaugeField::upload(domain, &generate::random(domain.section(), 1))?;
     for (precision, reconstruction) in formats(definition, options, &options.reconstructions) {
-        let links = StaggeredLinks::naive(Arc::new(staged.pack(precision, reconstruction)?));
+        let links = StaggeredLinks::naive(Arc::new(device_links.pack(precision, reconstruction)?));
         operations(domain, links, reconstruction, definition.name, options, extent, visit)?;
     }
     Ok(())

@@ -3,7 +3,7 @@ use super::{Input, Mistakes, Origin, index, pattern};
 use crate::advice::{advice, expected};
 use crate::files::not_an_input;
 use crate::kind::InputKind;
-use crate::sources::{Source, decimal, number, text_of, whole_numbers};
+use crate::sources::{InputText, decimal, number, text_of, whole_numbers};
 use crate::stored::Stored;
 use crate::synonyms::Meant;
 use crate::syntax;
@@ -62,7 +62,7 @@ impl Input {
             )));
         }
         let name: Rc<str> = path.display().to_string().into();
-        let source = Source::new(&text, Rc::clone(&name));
+        let source = InputText::new(&text, Rc::clone(&name));
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in errors {
             let at = source.position(error.span().map_or(0, |span| span.start));
@@ -80,7 +80,7 @@ impl Input {
     }
 
     /// Reads the entries of a table whose keys begin with `prefix`.
-    fn table(&mut self, source: &Source, prefix: &str, at: usize, table: &DeTable) {
+    fn table(&mut self, source: &InputText, prefix: &str, at: usize, table: &DeTable) {
         if table.len() > MOST_NUMBERS {
             let what = prefix.strip_suffix('.').unwrap_or("the input");
             return self.too_many(source, what, at, [table.len(), MOST_NUMBERS], "keys");
@@ -91,13 +91,13 @@ impl Input {
     }
 
     /// Records that a table or list exceeds the largest length.
-    fn too_many(&mut self, source: &Source, key: &str, at: usize, [there, most]: [usize; 2], of: &str) {
+    fn too_many(&mut self, source: &InputText, key: &str, at: usize, [there, most]: [usize; 2], of: &str) {
         let at = source.position(at);
         let message = format!("{}:{}:{}: {key} has {there} {of}, and may have {most}", source.name, at.0, at.1);
         self.mistake(Some(at), message);
     }
 
-    fn entry(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>) {
+    fn entry(&mut self, source: &InputText, key: &str, at: usize, value: &Spanned<DeValue>) {
         let (name, key_at) = (&source.name, source.position(at));
         let Some(kind) = self.known(key) else {
             let begins = |start: &str| {
@@ -174,7 +174,7 @@ impl Input {
 
     /// Records an unknown key or table, and reads its contents under the name that is certainly meant, so that nothing
     /// is reported missing in addition.
-    fn unknown(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>) {
+    fn unknown(&mut self, source: &InputText, key: &str, at: usize, value: &Spanned<DeValue>) {
         let is_table = is_table(value.get_ref());
         let (line, column) = source.position(at);
         let place = format!("{}:{line}:{column}", source.name);
@@ -228,7 +228,7 @@ impl Input {
         }
     }
     /// Records a table with an unknown name, and reads it as the one that is meant.
-    fn unknown_table(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>, table: &str) {
+    fn unknown_table(&mut self, source: &InputText, key: &str, at: usize, value: &Spanned<DeValue>, table: &str) {
         let (line, column) = source.position(at);
         let several = self.table_names().iter().any(|(name, several)| *name == table && *several);
         let brackets = |name: &str, twice: bool| if twice { format!("[[{name}]]") } else { format!("[{name}]") };
@@ -240,7 +240,7 @@ impl Input {
     }
     /// Returns the value of a key with its place, and elements of lists of texts and sites with theirs; `None` if it
     /// has another type.
-    fn value_of(&mut self, source: &Source, key: &Rc<str>, kind: Kind, value: &Spanned<DeValue>) -> Option<Stored> {
+    fn value_of(&mut self, source: &InputText, key: &Rc<str>, kind: Kind, value: &Spanned<DeValue>) -> Option<Stored> {
         let origin = |value: &Spanned<DeValue>| {
             let (line, column) = source.position(value.span().start);
             Origin::File { path: source.name.clone(), line, column }

@@ -83,13 +83,13 @@ impl LocalVolume {
     pub fn new(cut: &Decomposition, reach: usize) -> Self {
         let local = cut.local();
         let is_cut = |mu: usize| cut.grid.is_partitioned(mu);
-        let inside = |mu: usize| if is_cut(mu) { local[mu].saturating_sub(2 * reach) } else { local[mu] };
+        let interior = |mu: usize| if is_cut(mu) { local[mu].saturating_sub(2 * reach) } else { local[mu] };
         let count = |extents: [usize; 4]| extents.iter().product::<usize>() as f64;
         let exterior = |mu: usize| {
             let extent = |nu: usize| match nu.cmp(&mu) {
                 std::cmp::Ordering::Less => local[nu],
-                std::cmp::Ordering::Equal => local[nu] - inside(nu),
-                std::cmp::Ordering::Greater => inside(nu),
+                std::cmp::Ordering::Equal => local[nu] - interior(nu),
+                std::cmp::Ordering::Greater => interior(nu),
             };
             if is_cut(mu) { count(std::array::from_fn(extent)) } else { 0.0 }
         };
@@ -99,7 +99,7 @@ impl LocalVolume {
         };
         LocalVolume {
             sites: count(local),
-            interior: count(std::array::from_fn(inside)),
+            interior: count(std::array::from_fn(interior)),
             exterior: std::array::from_fn(exterior),
             zone: std::array::from_fn(zone),
         }

@@ -160,7 +160,7 @@ impl IterationCounts {
         Some((at_a + (at_b - at_a) * (sites / a).ln() / (b / a).ln()).max(1.0))
     }
     /// Returns whether domains of `sites` sites are smaller than all domains for which iterations were counted.
-    pub fn is_beyond(&self, sites: f64) -> bool {
+    pub fn is_extrapolated(&self, sites: f64) -> bool {
         self.sorted().first().is_none_or(|(smallest, _)| sites < *smallest)
     }
     fn sorted(&self) -> Vec<(f64, f64)> {

@@ -4,7 +4,7 @@ use super::{Machine, MeasuredValue};
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
 
 /// File names of the pictures of [`all`]: operator, solver, and gain from several processes.
-pub const NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];
+pub const PICTURE_NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];
 
 /// Numbers of GPUs with the values measured in a paper.
 type PaperPoints = &'static [(f64, f64)];
@@ -36,7 +36,7 @@ fn marks(name: &str, points: &[(f64, f64)]) -> PlottedCurve {
 /// Draws all pictures for which there are values, and returns them with the names of their files.
 pub fn all(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Vec<(&'static str, LinePlot)> {
     let pictures = [operator(machine, predictions, compared), solver(machine, predictions), gain(machine, predictions)];
-    NAMES.into_iter().zip(pictures).filter_map(|(name, plot)| Some((name, plot?))).collect()
+    PICTURE_NAMES.into_iter().zip(pictures).filter_map(|(name, plot)| Some((name, plot?))).collect()
 }
 
 /// Draws TFLOP/s of the matrix, predicted and measured.

@@ -118,7 +118,7 @@ impl<'a> SolverModel<'a> {
             let bicgstab = counted.once + counted.bicgstab * iteration + counted.updates * update;
             let gcr_dd = counted.once + iterations * one + counted.restarts * restart;
             let gflops = [bicgstab, gcr_dd].map(|seconds| 2.0 * flops * counted.bicgstab / seconds * 1e-9);
-            let extrapolated = counted.is_beyond(sites);
+            let extrapolated = counted.is_extrapolated(sites);
             Some(Solves { bicgstab, gcr_dd, iterations, extrapolated, gflops })
         });
         Some(SolverTimes { iteration, gflops: 2.0 * flops / iteration * 1e-9, solves })

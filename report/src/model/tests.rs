@@ -204,7 +204,7 @@ fn iterations_lie_on_lines() {
     assert!((middle - 65.0).abs() < 1e-12 && (below - 99.0).abs() < 1e-12, "{middle} {below}");
     // One that is all there is takes what the largest took.
     assert_eq!(counted.gcr_dd(1e12), Some(37.0));
-    assert!(counted.is_beyond(65_535.0) && !counted.is_beyond(65_536.0));
+    assert!(counted.is_extrapolated(65_535.0) && !counted.is_extrapolated(65_536.0));
     assert_eq!(IterationCounts { gcr_dd: vec![(10.0, 5.0)], ..counted.clone() }.gcr_dd(7.0), Some(5.0));
     assert_eq!(IterationCounts { gcr_dd: Vec::new(), ..counted }.gcr_dd(7.0), None);
 }

@@ -11,7 +11,7 @@ use super::traces::TraceSection;
 use crate::error::ReportError;
 use crate::page::{self, folder_name};
 use crate::records::correlators::CorrelatorRecord;
-use crate::records::ensemble::{Place, RecordLine};
+use crate::records::ensemble::{LinePosition, RecordLine};
 use crate::records::measurements::MeasurementRecord;
 use crate::records::traces::TraceHistory;
 use crate::records::{NotJson, RecordLines, lines_of, trajectories};
@@ -30,7 +30,7 @@ const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite mea
                      --json, a job's log with such lines, points for bench model --measured, or a timeline of bench halo --trace";
 
 /// One object of a report.
-enum Item {
+enum ReportObject {
     Run(Box<RhmcReport>),
     Spectrum(Box<SpectrumReport>),
     Measurements(Box<MeasurementSection>),
@@ -45,7 +45,7 @@ enum Item {
 
 /// Report of several objects on one page.
 pub struct CollectionReport {
-    items: Vec<(PathBuf, Item)>,
+    items: Vec<(PathBuf, ReportObject)>,
     scaling: ScalingSection,
 }
 
@@ -59,12 +59,12 @@ impl CollectionReport {
         for path in paths {
             if path.is_dir() && CorrelatorRecord::is_in(path) {
                 let spectrum = SpectrumReport::read(path, folder_name(path))?;
-                items.push((path.clone(), Item::Spectrum(Box::new(spectrum))));
+                items.push((path.clone(), ReportObject::Spectrum(Box::new(spectrum))));
                 continue;
             }
             if path.is_dir() {
                 let report = RhmcReport::new(folder_name(path), trajectories::read(path)?, skip);
-                items.push((path.clone(), Item::Run(Box::new(report))));
+                items.push((path.clone(), ReportObject::Run(Box::new(report))));
                 continue;
             }
             let (all, half) = objects(path)?;
@@ -73,19 +73,19 @@ impl CollectionReport {
             if !measured.is_empty() {
                 let record = MeasurementRecord::of(&measured).map_err(ReportError::Unreadable)?;
                 let section = MeasurementSection::new(record, half);
-                items.push((path.clone(), Item::Measurements(Box::new(section))));
+                items.push((path.clone(), ReportObject::Measurements(Box::new(section))));
             }
             let (traces, all) = parted(all, TraceHistory::is_one);
             if !traces.is_empty() {
                 let record = TraceHistory::of(&traces).map_err(ReportError::Unreadable)?;
-                items.push((path.clone(), Item::Traces(Box::new(TraceSection::new(record, half)))));
+                items.push((path.clone(), ReportObject::Traces(Box::new(TraceSection::new(record, half)))));
             }
             let (correlators, others) = parted(all, CorrelatorRecord::is_one);
             if !correlators.is_empty() {
                 let lines = RecordLines { lines: correlators, half: half.then(|| path.clone()).into_iter().collect() };
                 let record = CorrelatorRecord::of(&lines, std::slice::from_ref(path));
                 let spectrum = SpectrumReport::of(title(path), record.map_err(ReportError::Unreadable)?);
-                items.push((path.clone(), Item::Spectrum(Box::new(spectrum))));
+                items.push((path.clone(), ReportObject::Spectrum(Box::new(spectrum))));
             }
             for RecordLine { value, .. } in others {
                 let item = item(&value, &mut scaling).map_err(|why| refused(path, &why))?;
@@ -103,28 +103,28 @@ impl CollectionReport {
         html += "<h1>Report</h1>\n";
         for (number, (path, item)) in self.items.iter().enumerate() {
             match item {
-                Item::Run(report) => report.put(&mut html, &format!("part-{number}-"))?,
-                Item::Spectrum(spectrum) => spectrum.put(&mut html)?,
-                Item::Measurements(section) => section.put(&mut html, &title(path))?,
-                Item::Traces(section) => section.put(&mut html, &title(path))?,
-                Item::Fit(fit) => fit.put(&mut html, &title(path))?,
-                Item::Solve(solve) => solve.put(&mut html, &title(path))?,
-                Item::Shifts(shifts) => shifts.put(&mut html, &title(path)),
-                Item::Timeline(timeline) => timeline.put(&mut html, &title(path)),
-                Item::Scaling => {}
+                ReportObject::Run(report) => report.put(&mut html, &format!("part-{number}-"))?,
+                ReportObject::Spectrum(spectrum) => spectrum.put(&mut html)?,
+                ReportObject::Measurements(section) => section.put(&mut html, &title(path))?,
+                ReportObject::Traces(section) => section.put(&mut html, &title(path))?,
+                ReportObject::Fit(fit) => fit.put(&mut html, &title(path))?,
+                ReportObject::Solve(solve) => solve.put(&mut html, &title(path))?,
+                ReportObject::Shifts(shifts) => shifts.put(&mut html, &title(path)),
+                ReportObject::Timeline(timeline) => timeline.put(&mut html, &title(path)),
+                ReportObject::Scaling => {}
             }
         }
         self.scaling.put(&mut html)?;
         let runs = self.items.iter().filter_map(|(_, item)| match item {
-            Item::Run(report) => Some(report.runs()),
+            ReportObject::Run(report) => Some(report.runs()),
             _ => None,
         });
-        page::end(&mut html, program, runs.max().unwrap_or(page::Runs::None));
+        page::end(&mut html, program, runs.max().unwrap_or(page::RunsOnPage::None));
         Ok(html)
     }
     /// Returns the record of the report.
     pub fn record(&self, output: &Path) -> CollectionRecord {
-        let section = |(path, item): &(PathBuf, Item)| SectionRecord {
+        let section = |(path, item): &(PathBuf, ReportObject)| SectionRecord {
             path: path.clone(),
             kind: item.kind().into(),
             text: self.text_of(item),
@@ -135,33 +135,33 @@ impl CollectionReport {
     pub fn text(&self) -> String {
         self.items.iter().map(|(path, item)| format!("{}: {}\n", path.display(), self.text_of(item))).collect()
     }
-    fn text_of(&self, item: &Item) -> String {
+    fn text_of(&self, item: &ReportObject) -> String {
         match item {
-            Item::Run(report) => report.sentence(),
-            Item::Spectrum(spectrum) => spectrum.sentence(),
-            Item::Measurements(section) => section.sentence(),
-            Item::Traces(section) => section.sentence(),
-            Item::Fit(fit) => fit.sentence(),
-            Item::Solve(solve) => solve.sentence(),
-            Item::Shifts(shifts) => shifts.sentence(),
-            Item::Timeline(timeline) => timeline.sentence(),
-            Item::Scaling => self.scaling.sentence(),
+            ReportObject::Run(report) => report.sentence(),
+            ReportObject::Spectrum(spectrum) => spectrum.sentence(),
+            ReportObject::Measurements(section) => section.sentence(),
+            ReportObject::Traces(section) => section.sentence(),
+            ReportObject::Fit(fit) => fit.sentence(),
+            ReportObject::Solve(solve) => solve.sentence(),
+            ReportObject::Shifts(shifts) => shifts.sentence(),
+            ReportObject::Timeline(timeline) => timeline.sentence(),
+            ReportObject::Scaling => self.scaling.sentence(),
         }
     }
 }
 
-impl Item {
+impl ReportObject {
     fn kind(&self) -> &'static str {
         match self {
-            Item::Run(_) => "rhmc",
-            Item::Spectrum(_) => "spectrum",
-            Item::Measurements(_) => "measurements",
-            Item::Traces(_) => "traces",
-            Item::Fit(_) => "fit",
-            Item::Solve(_) => "convergence",
-            Item::Shifts(_) => "shifts",
-            Item::Timeline(_) => "timeline",
-            Item::Scaling => "scaling",
+            ReportObject::Run(_) => "rhmc",
+            ReportObject::Spectrum(_) => "spectrum",
+            ReportObject::Measurements(_) => "measurements",
+            ReportObject::Traces(_) => "traces",
+            ReportObject::Fit(_) => "fit",
+            ReportObject::Solve(_) => "convergence",
+            ReportObject::Shifts(_) => "shifts",
+            ReportObject::Timeline(_) => "timeline",
+            ReportObject::Scaling => "scaling",
         }
     }
 }
@@ -205,7 +205,7 @@ fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
     let name: Arc<str> = file.into();
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
     let objects = lines.filter_map(|(text, line)| {
-        let place = Place { file: name.clone(), line };
+        let place = LinePosition { file: name.clone(), line };
         Some(RecordLine { place, value: serde_json::from_slice(text).ok()? })
     });
     objects.filter(|line| REPORTED.contains(&kind(&line.value))).collect()
@@ -227,17 +227,17 @@ const REPORTED: [&str; 11] = [
 ];
 
 /// Reads an object according to its schema. Benchmarks are added to the scaling.
-fn item(object: &Value, scaling: &mut ScalingSection) -> Result<Item, String> {
+fn item(object: &Value, scaling: &mut ScalingSection) -> Result<ReportObject, String> {
     if TimelineSection::is_one(object) {
-        return TimelineSection::read(object).map(Item::Timeline);
+        return TimelineSection::read(object).map(ReportObject::Timeline);
     }
     match kind(object) {
-        "ferrite.solve" => ConvergenceSection::read(object).map(Item::Solve),
-        "ferrite.fit" => FitSection::read(object).map(|fit| Item::Fit(Box::new(fit))),
-        "ferrite.solve_shifts" => ShiftsSection::read(object).map(Item::Shifts),
-        "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| Item::Scaling),
-        "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Item::Scaling),
-        "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| Item::Scaling),
+        "ferrite.solve" => ConvergenceSection::read(object).map(ReportObject::Solve),
+        "ferrite.fit" => FitSection::read(object).map(|fit| ReportObject::Fit(Box::new(fit))),
+        "ferrite.solve_shifts" => ShiftsSection::read(object).map(ReportObject::Shifts),
+        "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| ReportObject::Scaling),
+        "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| ReportObject::Scaling),
+        "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| ReportObject::Scaling),
         "" => Err(format!("has no schema; a report is of {KINDS}")),
         _ => Err(format!("has the schema {}; a report is of {KINDS}", schema(object).unwrap_or_default())),
     }

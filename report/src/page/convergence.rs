@@ -5,9 +5,9 @@ use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::text::{count, extents, number};
 use ferrite_records::operator::OperatorOnLinks;
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use ferrite_records::read::read_leniently;
-use ferrite_records::solve::{MethodChange, Multigrid, MultigridLevel, SolveOutcome};
+use ferrite_records::solve::{MethodChangeRecord, MultigridLevelRecord, MultigridRecord, SolveOutcome};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
@@ -28,8 +28,8 @@ fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
 }
 
 /// Describes changes of the method with their reasons.
-fn changes(list: &[MethodChange]) -> Vec<String> {
-    let one = |change: &MethodChange| {
+fn changes(list: &[MethodChangeRecord]) -> Vec<String> {
+    let one = |change: &MethodChangeRecord| {
         let after = count(change.iterations, "iteration");
         format!("After {after} {} went on: {}.", change.solver, change.reason)
     };
@@ -37,10 +37,10 @@ fn changes(list: &[MethodChange]) -> Vec<String> {
 }
 
 /// Returns the table of multigrid levels: lattice, aggregate, near-null vectors, iterations, seconds with and without coarser levels.
-fn levels(multigrid: &Multigrid) -> Vec<[String; 6]> {
+fn levels(multigrid: &MultigridRecord) -> Vec<[String; 6]> {
     let list = &multigrid.levels[..multigrid.levels.len().min(MOST_ROWS)];
     let shown = |seconds: f64| format!("{seconds:.3}");
-    let level = |(k, level): (usize, &MultigridLevel)| {
+    let level = |(k, level): (usize, &MultigridLevelRecord)| {
         let coarser = list.get(k + 1).map_or(0.0, |coarser| coarser.seconds);
         [
             extents(level.lattice),
@@ -83,7 +83,7 @@ impl ConvergenceSection {
     pub fn read(object: &Value) -> Result<Self, String> {
         let outcome: SolveOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
-        let place: Place = read_leniently(object);
+        let place: PlaceRecord = read_leniently(object);
         let SolvedMass { mass } = read_leniently(object);
         if object.get("history").is_none() {
             return Err("is a solve without a history".into());

@@ -87,7 +87,7 @@ fn begin(name: &str) -> String {
 
 /// Runs on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Runs {
+enum RunsOnPage {
     /// No runs.
     None,
     /// Runs without a condensate.
@@ -97,12 +97,12 @@ enum Runs {
 }
 
 /// Writes the end of a page made by `program`, with explanations if the page has runs.
-fn end(page: &mut String, program: &str, runs: Runs) {
+fn end(page: &mut String, program: &str, runs: RunsOnPage) {
     *page += "<footer>\n";
     match runs {
-        Runs::None => {}
-        Runs::Plain => *page += &format!("{LEGEND}{LEGEND_END}"),
-        Runs::WithCondensates => *page += &format!("{LEGEND}{CONDENSATES}{LEGEND_END}"),
+        RunsOnPage::None => {}
+        RunsOnPage::Plain => *page += &format!("{LEGEND}{LEGEND_END}"),
+        RunsOnPage::WithCondensates => *page += &format!("{LEGEND}{CONDENSATES}{LEGEND_END}"),
     }
     let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(program));
 }

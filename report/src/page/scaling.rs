@@ -6,7 +6,7 @@ use crate::page;
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve, lines};
 use crate::text::{count, escape, extents};
 use ferrite_records::bench::{ScalingPoint, TimedCall};
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use ferrite_records::read::{read_leniently, read_list_leniently};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -148,7 +148,7 @@ impl Benchmark {
                 operator: row.operator,
             })
         };
-        let Place { device, layout, .. } = read_leniently(object);
+        let PlaceRecord { device, layout, .. } = read_leniently(object);
         Ok(Benchmark {
             processes: layout.processes.max(1) as u64,
             grid: four(layout.grid).unwrap_or([1; 4]),

@@ -2,7 +2,7 @@
 use crate::page;
 use crate::text::{count, extents, number};
 use ferrite_records::operator::OperatorOnLinks;
-use ferrite_records::place::Place;
+use ferrite_records::place::PlaceRecord;
 use ferrite_records::read::{read_leniently, read_list_leniently};
 use ferrite_records::solve::{ShiftSolvers, ShiftsOutcome, SystemOutcome};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl ShiftsSection {
             read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without systems")?;
         let outcome: ShiftsOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
-        let place: Place = read_leniently(object);
+        let place: PlaceRecord = read_leniently(object);
         let solvers: ShiftSolvers = read_leniently(object);
         let finite = |x: f64| Some(x).filter(|x| x.is_finite());
         let system = |system: &SystemOutcome| {

@@ -128,7 +128,7 @@ impl SpectrumReport {
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut html = page::begin(&format!("{}: report of a spectrum", self.name));
         self.put(&mut html)?;
-        page::end(&mut html, program, page::Runs::None);
+        page::end(&mut html, program, page::RunsOnPage::None);
         Ok(html)
     }
     /// Writes the report to a page.

@@ -54,19 +54,19 @@ fn powers(y: f64) -> String {
 }
 
 /// Curve with its points as drawn, which are logarithms on logarithmic axes.
-struct Placed<'a> {
+struct DrawnCurve<'a> {
     curve: &'a PlottedCurve,
     points: Vec<(f64, f64)>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> DrawnCurve<'a> {
     fn new(curve: &'a PlottedCurve, [horizontal, vertical]: [bool; 2]) -> Self {
         let on_the_right = curve.style == CurveStyle::DashedRight;
         let place = |&(x, y): &(f64, f64)| {
             let scaled = (if horizontal { x.log2() } else { x }, if vertical && !on_the_right { y.log10() } else { y });
             Some(scaled).filter(|(x, y)| x.is_finite() && y.is_finite())
         };
-        Placed { curve, points: curve.points.iter().filter_map(place).collect() }
+        DrawnCurve { curve, points: curve.points.iter().filter_map(place).collect() }
     }
     fn is_on_the_right(&self) -> bool {
         self.curve.style == CurveStyle::DashedRight
@@ -81,7 +81,7 @@ impl<'a> Placed<'a> {
 /// # Errors
 /// The error of the drawing library.
 pub fn svg(plot: &LinePlot) -> Result<String, DrawError> {
-    let curves: Vec<Placed> = plot.curves.iter().map(|curve| Placed::new(curve, plot.logarithmic)).collect();
+    let curves: Vec<DrawnCurve> = plot.curves.iter().map(|curve| DrawnCurve::new(curve, plot.logarithmic)).collect();
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, (960, 640)).into_drawing_area();
@@ -92,7 +92,7 @@ pub fn svg(plot: &LinePlot) -> Result<String, DrawError> {
     Ok(svg)
 }
 
-fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError> {
+fn draw(area: &Area, plot: &LinePlot, curves: &[DrawnCurve]) -> Result<(), DrawError> {
     let [horizontal, vertical] = plot.logarithmic;
     let points =
         |right: bool| curves.iter().filter(move |curve| curve.is_on_the_right() == right).flat_map(|c| &c.points);
@@ -121,7 +121,7 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError
     if right {
         chart.configure_secondary_axes().y_desc(plot.axes[2].as_str()).label_style(("sans-serif", 14)).draw()?;
     }
-    for (j, Placed { curve, points }) in curves.iter().enumerate() {
+    for (j, DrawnCurve { curve, points }) in curves.iter().enumerate() {
         let (colour, points) = (panel::of_curve(j), points.iter().copied());
         let legend = move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 24, y)], colour.stroke_width(2));
         let mark = move |at: (i32, i32)| Circle::new((at.0 + 12, at.1), 5, colour.filled());
@@ -154,7 +154,7 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[Placed]) -> Result<(), DrawError
 
 /// Returns a corner for the legend: the upper left on logarithmic axes, the lower left if all curves on the left axis fall, else the middle
 /// of the right side.
-fn legend_position(logarithmic: bool, curves: &[Placed]) -> SeriesLabelPosition {
+fn legend_position(logarithmic: bool, curves: &[DrawnCurve]) -> SeriesLabelPosition {
     if logarithmic {
         SeriesLabelPosition::UpperLeft
     } else if curves.iter().all(|curve| !curve.is_on_the_right() && curve.falls()) {

@@ -1,5 +1,5 @@
 //! Lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
-use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order};
+use super::ensemble::{Ensemble, LinePosition, Member, RecordLine, Stream, in_order};
 use super::inputs::has_spatial_twist;
 use super::{RecordLines, read_all};
 use crate::error::ReportError;
@@ -67,7 +67,7 @@ impl Correlators {
     }
     /// Returns a sentence on the reason why these correlators cannot be averaged with others, which stand at `place`: the lattice, times,
     /// or names of correlators; `None` if they can be averaged.
-    fn difference(&self, other: &Self, place: &Place) -> Option<String> {
+    fn difference(&self, other: &Self, place: &LinePosition) -> Option<String> {
         if self.is_like(other) {
             return None;
         }
@@ -355,7 +355,7 @@ mod tests {
         let all: Vec<Value> = momenta.flat_map(|momentum| names.map(|name| one(name, momentum))).collect();
         let record = |lattice: [u64; 4]| {
             let line = json!({ "schema": CorrelatorLine::SCHEMA, "configuration": "c.1", "file": "c.1", "lattice": lattice, "correlators": all });
-            let place = Place { file: "run".into(), line: 1 };
+            let place = LinePosition { file: "run".into(), line: 1 };
             let lines = RecordLines { lines: vec![RecordLine { place, value: line }], half: Vec::new() };
             CorrelatorRecord::of(&lines, &[]).unwrap()
         };

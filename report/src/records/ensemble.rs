@@ -5,7 +5,7 @@
 //! form streams: bins and autocorrelations do not extend across the end of a stream.
 use super::inputs::{Difference, difference};
 use crate::text::{count, value_text};
-use ferrite_records::configuration::Content;
+use ferrite_records::configuration::ContentRecord;
 use ferrite_records::measure::{ConfigurationLine, LineOrigin};
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 /// Position of a line in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LinePosition {
     /// File of the line, as typed.
     pub file: Arc<str>,
     /// Number of the line, counted from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LinePosition {
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
         write!(to, "{}, line {}", self.file, self.line)
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordLine {
     /// File and number of the line.
-    pub place: Place,
+    pub place: LinePosition,
     /// Content of the line.
     pub value: Value,
 }
@@ -42,11 +42,11 @@ pub struct RecordLine {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Position of the line of the result.
-    pub place: Place,
+    pub place: LinePosition,
     /// File of the configuration, with its absolute path if that is known.
     pub name: String,
     /// Length and checksum of the configuration's file, if they are known.
-    pub content: Option<Content>,
+    pub content: Option<ContentRecord>,
     /// Keys on which the result depends, as typed; `null` if the line does not have them.
     pub input: Value,
     /// Keys of the result that are compared if one of two lines has no input.
@@ -55,7 +55,7 @@ pub struct Member {
 
 impl Member {
     /// Returns the member of a line of `--output`, whose configuration is `file`.
-    pub(super) fn of_line(place: &Place, line: &impl ConfigurationLine, file: &Path, about: Value) -> Self {
+    pub(super) fn of_line(place: &LinePosition, line: &impl ConfigurationLine, file: &Path, about: Value) -> Self {
         let LineOrigin { absolute, content, input, .. } = line.origin().clone();
         let name = absolute.unwrap_or_else(|| file.display().to_string());
         Member { place: place.clone(), name, content, input: input.unwrap_or_default(), about }
@@ -117,7 +117,7 @@ impl Ensemble {
         Ok(())
     }
     /// Returns the position of the first line; `None` before a line was added.
-    pub fn first(&self) -> Option<&Place> {
+    pub fn first(&self) -> Option<&LinePosition> {
         self.members.first().map(|member| &member.place)
     }
     /// Returns the number of configurations.
@@ -305,9 +305,11 @@ mod tests {
     use serde_json::json;
 
     fn member(line: usize, name: &str, crc32: Option<&str>, input: Value) -> Member {
-        let content =
-            crc32.map(|crc32| Content { stamp: Stamp { bytes: 100, modified: line.to_string() }, crc32: crc32.into() });
-        let place = Place { file: "a.jsonl".into(), line };
+        let content = crc32.map(|crc32| ContentRecord {
+            stamp: Stamp { bytes: 100, modified: line.to_string() },
+            crc32: crc32.into(),
+        });
+        let place = LinePosition { file: "a.jsonl".into(), line };
         Member { place, name: name.into(), content, input, about: json!({ "operator": "wilson" }) }
     }
 

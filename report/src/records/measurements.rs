@@ -1,5 +1,5 @@
 //! Lines of `ferrite measure`: loops, energy density and charge of configurations, the gradient flow, Wilson loops.
-use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_configuration};
+use super::ensemble::{Ensemble, LinePosition, Member, RecordLine, Stream, in_order, no_configuration};
 use crate::text::{count, number as number_text};
 use ferrite_records::measure::MeasurementLine;
 use ferrite_records::read::{kind, read};
@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Schema of a line of `--output`, without its version.
-pub const LINE: &str = "ferrite.measurement";
+pub const MEASUREMENT_LINE: &str = "ferrite.measurement";
 /// Schema of the command's printed result, without its version.
-pub const PRINTED: &str = "ferrite.measure";
+pub const PRINTED_MEASUREMENT: &str = "ferrite.measure";
 
 /// Names of the observables of the links without flow.
 pub const NUMBERS: [&str; 8] = [
@@ -54,7 +54,7 @@ fn is_finite(line: &MeasurementLine) -> Result<(), String> {
 
 /// Returns a sentence on the reason why a measurement cannot be averaged with another one, which stands at `place`: the lattice, the times
 /// of the flow, or the loops; `None` if they can be averaged.
-fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &Place) -> Option<String> {
+fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &LinePosition) -> Option<String> {
     let times = |one: &MeasurementLine| one.flow.iter().map(|point| point.t).collect::<Vec<_>>();
     let kinds =
         |one: &MeasurementLine| one.wilson_loops.iter().map(|one| (one.r, one.values.len())).collect::<Vec<_>>();
@@ -111,7 +111,7 @@ pub(super) fn lines_in<L: DeserializeOwned>(
 impl MeasurementRecord {
     /// Returns whether an object belongs to `ferrite measure`.
     pub fn is_one(object: &Value) -> bool {
-        [LINE, PRINTED].contains(&kind(object))
+        [MEASUREMENT_LINE, PRINTED_MEASUREMENT].contains(&kind(object))
     }
     /// Reads lines of `--output`, or the printed result of the command.
     ///
@@ -121,7 +121,9 @@ impl MeasurementRecord {
         let (mut all, mut ensemble) = (Vec::<MeasurementLine>::new(), Ensemble::default());
         for RecordLine { place, value: object } in lines {
             let at = |why: String| format!("{place}: {why}");
-            for found in lines_in::<MeasurementLine>(object, LINE, PRINTED, "measure").map_err(at)? {
+            for found in
+                lines_in::<MeasurementLine>(object, MEASUREMENT_LINE, PRINTED_MEASUREMENT, "measure").map_err(at)?
+            {
                 is_finite(&found).map_err(at)?;
                 if let (Some(first), Some(before)) = (ensemble.first(), all.first())
                     && let Some(why) = difference(&found, before, first)

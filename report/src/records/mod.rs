@@ -19,7 +19,7 @@ pub mod traces;
 pub mod trajectories;
 
 use crate::error::ReportError;
-use ensemble::{Place, RecordLine};
+use ensemble::{LinePosition, RecordLine};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
@@ -90,14 +90,14 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
     let half = end == LastLine::Torn && !bytes[whole.len()..].trim_ascii().is_empty();
     let lines = whole.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
     let objects = lines.map(|(text, line)| match serde_json::from_slice(text) {
-        Ok(value) => Ok(RecordLine { place: Place { file: name.clone(), line }, value }),
+        Ok(value) => Ok(RecordLine { place: LinePosition { file: name.clone(), line }, value }),
         Err(why) => Err(NotJson { line, column: why.column() }),
     });
     match objects.collect() {
         Ok(lines) => Ok((lines, half)),
         // One object over several lines.
         Err(why) => match serde_json::from_slice::<Value>(bytes) {
-            Ok(value) => Ok((vec![RecordLine { place: Place { file: name, line: 1 }, value }], false)),
+            Ok(value) => Ok((vec![RecordLine { place: LinePosition { file: name, line: 1 }, value }], false)),
             Err(_) => Err(why),
         },
     }

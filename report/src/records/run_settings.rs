@@ -4,7 +4,7 @@ use crate::text::{count, extents, number};
 use ferrite_records::ensemble::{
     AnisotropySettings, GaugeSettings, LevelSettings, QuarkSettings, RunSettings, StoutSettings,
 };
-use ferrite_records::operator::{OperatorParameters, Stout};
+use ferrite_records::operator::{OperatorParametersRecord, Stout};
 use ferrite_records::read::read_leniently;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -76,7 +76,7 @@ pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {
 
 fn quarks(quarks: &QuarkSettings) -> Option<String> {
     let mut text = known(&quarks.name)?.to_string();
-    let OperatorParameters { clover, mu, xi, nu, .. } = read_leniently(&Value::Object(quarks.parameters.clone()));
+    let OperatorParametersRecord { clover, mu, xi, nu, .. } = read_leniently(&Value::Object(quarks.parameters.clone()));
     let clover = clover.unwrap_or_default();
     let csw = match (clover.csw.map(number), clover.u0) {
         (Some(csw), Some(u0)) if u0 != 1.0 => Some(format!("c_sw = {csw} with u₀ = {}", number(u0))),
@@ -428,7 +428,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn settings_are_told_in_words_as_far_as_they_are_there() {
+    fn settings_are_reported_in_words_as_far_as_they_are_there() {
         let first = json!({
             "version": "0.1.0", "lattice": [8, 8, 8, 4], "trajectories": 100, "seed": 7, "start": "cold", "length": 0.5,
             "gauge": { "action": "luscher-weisz", "beta": 6.8, "rectangle": -0.08, "parallelogram": 0.0 },
@@ -477,18 +477,18 @@ mod tests {
         );
         let twisted = json!({ "name": "twisted quarks 2 at m = 0.1", "operator": "twisted", "mu": 0.05, "clover": null,
             "theta": [0.0, 0.0, 0.0, 0.5], "stout": "none", "hasenbusch": [], "bc_time": "periodic" });
-        let told = "twisted quarks 2 at m = 0.1, μ = 0.05, θ = 0,0,0,0.5, periodic in time";
-        assert_eq!(quarks(&read_leniently(&twisted)).as_deref(), Some(told));
+        let reported = "twisted quarks 2 at m = 0.1, μ = 0.05, θ = 0,0,0,0.5, periodic in time";
+        assert_eq!(quarks(&read_leniently(&twisted)).as_deref(), Some(reported));
         let run =
             RunHistory { starts: vec![(1, json!({ "friction": 0.4, "quarks": [clover] }))], ..RunHistory::default() };
-        let told: Vec<String> = super::facts(&run).into_iter().map(|(what, _)| what).collect();
-        assert_eq!(told, ["quarks", "friction"]);
+        let reported: Vec<String> = super::facts(&run).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(reported, ["quarks", "friction"]);
         assert!(is_wilson_like(&run.settings(), "clover quarks 2 at kappa = 0.12, m = 0.4"));
         assert!(!is_wilson_like(&run.settings(), "naive flavours 2 at m = 0.05"));
         let anisotropic = json!({ "action": "symanzik-tree", "beta": 3.0, "plaquette": 1.0, "rectangle": 0.0,
             "anisotropy": { "plaquettes": [0.5, 2.0], "rectangles": [1.0, 1.0, 1.0] } });
-        let told = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";
-        assert_eq!(gauge(&read_leniently(&anisotropic)).as_deref(), Some(told));
+        let reported = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";
+        assert_eq!(gauge(&read_leniently(&anisotropic)).as_deref(), Some(reported));
     }
 
     /// Values as typed name what was changed; what has no effect is not named, and neither is what follows from another key.

@@ -1,5 +1,5 @@
 //! Lines of `ferrite trace`: tr Γ M⁻¹ / V of configurations, from each noise vector.
-use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_configuration};
+use super::ensemble::{Ensemble, LinePosition, Member, RecordLine, Stream, in_order, no_configuration};
 use super::measurements::lines_in;
 use crate::text::{count, extents, number};
 use ferrite_records::measure::TraceLine;
@@ -8,9 +8,9 @@ use ferrite_records::read::kind;
 use serde_json::Value;
 
 /// Schema of a line of `--output`, without its version.
-pub const LINE: &str = "ferrite.traces";
+pub const TRACE_LINE: &str = "ferrite.traces";
 /// Schema of the command's printed result, without its version.
-pub const PRINTED: &str = "ferrite.trace";
+pub const PRINTED_TRACE: &str = "ferrite.trace";
 
 /// Rejects a line without extents or noise.
 fn is_whole(line: &TraceLine) -> Result<(), String> {
@@ -25,7 +25,7 @@ fn is_whole(line: &TraceLine) -> Result<(), String> {
 
 /// Returns a sentence on the reason why traces cannot be averaged with others, which stand at `place`: the lattice, masses and matrices, or
 /// the number of noise vectors; `None` if they can be averaged.
-fn difference(one: &TraceLine, other: &TraceLine, place: &Place) -> Option<String> {
+fn difference(one: &TraceLine, other: &TraceLine, place: &LinePosition) -> Option<String> {
     let names = |one: &TraceLine| one.traces.iter().map(|t| (t.mass, t.gamma.clone())).collect::<Vec<_>>();
     let traces = |one: &TraceLine| {
         let mut masses: Vec<String> = one.traces.iter().map(|t| number(t.mass)).collect();
@@ -66,7 +66,7 @@ const ABOUT: [&str; 9] = ["operator", "mass", "clover", "mu", "xi", "nu", "theta
 impl TraceHistory {
     /// Returns whether an object belongs to `ferrite trace`.
     pub fn is_one(object: &Value) -> bool {
-        [LINE, PRINTED].contains(&kind(object))
+        [TRACE_LINE, PRINTED_TRACE].contains(&kind(object))
     }
     /// Reads lines of `--output`, or the printed result of the command.
     ///
@@ -76,7 +76,7 @@ impl TraceHistory {
         let (mut all, mut ensemble) = (Vec::<TraceLine>::new(), Ensemble::default());
         for RecordLine { place, value } in lines {
             let at = |why: String| format!("{place}: {why}");
-            let lines: Vec<TraceLine> = lines_in(value, LINE, PRINTED, "trace").map_err(at)?;
+            let lines: Vec<TraceLine> = lines_in(value, TRACE_LINE, PRINTED_TRACE, "trace").map_err(at)?;
             // Coefficients with a tadpole factor may differ between configurations of one command.
             let about: Value = lines.first().map_or(Value::Null, |line| {
                 let mut keys = object(&line.system.operator);

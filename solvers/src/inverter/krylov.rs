@@ -17,9 +17,9 @@ use crate::preconditioner::Preconditioner;
 use crate::traits::VectorSpace;
 
 /// A workspace, allocated for a number of right-hand sides at first use.
-struct Kept<W>(Option<(usize, W)>);
+struct LazyWorkspace<W>(Option<(usize, W)>);
 
-impl<W> Kept<W> {
+impl<W> LazyWorkspace<W> {
     fn get<Y: System>(
         &mut self,
         system: &Y,
@@ -40,14 +40,14 @@ macro_rules! krylov {
     ($name:ident, $function:ident, $workspace:ident $(, $(#[$about:meta])* $field:ident: $type:ty)?; $given:expr) => {
         #[doc = concat!("Made by [`", stringify!($function), "()`].")]
         pub struct $name<P: VectorSpace, S: VectorSpace> {
-            workspace: Kept<$workspace<P, S>>,
+            workspace: LazyWorkspace<$workspace<P, S>>,
             $($field: $type,)?
         }
 
         #[doc = concat!("[`", stringify!($function), "`](crate::", stringify!($function), "()) with its memory.")]
         $($(#[$about])*)?
         pub fn $function<P: VectorSpace, S: VectorSpace>($($field: $type)?) -> $name<P, S> {
-            $name { workspace: Kept(None) $(, $field)? }
+            $name { workspace: LazyWorkspace(None) $(, $field)? }
         }
 
         impl<P, S, Y> Inverter<Y> for $name<P, S>
@@ -90,14 +90,14 @@ krylov!(
 
 /// Inverter made by [`idr()`].
 pub struct Idr<P: VectorSpace, S: VectorSpace, F> {
-    workspace: Kept<IdrWorkspace<P, S>>,
+    workspace: LazyWorkspace<IdrWorkspace<P, S>>,
     shadow: F,
 }
 
 /// Creates an inverter by [`idr`](crate::idr()) with its memory. `shadow` makes the s shadow vectors of [`IdrWorkspace::new`]
 /// in the sloppy space.
 pub fn idr<P: VectorSpace, S: VectorSpace, F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>>(shadow: F) -> Idr<P, S, F> {
-    Idr { workspace: Kept(None), shadow }
+    Idr { workspace: LazyWorkspace(None), shadow }
 }
 
 impl<P, S, Y, F> Inverter<Y> for Idr<P, S, F>
@@ -122,14 +122,14 @@ where
 
 /// Inverter made by [`gcr`].
 pub struct Gcr<P: VectorSpace, S: VectorSpace, K> {
-    workspace: Kept<GcrWorkspace<P, S>>,
+    workspace: LazyWorkspace<GcrWorkspace<P, S>>,
     k_max: usize,
     preconditioner: K,
 }
 
 /// Creates an inverter by [`gcr`](crate::gcr) with its memory, with restarts after `k_max` directions.
 pub fn gcr<P: VectorSpace, S: VectorSpace, K: Preconditioner<S>>(k_max: usize, preconditioner: K) -> Gcr<P, S, K> {
-    Gcr { workspace: Kept(None), k_max, preconditioner }
+    Gcr { workspace: LazyWorkspace(None), k_max, preconditioner }
 }
 
 impl<P, S, Y, K> Inverter<Y> for Gcr<P, S, K>

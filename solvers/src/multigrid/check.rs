@@ -1,6 +1,6 @@
 //! Checks of a transfer and of a coarse operator, the first diagnostics for users of multigrid.
 
-use super::Transfer;
+use super::TransferOperator;
 use crate::reliable::relative;
 use crate::traits::{LinearOperator, VectorSpace};
 
@@ -15,7 +15,7 @@ pub fn projection_error<F, C, T>(fine: &F, coarse: &C, transfer: &T, v: &F::Vect
 where
     F: VectorSpace,
     C: VectorSpace<Error = F::Error>,
-    T: Transfer<F, C> + ?Sized,
+    T: TransferOperator<F, C> + ?Sized,
 {
     let (mut restricted, mut projected) = (coarse.allocate()?, fine.allocate()?);
     transfer.restrict(v, &mut restricted)?;
@@ -34,7 +34,7 @@ pub fn orthonormality_error<F, C, T>(fine: &F, coarse: &C, transfer: &T, v: &C::
 where
     F: VectorSpace,
     C: VectorSpace<Error = F::Error>,
-    T: Transfer<F, C> + ?Sized,
+    T: TransferOperator<F, C> + ?Sized,
 {
     let (mut prolonged, mut restricted) = (fine.allocate()?, coarse.allocate()?);
     transfer.prolong(v, &mut prolonged)?;
@@ -62,7 +62,7 @@ where
     C: VectorSpace<Error = F::Error>,
     A: LinearOperator<F> + ?Sized,
     B: LinearOperator<C> + ?Sized,
-    T: Transfer<F, C> + ?Sized,
+    T: TransferOperator<F, C> + ?Sized,
 {
     let (mut prolonged, mut image) = (fine.allocate()?, fine.allocate()?);
     let (mut restricted, mut coarse_image) = (coarse.allocate()?, coarse.allocate()?);

@@ -1,6 +1,6 @@
 //! One level of a multigrid cycle: smoothing and coarse-grid correction.
 
-use super::Transfer;
+use super::TransferOperator;
 use super::report::{Counters, LevelReport};
 use crate::error::SolveError;
 use crate::preconditioner::{Preconditioner, Work};
@@ -66,7 +66,7 @@ use std::time::Instant;
 ///
 /// /// Aggregates of four sites: each column of P is ½ on one of them.
 /// struct Fours;
-/// impl Transfer<PlainSpace, PlainSpace> for Fours {
+/// impl TransferOperator<PlainSpace, PlainSpace> for Fours {
 ///     fn restrict(&self, fine: &Vec<Complex64>, coarse: &mut Vec<Complex64>) -> Result<(), LengthError> {
 ///         coarse.iter_mut().zip(fine.chunks(4)).for_each(|(c, f)| *c = 0.5 * f.iter().sum::<Complex64>());
 ///         Ok(())
@@ -127,7 +127,7 @@ where
     C: VectorSpace<Error = F::Error>,
     A: LinearOperator<F> + ?Sized,
     S: Preconditioner<F>,
-    T: Transfer<F, C>,
+    T: TransferOperator<F, C>,
     K: Preconditioner<C>,
 {
     /// Creates a level with post-smoothing by `smoother` for `operator` on `space`, and with the solver `coarse` on
@@ -222,7 +222,7 @@ where
     C: VectorSpace<Error = F::Error>,
     A: LinearOperator<F> + ?Sized,
     S: Preconditioner<F>,
-    T: Transfer<F, C>,
+    T: TransferOperator<F, C>,
     K: Preconditioner<C>,
 {
     fn apply(&self, _: &F, r: &F::Vector, norms: &[f64], z: &mut F::Vector) -> Result<Work, F::Error> {

@@ -15,7 +15,7 @@ pub use inner::{InnerGcr, InnerGcrParams};
 pub use level::Level;
 pub use report::LevelReport;
 pub use setup::{inverse_iteration, inverse_iteration_while, orthonormalise};
-pub use transfer::Transfer;
+pub use transfer::TransferOperator;
 
 use crate::traits::{VectorSpace, with_coefficients};
 use num_complex::Complex64;

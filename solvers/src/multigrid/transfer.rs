@@ -11,7 +11,7 @@ use crate::traits::VectorSpace;
 /// [`projection_error`](crate::projection_error) are zero only then.
 ///
 /// A transfer that needs scratch memory owns it, like a [`LinearOperator`](crate::LinearOperator).
-pub trait Transfer<F: VectorSpace, C: VectorSpace<Error = F::Error>> {
+pub trait TransferOperator<F: VectorSpace, C: VectorSpace<Error = F::Error>> {
     /// Computes `coarse`_j ← R `fine`_j.
     ///
     /// # Errors
@@ -37,11 +37,11 @@ pub trait Transfer<F: VectorSpace, C: VectorSpace<Error = F::Error>> {
     }
 }
 
-impl<F, C, T> Transfer<F, C> for &T
+impl<F, C, T> TransferOperator<F, C> for &T
 where
     F: VectorSpace,
     C: VectorSpace<Error = F::Error>,
-    T: Transfer<F, C> + ?Sized,
+    T: TransferOperator<F, C> + ?Sized,
 {
     fn restrict(&self, fine: &F::Vector, coarse: &mut C::Vector) -> Result<(), F::Error> {
         (**self).restrict(fine, coarse)

@@ -8,7 +8,7 @@ use crate::info::{Info, worse_residual};
 use crate::observer::{Iteration, IterationKind, Observer};
 use crate::range;
 use crate::reliable::{HISTORY, relative};
-use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{ConvergenceHistory, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 
 /// A solve in progress.
@@ -101,7 +101,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         let w = &mut *self.w;
         for j in 0..n {
             let norm = w.norm2[j].sqrt();
-            (w.rho[j], w.reference[j], w.progress[j]) = (w.norm2[j], norm, Progress::new(norm));
+            (w.rho[j], w.reference[j], w.progress[j]) = (w.norm2[j], norm, ConvergenceHistory::new(norm));
             (w.alpha[j], w.beta[j], w.momentum[j], w.active[j]) = (0.0, 0.0, 0.0, false);
             w.relative[j] = relative(norm, norm);
             self.shown[j] = w.relative[j];

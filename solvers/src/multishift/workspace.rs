@@ -1,7 +1,7 @@
 //! Workspace of multi-shift CG.
 
 use crate::compact::Compaction;
-use crate::stopping::Progress;
+use crate::stopping::ConvergenceHistory;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -21,7 +21,7 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
     pub(super) beta: Vec<f64>,
     /// β_k/α_k, for the computation of t_{k+1}.
     pub(super) momentum: Vec<f64>,
-    pub(super) progress: Vec<Progress>,
+    pub(super) progress: Vec<ConvergenceHistory>,
     pub(super) relative: Vec<f64>,
     pub(super) norm2: Vec<f64>,
     pub(super) dots: Vec<Complex64>,
@@ -69,7 +69,8 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
     /// Resets the scalars for all right-hand sides and shifts.
     pub(super) fn reset(&mut self) {
         let (n, all) = (self.nrhs, self.nrhs * self.p.len());
-        (self.active, self.running, self.progress) = (vec![false; n], vec![false; all], vec![Progress::new(0.0); n]);
+        (self.active, self.running, self.progress) =
+            (vec![false; n], vec![false; all], vec![ConvergenceHistory::new(0.0); n]);
         self.slots().into_iter().for_each(|v| *v = vec![0.0; n]);
         self.systems().into_iter().for_each(|v| *v = vec![0.0; all]);
         self.reference = vec![0.0; n];

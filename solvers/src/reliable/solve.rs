@@ -10,7 +10,7 @@ use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
 use crate::range;
-use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{ConvergenceHistory, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -148,7 +148,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
             (state.recurrence[j], state.maximum[j]) = (residual, residual);
-            state.progress[j] = Progress::new(residual).relative_to(state.reference[j]);
+            state.progress[j] = ConvergenceHistory::new(residual).relative_to(state.reference[j]);
             self.info.history[j].push(relative(residual, state.reference[j]));
         }
         Ok(())

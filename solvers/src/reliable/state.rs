@@ -2,7 +2,7 @@
 
 use crate::compact::Compaction;
 use crate::operator::System;
-use crate::stopping::{Progress, StoppingRule};
+use crate::stopping::{ConvergenceHistory, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -44,7 +44,7 @@ pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     pub(super) true_residual: Vec<f64>,
     /// The residuals of the [check](super::ResidualCheck).
     pub(super) checked: Vec<f64>,
-    pub(super) progress: Vec<Progress>,
+    pub(super) progress: Vec<ConvergenceHistory>,
     /// Scale of the sloppy residual and x̂ relative to the quantities that they represent.
     pub(super) scale: Vec<f64>,
     pub(super) unscale: Vec<f64>,
@@ -78,7 +78,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> ReliableState<P, S> {
             maximum: vec![0.0; n],
             true_residual: vec![0.0; n],
             checked: vec![0.0; n],
-            progress: vec![Progress::new(0.0); n],
+            progress: vec![ConvergenceHistory::new(0.0); n],
             scale: vec![1.0; n],
             unscale: vec![1.0; n],
             rescaled: vec![1.0; n],
@@ -126,7 +126,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.flags().into_iter().for_each(|v| v.resize(n, false));
         self.reals().into_iter().for_each(|v| v.resize(n, 0.0));
         self.coefficients().into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
-        self.progress.resize(n, Progress::new(0.0));
+        self.progress.resize(n, ConvergenceHistory::new(0.0));
     }
 
     /// Returns the residual of the recurrence at which it seems to have converged.

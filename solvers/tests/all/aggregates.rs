@@ -2,7 +2,7 @@
 
 use crate::common::{Broken, I, Random, Space, c, norm};
 use num_complex::Complex64;
-use solvers::{LinearOperator, Transfer, VectorSpace};
+use solvers::{LinearOperator, TransferOperator, VectorSpace};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ impl<'a> BlockTransfer<'a> {
     }
 }
 
-impl Transfer<Space, Space> for BlockTransfer<'_> {
+impl TransferOperator<Space, Space> for BlockTransfer<'_> {
     fn restrict(&self, fine: &Vec<Complex64>, coarse: &mut Vec<Complex64>) -> Result<(), Broken> {
         for j in 0..self.fine.nrhs() {
             self.aggregates.restrict(self.fine.rhs(fine, j), &mut coarse[j * self.coarse.n..][..self.coarse.n]);
@@ -193,8 +193,8 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Of an operator on a torus of `size`² sites with two numbers each, from test vectors. Aggregates of each level are
-    /// blocks of sites of one chirality; the test vectors of the second level are the restricted ones of the first.
+    /// Of an operator on a torus of `size`² sites with two numbers each, from near-null vectors. Aggregates of each level are
+    /// blocks of sites of one chirality; the near-null vectors of the second level are the restricted ones of the first.
     pub fn new(rows: &Rows, size: usize, blocks: [usize; 2], vectors: &[Vec<Complex64>]) -> Self {
         let first = Aggregates::new(&chiral_blocks(size, blocks[0], 2), vectors);
         let restricted = |v: &Vec<Complex64>| {

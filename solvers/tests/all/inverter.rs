@@ -52,7 +52,7 @@ fn with_light(low: usize) -> (Vec<Complex64>, Vec<f64>, Vec<Vec<Complex64>>) {
 }
 
 #[test]
-fn deflated_cg_converges_as_the_other_eigenvalues_tell() {
+fn deflated_cg_converges_as_the_other_eigenvalues_predict() {
     let low = 6;
     let (a, values, vectors) = with_light(low);
     for nrhs in [1, 3] {

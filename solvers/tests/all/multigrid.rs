@@ -1,4 +1,4 @@
-//! Levels of multigrid: transfers, coarse operators, cycles, and the setup of test vectors.
+//! Levels of multigrid: transfers, coarse operators, cycles, and the setup of near-null vectors.
 
 use crate::aggregates::{Aggregates, BlockTransfer, Hierarchy, Sparse, metropolis, shifted, wilson};
 use crate::common::{
@@ -285,8 +285,8 @@ fn solve(hierarchy: &Hierarchy, b: &Block, mut x: Block, tol: f64, narrows: bool
     let params = SolverParams { tol, ..Default::default() }.into();
     let info = gcr(&system, &cycle, b, &mut x, &params, &mut workspace, &mut ()).unwrap();
     assert_eq!(spaces.iter().map(|space| space.allocations.get()).sum::<usize>(), allocations);
-    let transfers = cycle.report().calls as f64 * 2.0 * Transfer::<Space, Space>::flops(&first)
-        + middle.report().calls as f64 * 2.0 * Transfer::<Space, Space>::flops(&second);
+    let transfers = cycle.report().calls as f64 * 2.0 * TransferOperator::<Space, Space>::flops(&first)
+        + middle.report().calls as f64 * 2.0 * TransferOperator::<Space, Space>::flops(&second);
     let applied: f64 = operators.iter().map(|a| a.applications.get() as f64 * a.flops()).sum();
     Solve {
         x,
@@ -522,7 +522,7 @@ fn searches_end_where_they_are_asked_to() {
 }
 
 #[test]
-fn useless_answers_leave_test_vectors_as_they_are() {
+fn useless_answers_leave_near_null_vectors_as_they_are() {
     let a = general(N, 0.5, 3);
     let space = Space::double(N, 3);
     let operator = Dense::new(&space, &a);

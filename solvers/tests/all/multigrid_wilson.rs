@@ -9,7 +9,7 @@ type Block = Vec<Complex64>;
 
 const SIZE: usize = 32;
 const N: usize = 2 * SIZE * SIZE;
-/// Test vectors, and so unknowns for each aggregate of one chirality.
+/// Near-null vectors, and so unknowns for each aggregate of one chirality.
 const VECTORS: usize = 6;
 const TOL: f64 = 1e-10;
 
@@ -58,7 +58,7 @@ fn with_cycle<T>(
     run(&spaces[0], &operators[0], &cycle)
 }
 
-/// Test vectors by relaxation, and then by the cycle itself, with ‖A v‖/‖v‖ after each step.
+/// Near-null vectors by relaxation, and then by the cycle itself, with ‖A v‖/‖v‖ after each step.
 fn setup(rows: &Rows) -> (Vec<Block>, Vec<Vec<f64>>) {
     let space = Space::double(N, VECTORS);
     let operator = Sparse::new(&space, rows);
@@ -90,7 +90,7 @@ where
 fn iterations_do_not_depend_on_the_mass() {
     let massless = wilson(SIZE, &metropolis(SIZE, 6.0, 200, 3));
     let critical = critical_mass(&massless);
-    // Three decades, the lightest first: its test vectors serve all others.
+    // Three decades, the lightest first: its near-null vectors serve all others.
     let distances = [1e-4, 1e-3, 1e-2, 1e-1];
     let (vectors, quotients) = setup(&shifted(&massless, critical + distances[0]));
     let largest = |step: usize| quotients[step].iter().copied().fold(0.0, f64::max);

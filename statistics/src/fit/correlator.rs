@@ -655,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fitted_is_told() {
+    fn what_cannot_be_fitted_is_reported() {
         let settings = CorrelatorSettings::default();
         let samples = experiment(1, 12, 0.0);
         let shape = CorrelatorShape::Cosh;

@@ -277,11 +277,11 @@ impl RunningChain {
     /// # Errors
     /// Rational functions that do not exist, solvers that give up, and failures of the device.
     pub fn new(domain: &Domain, gauge: &HostGauge, planned: ChainPlan) -> Outcome<Self> {
-        let thin = GaugeField::upload(domain, gauge)?;
-        let links = EvolvingLinks::new(&thin, Precision::Double)?;
+        let device_links = GaugeField::upload(domain, gauge)?;
+        let links = EvolvingLinks::new(&device_links, Precision::Double)?;
         let (parts, intervals) = planned.quarks().parts_for(&links).map_err(without_action)?;
         drop(links);
-        let chain = Chain::new(planned.plan.clone(), &thin, Precision::Double, parts).map_err(failed)?;
+        let chain = Chain::new(planned.plan.clone(), &device_links, Precision::Double, parts).map_err(failed)?;
         Ok(RunningChain { chain, planned, intervals, has_moved: false, last: None })
     }
     /// *Collective.* Makes the trajectory with a number, unless it is the last one that was made, and returns its record. With `reverse` it is also
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_unknown_are_told_with_the_known_ones() {
+    fn unknown_names_are_reported_with_the_known_ones() {
         let why = |request: ChainRequest| request.plan().unwrap_err().message;
         let action = |name: &str, xi| {
             let parameters = GaugeParameters { beta: 5.5, xi, ..GaugeParameters::default() };

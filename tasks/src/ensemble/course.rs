@@ -58,7 +58,7 @@ impl EnsembleRun<'_> {
     ) -> Outcome<RunEnd> {
         let (input, comm) = (self.input, &self.session.comm);
         let domain = self.layout.domain(backend)?;
-        let thin = GaugeField::upload(&domain, &fields.gauge)?;
+        let gauge = GaugeField::upload(&domain, &fields.gauge)?;
         let (fresh, session) = (state.is_none(), self.session.clone());
         let stop = StopSignal::new(move || session.is_stopped(0));
         let mut state = match state {
@@ -74,7 +74,7 @@ impl EnsembleRun<'_> {
         let mut intervals = match kept {
             Some(kept) => kept,
             None => {
-                let mut links = EvolvingLinks::new(&thin, input.precision())?;
+                let mut links = EvolvingLinks::new(&gauge, input.precision())?;
                 links.stop_when(stop.clone());
                 match input.quarks().intervals(&links) {
                     Err(why) if why.is_stop() => {
@@ -93,8 +93,8 @@ impl EnsembleRun<'_> {
         state.bounds = intervals.as_flattened().to_vec();
         let quarks = self.quarks(&domain, &mut state, &intervals)?;
         state.batches.clone_from(&self.batches.sizes);
-        let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
-        drop(thin);
+        let mut chain = Chain::new(input.plan.clone(), &gauge, input.precision(), quarks).map_err(failed)?;
+        drop(gauge);
         // Little is lost with a trajectory whose setup is still to be made.
         chain.stop_setups_when(stop);
         if let Some(momenta) = &fields.momenta {

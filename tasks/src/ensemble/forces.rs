@@ -52,8 +52,8 @@ pub fn measure(
     fields::require_host_memory(comm, layout.local(), 2 * 576, "links and a force")?;
     let found = {
         let domain = layout.domain(device.backend())?;
-        let thin = GaugeField::upload(&domain, &gauge)?;
-        let links = EvolvingLinks::new(&thin, input.precision())?;
+        let device_links = GaugeField::upload(&domain, &gauge)?;
+        let links = EvolvingLinks::new(&device_links, input.precision())?;
         let plan = &input.plan;
         let quarks = input.quarks();
         let functions = functions(&quarks, &quarks.intervals(&links).map_err(failed)?)?;

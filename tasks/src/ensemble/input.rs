@@ -18,9 +18,9 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::{names_of_operators, operator_named};
 use ferrite::{FermionKind, Precision};
 use ferrite_inputs::values::{
-    Any, AnyWord, Count, Counts, Divisor, LatticeExtents, NonNegative, Number, Residual, Text, Word,
+    Any, AnyWord, Count, CountList, Divisor, LatticeExtents, NonNegative, Number, Residual, Text, Word,
 };
-use ferrite_inputs::{Given, Input, InputKind, Place, Schema, rules, vocabularies};
+use ferrite_inputs::{Given, Input, InputKind, Schema, ValuePlace, rules, vocabularies};
 use ferrite_report::records::run_settings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ struct EnsembleKeys {
 struct TrajectoryKeys {
     length: Given<Number<Divisor>>,
     friction: Given<Number<Divisor>>,
-    steps: Given<Counts<1, MOST_STEPS>>,
+    steps: Given<CountList<1, MOST_STEPS>>,
     integrator: Given<AnyWord>,
     lambda: Given<Number<Lambda>>,
     gauge_steps: Given<Count<1, MOST_STEPS>>,
@@ -98,7 +98,7 @@ struct MeasureKeys {
 }
 
 /// All keys.
-pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+pub static ENSEMBLE_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let own = Schema::new(Some(InputKind::Ensemble))
         .with::<EnsembleKeys>("")
         .with::<TrajectoryKeys>("trajectory")
@@ -185,7 +185,7 @@ impl EnsembleInput {
     }
     /// Reads the file and the settings given with it; lists all mistakes at once.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Input)) -> Outcome<Self> {
-        let mut input = Input::new(&SCHEMA);
+        let mut input = Input::new(&ENSEMBLE_SCHEMA);
         input.file(path)?;
         input.set(set);
         add(&mut input);
@@ -310,7 +310,7 @@ impl EnsembleInput {
 /// Returns the kinds of quarks that tables name.
 fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
     let named = |number| s.get(&format!("fermion.{number}.operator"));
-    let kind = |name: Place| operator_named(name.text()).map_or(FermionKind::Staggered, |operator| operator.kind);
+    let kind = |name: ValuePlace| operator_named(name.text()).map_or(FermionKind::Staggered, |operator| operator.kind);
     let mut kinds: Vec<_> = (0..tables).filter_map(named).map(kind).collect();
     kinds.sort();
     kinds.dedup();
@@ -484,7 +484,7 @@ mod tests {
 
     /// Describes the run of an input with these keys, without the device.
     fn resolved(keys: &[String]) -> Outcome<String> {
-        let mut settings = Input::new(&SCHEMA);
+        let mut settings = Input::new(&ENSEMBLE_SCHEMA);
         settings.set(keys);
         let input = EnsembleInput::of(&mut settings, "the input")?;
         let EnsembleInput { lattice, trajectories, start, save_every, single_links, plan, .. } = &input;
@@ -522,7 +522,7 @@ mod tests {
 
     /// Keys that only ensembles have.
     fn own_keys() -> impl Iterator<Item = (&'static str, Kind)> {
-        SCHEMA.keys().filter(|(name, _)| keys::EVERY_INPUT.kind_of(name).is_none())
+        ENSEMBLE_SCHEMA.keys().filter(|(name, _)| keys::EVERY_INPUT.kind_of(name).is_none())
     }
 
     /// A value of a key that is not its default.
@@ -606,7 +606,7 @@ mod tests {
         let single = |sets: &[&str]| {
             let mut keys = inputs().into_iter().find(|(name, _)| name == "staggered").expect("naive quarks").1;
             keys.extend(sets.iter().map(|set| format!("precision.{set}")));
-            let mut settings = Input::new(&SCHEMA);
+            let mut settings = Input::new(&ENSEMBLE_SCHEMA);
             settings.set(&keys);
             let input = EnsembleInput::of(&mut settings, "the input").map_err(|why| why.message)?;
             let [dynamics, action] = input.solvers.each_ref().map(|solver| solver.single);

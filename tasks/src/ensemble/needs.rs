@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::layout::{Cut, Layout};
 use crate::{Failure, Outcome};
 use ferrite::domain::Part;
-use ferrite::observables::memory::Ensemble;
+use ferrite::observables::memory::EnsembleProperties;
 use tracing::info;
 
 /// Noun for the right-hand sides of condensates.
@@ -61,6 +61,6 @@ pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
 fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
     let needs: Vec<_> = input.groups.iter().map(|group| group.needs()).collect();
     let single = [input.single_links, input.solvers[0].single];
-    let ensemble = Ensemble::of(&needs, single, together, input.measure.identities > 0);
+    let ensemble = EnsembleProperties::of(&needs, single, together, input.measure.identities > 0);
     ensemble.memory(Part::new(cut.local, &cut.grid))
 }

@@ -43,8 +43,8 @@ struct StateKeys {
     momenta: Given<Meaning<FileName>>,
     momenta_checksum: Given<Text>,
     bytes: Given<Count<0, { usize::MAX }>>,
-    lines: Given<Meaning<Checksum>>,
-    crc32: Given<Meaning<Checksum>>,
+    lines: Given<Meaning<HexChecksum>>,
+    crc32: Given<Meaning<HexChecksum>>,
 }
 
 static STATE: LazyLock<Schema> = LazyLock::new(|| Schema::new(None).with::<StateKeys>(""));
@@ -89,8 +89,8 @@ impl Parsed for FileName {
 
 /// A checksum in eight hexadecimal digits.
 #[derive(Debug)]
-struct Checksum;
-impl Parsed for Checksum {
+struct HexChecksum;
+impl Parsed for HexChecksum {
     type Out = u32;
     fn parse(text: &str) -> Result<u32, String> {
         match u32::from_str_radix(text, 16) {

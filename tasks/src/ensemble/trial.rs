@@ -20,8 +20,8 @@ pub fn trial<const N: usize>(
     steps: [usize; N],
 ) -> Outcome<[f64; N]> {
     let domain = &Domain::single(device.backend(), on)?;
-    let thin = GaugeField::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
-    let links = EvolvingLinks::new(&thin, input.precision())?;
+    let gauge = GaugeField::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
+    let links = EvolvingLinks::new(&gauge, input.precision())?;
     let quarks = input.quarks();
     let intervals = quarks.intervals(&links).map_err(failed)?;
     let functions = functions(&quarks, &intervals)?;
@@ -33,7 +33,7 @@ pub fn trial<const N: usize>(
             outermost.steps = steps;
         }
         let parts = quarks.parts(domain, functions.clone()).map_err(failed)?;
-        let mut chain = Chain::new(plan, &thin, input.precision(), parts).map_err(failed)?;
+        let mut chain = Chain::new(plan, &gauge, input.precision(), parts).map_err(failed)?;
         let begin = Instant::now();
         if let Some(why) = chain.trajectory(1, None, false).map_err(failed)?.failure {
             return Err(Failure::failed(why).shared());

@@ -15,7 +15,7 @@ use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::halo::Exchanges;
 use ferrite::lattice::Lattice;
-use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, MOST_STEPS, scale_t0, scale_w0};
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, MOST_FLOW_STEPS, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
 use ferrite_records::measure::{FlowInput, LineOrigin, MeasureRecord, MeasurementInput, MeasurementLine};
 use ferrite_records::object;
@@ -42,16 +42,16 @@ impl FlowCourse {
     /// Returns the flow up to the time `end` in steps of length `step`, with one point in `every` steps in the record.
     ///
     /// # Errors
-    /// More steps than [`MOST_STEPS`]; `by` says how users give them.
+    /// More steps than [`MOST_FLOW_STEPS`]; `by` says how users give them.
     pub fn new(end: f64, step: f64, action: FlowAction, every: u32, by: ReadBy) -> Outcome<Self> {
         let request = FlowCourse { end, step, action, every };
-        if request.steps() <= MOST_STEPS {
+        if request.steps() <= MOST_FLOW_STEPS {
             return Ok(request);
         }
         let (flow, flow_step) = (by.spelled("flow", &text::number(end)), by.spelled("flow-step", ""));
-        let (steps, shortest) = (text::rounded(end / step, 2), text::number(end / MOST_STEPS as f64));
+        let (steps, shortest) = (text::rounded(end / step, 2), text::number(end / MOST_FLOW_STEPS as f64));
         Err(Failure::refused(format!(
-            "{flow} in steps of {} is {steps} steps of three forces each, and there may be {MOST_STEPS}: ask for an earlier \
+            "{flow} in steps of {} is {steps} steps of three forces each, and there may be {MOST_FLOW_STEPS}: ask for an earlier \
              time, or for a {flow_step} of {shortest} or more",
             text::number(step)
         )))
@@ -172,9 +172,9 @@ impl Measurement<'_> {
     /// *Collective.* Measures links on a device.
     fn found(&self, domain: &Domain, path: &Path, gauge: &HostGauge, progress: &Progress) -> Outcome<MeasurementLine> {
         let MeasureRequest { reading, flow, loops: wilson_loops, .. } = self.request;
-        let thin = GaugeField::upload(domain, gauge)?;
-        let loops = LoopMeans::of(&thin)?;
-        let start = FlowPoint::of(&thin, 0.0)?;
+        let device_links = GaugeField::upload(domain, gauge)?;
+        let loops = LoopMeans::of(&device_links)?;
+        let start = FlowPoint::of(&device_links, 0.0)?;
         if !loops.is_finite() || !is_finite(&start) {
             let reunitarise = reading.by.spelled("reunitarise", "");
             let why = format!(
@@ -184,10 +184,10 @@ impl Measurement<'_> {
             return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
         }
         let wilson_loops = match wilson_loops {
-            Some(request) => request.measure(&thin, gauge, path, self.session)?,
+            Some(request) => request.measure(&device_links, gauge, path, self.session)?,
             None => Vec::new(),
         };
-        let points = flow.map(|flow| self.follow(&flow, &thin, start, path, progress)).transpose()?;
+        let points = flow.map(|flow| self.follow(&flow, &device_links, start, path, progress)).transpose()?;
         let scale = |of: fn(&[FlowPoint], f64) -> Option<f64>| points.as_ref().map(|points| of(points, 0.3));
         let shown = flow.zip(points.as_ref()).map(|(flow, points)| shown(points, flow.every));
         Ok(MeasurementLine {

@@ -263,7 +263,7 @@ pub fn measure<F: Hadrons>(
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
     sum(&mut mean, &session.comm)?;
-    let (together, propagators_read, solves) = told(&solves, input);
+    let (together, propagators_read, solves) = summary(&solves, input);
     let values = |one: &Correlator| CorrelatorValues {
         name: one.name.clone(),
         momentum: one.momentum,
@@ -307,7 +307,7 @@ pub struct Solved {
 
 /// Returns the largest residual of all solves with their iterations and seconds, the number of propagators that were read, and the record
 /// of each of several solves. A value that is unknown for one solve is unknown for all together.
-fn told(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Option<Vec<PropagatorSolve>>) {
+fn summary(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Option<Vec<PropagatorSolve>>) {
     let notes = || solves.iter().map(|solved| &solved.account.note);
     let together = SolveNote {
         true_residual: notes().map(|one| one.true_residual).try_fold(0.0, |worst: f64, one| Some(worst.max(one?))),

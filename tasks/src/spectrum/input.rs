@@ -9,11 +9,12 @@ use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
 use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
-use ferrite::observables::spectrum::smearing::MOST_STEPS;
+use ferrite::observables::spectrum::smearing::MOST_SMEARING_STEPS;
 use ferrite::observables::spectrum::tastes::{PIONS, SpinTaste};
 use ferrite::operators::Definition;
 use ferrite_inputs::values::{
-    Any, AnyWord, Count, Item, Number, Numbers, Positive, Site, SiteItem, Switch, Text, Three, Word, WordItem,
+    Any, AnyWord, Count, Item, Number, Numbers, Positive, SiteCoordinates, SiteItem, Switch, Text, Three, Word,
+    WordItem,
 };
 use ferrite_inputs::{Given, Input, InputKind, Listed, Schema, none_of, rules, vocabularies};
 use ferrite_records::spectrum::{
@@ -46,7 +47,7 @@ rules! {
 struct SpectrumKeys {
     configurations: Listed<Item>,
     source: Given<Word<Sources>>,
-    origin: Given<Site>,
+    origin: Given<SiteCoordinates>,
     origins: Listed<SiteItem>,
     times: Given<Count<1, 4096>>,
     sink: Given<Word<Sinks>>,
@@ -77,7 +78,7 @@ struct ThreePointKeys {
 /// Keys of a table `quark`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct QuarkKeys {
+struct SpectrumQuarkKeys {
     name: Given<Text>,
     momentum: Given<Three<Any>>,
 }
@@ -87,18 +88,18 @@ struct QuarkKeys {
 #[serde(default, rename_all = "kebab-case")]
 struct ShellKeys {
     width: Given<Number<Positive>>,
-    steps: Given<Count<1, MOST_STEPS>>,
+    steps: Given<Count<1, MOST_SMEARING_STEPS>>,
     ape_weight: Given<Number<Positive>>,
     ape_steps: Given<Count<0, 1000>>,
     momentum: Given<Three<Any>>,
 }
 
 /// All keys; those of `ferrite solve` are in a table `solve`.
-pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+pub static SPECTRUM_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let own = Schema::new(Some(InputKind::Spectrum))
         .with::<SpectrumKeys>("")
         .with::<ThreePointKeys>("three-point")
-        .with::<QuarkKeys>("quark.*")
+        .with::<SpectrumQuarkKeys>("quark.*")
         .with::<ShellKeys>("shell");
     keys::with_every_input(own).with_solves("solve", "quark", &SOLVE)
 });
@@ -262,7 +263,7 @@ pub struct SpectrumInput {
 impl SpectrumInput {
     /// Reads the named input, and settings that were typed with it, such as flags, which `add` adds; lists all mistakes at once.
     pub fn read(args: &SpectrumSource, add: impl Fn(&mut Input)) -> Outcome<Self> {
-        let mut s = Input::new(&SCHEMA);
+        let mut s = Input::new(&SPECTRUM_SCHEMA);
         if let (true, Some(input)) =
             (is_field(&args.input), args.configurations.iter().find(|name| !is_field(name.as_ref())))
         {
@@ -286,7 +287,7 @@ impl SpectrumInput {
         for QuarkInput { solve, .. } in &mut quarks {
             for key in ELSEWHERE {
                 if let Some(setting) = solve.get(key) {
-                    match SCHEMA.kind_of(key).is_some() {
+                    match SPECTRUM_SCHEMA.kind_of(key).is_some() {
                         true => {
                             s.wrong(&setting, format!("{key} is no key of this table: write it above the first table"))
                         }
@@ -659,7 +660,7 @@ fn quarks(s: &mut Input) -> Vec<QuarkInput> {
     }
     let mut quarks: Vec<QuarkInput> = Vec::new();
     for number in 0..tables {
-        let QuarkKeys { name, momentum } = s.read(&format!("quark.{number}"));
+        let SpectrumQuarkKeys { name, momentum } = s.read(&format!("quark.{number}"));
         let key = format!("quark.{number}.name");
         match name.get() {
             None if !s.was_refused(&key) => s.missing(format!("{key} is missing: mesons are called by their quarks")),

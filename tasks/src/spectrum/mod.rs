@@ -22,7 +22,7 @@ use crate::{Failure, Outcome, named, target, text};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite_inputs::Input;
 use ferrite_records::spectrum::SpectrumRecord;
-pub use input::{SCHEMA, SOURCES, SpectrumInput, SpectrumSource};
+pub use input::{SOURCES, SPECTRUM_SCHEMA, SpectrumInput, SpectrumSource};
 use kept::KeptPropagator;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

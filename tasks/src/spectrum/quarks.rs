@@ -360,7 +360,7 @@ impl<'a> QuarksOn<'a> {
         let there = kept.as_ref().map(read).transpose()?.flatten();
         self.read(quark, &solve, &layout)?;
         let sources = self.sources::<F>(quark, origin, &layout)?;
-        let told = self.told(quark, origin);
+        let description = self.description(quark, origin);
         let mut found = None;
         if let (Some(kept), Some(KeptFields { fields, solved: noted })) = (&kept, there) {
             let fields = FullField::of_host::<F>(&home, &fields)?;
@@ -378,7 +378,7 @@ impl<'a> QuarksOn<'a> {
         let (solutions, solved) = if let Some(found) = found {
             found
         } else {
-            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, &sources, &told)?;
+            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, &sources, &description)?;
             let solved = SolveAccount::new(&report, &batches);
             if let Some(kept) = kept {
                 let fields = solutions.download::<F>()?;
@@ -464,7 +464,7 @@ impl<'a> QuarksOn<'a> {
         solve: &Solve,
         layout: &Layout,
         sources: &OneTime<F>,
-        told: &str,
+        description: &str,
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
         let [domain, home] = self.domains::<F>(layout)?;
@@ -482,8 +482,8 @@ impl<'a> QuarksOn<'a> {
         };
         let name = format!("the solve on {}", solve.plan.lattice);
         let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
-        info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
-        let (configuration, of) = (Some(self.configuration.typed.clone()), Some(told.trim().to_string()));
+        info!("{}{description}: {}", self.configuration.typed.display(), batches.describe());
+        let (configuration, of) = (Some(self.configuration.typed.clone()), Some(description.trim().to_string()));
         let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
         let mut watch = Watch::new(solve.scheme.tol, work, self.session);
         let typed = self.configuration.typed.clone();
@@ -552,8 +552,8 @@ impl<'a> QuarksOn<'a> {
             SinkOf::Meson(_) => String::new(),
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
         };
-        let told = format!("{} through the sink {separation} later{of}", self.told(quark, origin));
-        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &told)?;
+        let description = format!("{} through the sink {separation} later{of}", self.description(quark, origin));
+        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &description)?;
         let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
             fields,
@@ -587,8 +587,8 @@ impl<'a> QuarksOn<'a> {
         let work = SpatialWork::Shift(directions);
         let sources = self.at_source(quark, sources, layout, work)?;
         self.spent.sources += begin.elapsed().as_secs_f64();
-        let told = format!("{}, {work}", self.told(quark, origin));
-        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, &sources, &told)?;
+        let description = format!("{}, {work}", self.description(quark, origin));
+        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, &sources, &description)?;
         let fields = self.at_sink::<ColourVector>(quark, fields, layout, work)?;
         let (layout, boundary, phases) = (layout.clone(), from.boundary, from.phases);
         let solved = SolveAccount::new(&report, &batches);
@@ -699,7 +699,7 @@ impl<'a> QuarksOn<'a> {
         Ok(made.expect("all batches were done"))
     }
     /// Returns a description of quark and source position, each if there are several.
-    fn told(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
+    fn description(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
         let mut text = String::new();
         if self.input.quarks.len() > 1 {
             text += &format!(", {}", self.input.quarks[quark].name);

@@ -308,8 +308,8 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
 }
 
 /// The gradient flow and what is measured along it, before the first step and after the second.
-fn flow(thin: &GaugeField, action: FlowAction, found: &mut Found) -> Result {
-    let mut flow = Flow::new(thin, action)?;
+fn flow(gauge: &GaugeField, action: FlowAction, found: &mut Found) -> Result {
+    let mut flow = Flow::new(gauge, action)?;
     for steps in [0, 2] {
         for _ in 0..steps {
             flow.step(0.02)?;
@@ -326,7 +326,7 @@ fn flow(thin: &GaugeField, action: FlowAction, found: &mut Found) -> Result {
 }
 
 /// Trajectories with all schemes.
-fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found: &mut Found) -> Result {
+fn trajectories(domain: &Domain, device_links: &GaugeField, precision: Precision, found: &mut Found) -> Result {
     let lambda = MINIMUM_NORM;
     for (number, scheme) in [
         Scheme::Leapfrog,
@@ -359,7 +359,7 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
             friction: None,
             metropolis_from: 0,
         };
-        let mut chain = Chain::new(plan, thin, precision, vec![Box::new(quarks(domain, operator, single)?)])?;
+        let mut chain = Chain::new(plan, device_links, precision, vec![Box::new(quarks(domain, operator, single)?)])?;
         let outcome = chain.trajectory(1, None, true)?;
         // ΔH is a sum over some ten thousand numbers of order one.
         let tolerance = if single { 0.05 } else { 1e-8 };

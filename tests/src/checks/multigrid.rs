@@ -7,7 +7,7 @@ use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::multigrid::{CoarseOperator, CoarseSchur, Level, MultigridParams, NullSpace};
+use ferrite::multigrid::{CoarseOperator, CoarseSchur, LevelLattice, MultigridParams, NullSpace};
 use ferrite::operators::{
     CloverParams, EvenOdd, EvenOddWilson, Operator, Schur, TimeBoundary, TwistedCloverParams, TwistedParams, Wilson,
     WilsonLike, WilsonParams,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const NRHS: usize = 3;
 
 /// Vectors of a level, random, one for each right-hand side.
-fn random(level: &Level, nrhs: usize, seed: u64) -> Result<FullField> {
+fn random(level: &LevelLattice, nrhs: usize, seed: u64) -> Result<FullField> {
     let mut field = level.zero(nrhs)?;
     let section = level.domain().section();
     let host: Vec<HostSpinor> = (0..nrhs).map(|j| generate::random_source(section, seed + j as u64)).collect();
@@ -130,9 +130,9 @@ fn difference(a: &Spinor, b: &Spinor) -> Spinor {
 }
 
 /// The operators of a level, single precision, made of links in double.
-fn operator(thin: &GaugeField, operator: WilsonLike, nrhs: usize) -> Result<EvenOddWilson> {
-    let links = Arc::new(thin.pack(Precision::Single, LinkStorage::FULL)?);
-    let term = operator.diagonal(thin)?.convert(Precision::Single)?;
+fn operator(gauge: &GaugeField, operator: WilsonLike, nrhs: usize) -> Result<EvenOddWilson> {
+    let links = Arc::new(gauge.pack(Precision::Single, LinkStorage::FULL)?);
+    let term = operator.diagonal(gauge)?.convert(Precision::Single)?;
     EvenOddWilson::with_diagonal(Wilson::new(links, operator.wilson), term, operator.schur, nrhs)
 }
 
@@ -176,7 +176,7 @@ pub fn restriction(backend: &dyn Backend, report: &mut Report) -> Result {
         [([16, 8, 16, 16], [2, 2, 2, 2]), ([16, 16, 16, 16], [2, 2, 2, 2]), ([16, 8, 16, 16], [4, 1, 1, 2])]
     {
         let domain = Domain::single(backend, Lattice::new(size).expect("even extents"))?;
-        let finest = Level::finest(&domain);
+        let finest = LevelLattice::finest(&domain);
         let space = NullSpace::new(&finest, block, random(&finest, VECTORS, 40)?)?;
         for precision in [Precision::Single, Precision::Half] {
             let scope = Scope { format: precision.to_string(), detail: format!("{size:?}, aggregates {block:?}") };
@@ -207,18 +207,18 @@ pub struct Aggregation {
 /// The levels of all operators on a domain, whose part of the links is `gauge`.
 pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, report: &mut Report) -> Result {
     let Aggregation { block, count, below } = shape;
-    let thin = GaugeField::upload(domain, gauge)?;
-    let finest = Level::finest(domain);
+    let links = GaugeField::upload(domain, gauge)?;
+    let finest = LevelLattice::finest(domain);
     for (name, chosen) in operators() {
         let detail = format!("{} {name}, aggregates {block:?}, {count} vectors", domain.global());
         let scope = |format: &str| Scope { format: format.into(), detail: detail.clone() };
-        let fine = operator(&thin, wilson_like(chosen), count)?;
+        let fine = operator(&links, wilson_like(chosen), count)?;
         let apply = |x: &FullField, out: &mut FullField| {
             (0..2).try_for_each(|parity| fine.row(parity, false, x, out.parity_mut(parity)))
         };
         let test = random(&finest, count, 500)?;
         let space = NullSpace::new(&finest, block, random(&finest, count, 500)?)?;
-        let coarse = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Single)?;
+        let coarse = CoarseOperator::of_wilson(&space, &fine, &links, Precision::Single)?;
         let single = scope("single");
         // Sums of a few hundred terms in single precision.
         let tol = 2e-6;
@@ -234,7 +234,7 @@ pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, 
         locality(&space, &single, report)?;
         // 16 bits: fixed point with a norm for each spinor, and floating point for matrices.
         let half = scope("half");
-        let rounded = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Half)?;
+        let rounded = CoarseOperator::of_wilson(&space, &fine, &links, Precision::Half)?;
         level(&space.converted(Precision::Half)?, &rounded, &apply, (&half, 1e-4), report)?;
         together_and_alone(&space, &rounded, &half, report)?;
         let vectors = random_coarse(&space, count, 900)?;

@@ -31,8 +31,8 @@ pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     let (gauge, g) = temporal_gauge(&case.gauge);
     let fixed = Case { gauge, sources: case.sources.clone(), colours: case.colours.clone(), mass: case.mass };
     // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
-    let staged = GaugeField::upload(&fixed.domain(backend)?, &fixed.gauge)?;
-    let (all, kept) = (staged.singular_links()?, staged.singular_links_in_temporal_gauge()?);
+    let device_links = GaugeField::upload(&fixed.domain(backend)?, &fixed.gauge)?;
+    let (all, kept) = (device_links.singular_links()?, device_links.singular_links_in_temporal_gauge()?);
     let (volume, slices) = (fixed.lattice().volume(), fixed.lattice().size()[3]);
     let scope = case.scope("recon-8t", "");
     report.holds(&scope, "number of singular links", (kept, all) == (0, volume - volume / slices));

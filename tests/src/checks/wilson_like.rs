@@ -95,10 +95,10 @@ fn images(
     report: &mut Report,
 ) -> Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
-    let thin = GaugeField::upload(&domain, &case.gauge)?;
+    let gauge = GaugeField::upload(&domain, &case.gauge)?;
     let phases = operator.theta.of_hops(case.lattice());
-    let wilson = Wilson::new(Arc::new(thin.pack_with(phases, precision, storage)?), operator.wilson);
-    let term = operator.diagonal(&thin)?.convert(precision)?;
+    let wilson = Wilson::new(Arc::new(gauge.pack_with(phases, precision, storage)?), operator.wilson);
+    let term = operator.diagonal(&gauge)?.convert(precision)?;
     let (psi, stored) = upload(&domain, precision, &case.sources[..2])?;
     let (w, stored_w) = upload(&domain, precision, &case.sources[2..4])?;
     let zero = || FullField::zero(&domain, FieldShape::spinors(precision, 2));

@@ -88,7 +88,7 @@ fn how_many_processes_are_enough() {
 }
 
 #[test]
-fn times_are_foretold_of_any_lattice() {
+fn times_are_predicted_for_any_lattice() {
     let Some(room) = large(50, 100) else { return };
     fs::write(room.path("run.toml"), "gauge = 'large.npy'\nmass = 0.1\nsource = 'random:1'\n").unwrap();
     let time = |flags: &str| {

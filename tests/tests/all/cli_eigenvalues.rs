@@ -9,7 +9,7 @@ use ferrite_tests::staggered_reference::{Boundary, Improved, Phases, Staggered};
 use serde_json::Value;
 use std::f64::consts::TAU;
 
-fn ends(found: &Value) -> [[f64; 3]; 2] {
+fn spectral_bounds(found: &Value) -> [[f64; 3]; 2] {
     ["smallest", "largest"].map(|end| {
         ["low", "value", "high"].map(|key| {
             let value = &found["configurations"][0][end][key];
@@ -21,7 +21,7 @@ fn ends(found: &Value) -> [[f64; 3]; 2] {
 /// Values are exact to the residual of CG, 1e-9, and the square of that of the Ritz vector, 1e-12, over the distance to the next
 /// eigenvalue, of which few are closer than 1e-5; bounds are bounds, but for rounding.
 fn expect(found: &Value, exact: [f64; 2], what: &str) {
-    for ([low, value, high], exact) in ends(found).into_iter().zip(exact) {
+    for ([low, value, high], exact) in spectral_bounds(found).into_iter().zip(exact) {
         assert!((value / exact - 1.0).abs() < 1e-7, "{what}: {value:e}, {exact:e}");
         let rounding = 1e-12 * exact;
         assert!(
@@ -75,7 +75,7 @@ fn free_eigenvalues_are_known() {
     let room = Room::new();
     room.json("generate unit --lattice 4,4,2,6 -o cfg.ildg");
     let lattice = Lattice::new([4, 4, 2, 6]).unwrap();
-    let ends = |of: &dyn Fn([f64; 4]) -> f64| {
+    let spectral_bounds = |of: &dyn Fn([f64; 4]) -> f64| {
         let all = (0..lattice.volume()).map(|k| {
             let (n, size) = (lattice.coordinates(k), lattice.size());
             of(std::array::from_fn(|mu| TAU * (n[mu] as f64 + if mu == 3 { 0.5 } else { 0.0 }) / size[mu] as f64))
@@ -83,14 +83,14 @@ fn free_eigenvalues_are_known() {
         all.fold([f64::INFINITY, 0.0], |[low, high]: [f64; 2], x| [low.min(x), high.max(x)])
     };
     let (mass, kappa) = (0.2, 0.5 / 4.2);
-    let wilson = ends(&|p| {
+    let wilson = spectral_bounds(&|p| {
         let (w, s) =
             (2.0 * p.iter().map(|p| p.cos()).sum::<f64>(), 2.0 * p.iter().map(|p| p.sin().powi(2)).sum::<f64>().sqrt());
         let (re, im) = (1.0 - kappa * kappa * (w * w - s * s), 2.0 * kappa * kappa * w * s);
         re * re + im * im
     });
     expect(&room.json("eigenvalues cfg.ildg --mass 0.2"), wilson, "wilson");
-    let staggered = ends(&|p| mass * mass + p.iter().map(|p| p.sin().powi(2)).sum::<f64>());
+    let staggered = spectral_bounds(&|p| mass * mass + p.iter().map(|p| p.sin().powi(2)).sum::<f64>());
     expect(&room.json("eigenvalues cfg.ildg --operator staggered --mass 0.2"), staggered, "staggered");
     let text = room.run("eigenvalues cfg.ildg --operator staggered --mass 0.2 --backend cpu").stdout;
     for part in

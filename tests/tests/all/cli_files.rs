@@ -189,8 +189,8 @@ fn nothing_is_half_written() {
         let script = format!("trap '' XFSZ; ulimit -f 64; exec {} {line}", ferrite().display());
         let run: Run = Command::new("sh").args(["-c", &script]).current_dir(room.0.path()).output().unwrap().into();
         assert_eq!(run.code, Some(1), "{line}: {}", run.stderr);
-        let told = ["cannot write", "cannot make room"].iter().any(|what| run.stderr.contains(what));
-        assert!(told, "{line}: {}", run.stderr);
+        let reported = ["cannot write", "cannot make room"].iter().any(|what| run.stderr.contains(what));
+        assert!(reported, "{line}: {}", run.stderr);
         assert_eq!(room.files(), ["weak.ildg"], "{line}");
         assert!(fs::read(room.path("weak.ildg")).unwrap() == before, "{line}");
     }

@@ -66,12 +66,12 @@ mass = 0.1
 ";
 
 /// Code and words of a run, without the line that a log begins with; of one that is done the beginning of its result.
-fn told(run: &Run, told: &mut String) {
+fn reported(run: &Run, reported: &mut String) {
     assert!(matches!(run.code, Some(0..=2)), "{:?}: {}", run.code, run.stderr);
     for internal in ["panicked", "RUST_BACKTRACE", "this is a bug", "unwrap", "Some(", "None", "Err("] {
         assert!(!run.stderr.contains(internal), "{}", run.stderr);
     }
-    let _ = writeln!(told, "exit code {}", run.code.unwrap());
+    let _ = writeln!(reported, "exit code {}", run.code.unwrap());
     let kept = |line: &&str| !line.starts_with("note: ferrite ") && !line.starts_with("For more information");
     let mut lines: Vec<&str> = run.stderr.lines().filter(kept).map(str::trim_end).collect();
     if run.code == Some(0) {
@@ -80,7 +80,7 @@ fn told(run: &Run, told: &mut String) {
         lines.truncate(1);
     }
     lines.dedup();
-    let _ = writeln!(told, "{}\n", lines.join("\n").trim_end());
+    let _ = writeln!(reported, "{}\n", lines.join("\n").trim_end());
 }
 
 /// Compares what commands get with the snapshot of this name.
@@ -97,7 +97,7 @@ fn commands(name: &str, commands: &[&str]) {
     let (room, mut said) = (room(), String::new());
     for command in commands {
         let _ = writeln!(said, "$ ferrite {command}");
-        told(&room.command(command).output().unwrap().into(), &mut said);
+        reported(&room.command(command).output().unwrap().into(), &mut said);
     }
     compare(name, &said);
 }
@@ -114,7 +114,7 @@ fn inputs(name: &str, base: &str, inputs: &[&str]) {
         for line in input.lines() {
             let _ = writeln!(said, "| {}", line.trim_start_matches('\u{feff}'));
         }
-        told(&room.command("check in.toml --backend cpu").output().unwrap().into(), &mut said);
+        reported(&room.command("check in.toml --backend cpu").output().unwrap().into(), &mut said);
     }
     compare(name, &said);
 }

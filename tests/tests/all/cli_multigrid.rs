@@ -130,7 +130,7 @@ fn bicgstab_goes_on_where_multigrid_does_not_converge() {
     room.fails(1, &format!("{solve} --no-escalation --max-iterations 200"), &["no convergence in 200 iterations"]);
 }
 
-/// Test vectors are written, read by others with another mass, and refused where they do not belong.
+/// Near-null vectors are written, read by others with another mass, and refused where they do not belong.
 #[test]
 fn setups_are_kept_in_files() {
     let room = Room::with_weak_field();

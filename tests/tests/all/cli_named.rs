@@ -7,10 +7,10 @@ use std::fs;
 fn a_configuration_needs_no_flag() {
     let room = Room::with_weak_field();
     let physics = "--mass 0.3 --source random:1 --tol 1e-8";
-    let told = |report: &Value| ["gauge", "mass", "tol", "sources", "history"].map(|key| report[key].clone());
-    let expected = told(&room.json(&format!("solve --gauge weak.ildg {physics} -o x.npy")));
+    let reported = |report: &Value| ["gauge", "mass", "tol", "sources", "history"].map(|key| report[key].clone());
+    let expected = reported(&room.json(&format!("solve --gauge weak.ildg {physics} -o x.npy")));
     assert_eq!(expected[0], "weak.ildg");
-    assert_eq!(told(&room.json(&format!("solve weak.ildg {physics} -o y.npy"))), expected);
+    assert_eq!(reported(&room.json(&format!("solve weak.ildg {physics} -o y.npy"))), expected);
     assert_eq!(fs::read(room.path("x.npy")).unwrap(), fs::read(room.path("y.npy")).unwrap());
     // Content tells, whatever the name; and `invert` is `solve`.
     fs::copy(room.path("weak.ildg"), room.path("0100")).unwrap();
@@ -18,7 +18,7 @@ fn a_configuration_needs_no_flag() {
     // Beside an input it replaces the input's, in any order; a text is an input under any name.
     fs::write(room.path("input"), "gauge = 'absent.ildg'\nmass = 0.3\nsource = 'random:1'\ntol = 1e-8\n").unwrap();
     for files in ["input weak.ildg", "weak.ildg input"] {
-        assert_eq!(told(&room.json(&format!("solve {files} -o y.npy"))), expected, "{files}");
+        assert_eq!(reported(&room.json(&format!("solve {files} -o y.npy"))), expected, "{files}");
     }
     room.fails(2, "solve input", &["gauge: absent.ildg: cannot open"]);
     room.json(&format!("apply --gauge weak.ildg {physics} -o x.npy").replace("--tol 1e-8", ""));

@@ -42,8 +42,8 @@ action-tol = 1e-10
     fs::write(room.path("run.toml"), &input).unwrap();
     let run = room.run("rhmc run.toml --out run");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let told = "links whose projection to U(3) has a singular value next to 0, and were kept from growing";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let reported = "links whose projection to U(3) has a singular value next to 0, and were kept from growing";
+    assert!(run.stderr.contains(reported), "{}", run.stderr);
     let all = all_lines(&room, "run");
     let guarded = |line: &Value, k: usize| line["quarks"][k]["guarded_links"].as_u64().unwrap();
     // All see the same links.
@@ -73,9 +73,9 @@ fn naive_quarks_on_stout_links() {
         assert_eq!(run.code, Some(0), "{}", run.stderr);
     }
     let [thin, stout_line] = ["thin", "stout"].map(|out| all_lines(&room, out).remove(0));
-    let told = &stout_line["run"]["quarks"];
-    assert_eq!(told[0]["stout"], json!({ "rho": 0.15, "levels": 2, "spatial": false }));
-    assert_eq!([&told[1]["stout"], &thin["run"]["quarks"][0]["stout"]], [&Value::Null; 2]);
+    let reported = &stout_line["run"]["quarks"];
+    assert_eq!(reported[0]["stout"], json!({ "rho": 0.15, "levels": 2, "spatial": false }));
+    assert_eq!([&reported[1]["stout"], &thin["run"]["quarks"][0]["stout"]], [&Value::Null; 2]);
     assert!(number(&stout_line["delta_h"]).abs() < 0.5, "{}", stout_line["delta_h"]);
     // Hops over smooth links have another spectrum.
     let largest = |line: &Value, k: usize| number(&line["quarks"][k]["largest_eigenvalue"]);

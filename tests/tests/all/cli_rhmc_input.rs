@@ -47,7 +47,7 @@ fn settings_of_precision() {
 }
 
 #[test]
-fn mistakes_are_told_at_once() {
+fn mistakes_are_reported_at_once() {
     let room = Room::new();
     let wrong = r#"
 latice = [4, 4, 4, 4]
@@ -212,9 +212,9 @@ gauge-force = "double"
         room.fails(2, "check empty.toml", &parts.each_ref().map(String::as_str));
     }
     // Fractions are strings, alone or among numbers.
-    for (typed, told) in [("\"1/2\"", "1/2"), ("[\"1/2\"]", "1/2"), ("[1]", "1"), ("3", "3")] {
+    for (typed, reported) in [("\"1/2\"", "1/2"), ("[\"1/2\"]", "1/2"), ("[1]", "1"), ("3", "3")] {
         fs::write(room.path("half.toml"), QUARKS.replace("flavours = [2]", &format!("flavours = {typed}"))).unwrap();
-        assert_eq!(room.json("check half.toml")["quarks"][0], json!(format!("naive flavours {told} at m = 0.3")));
+        assert_eq!(room.json("check half.toml")["quarks"][0], json!(format!("naive flavours {reported} at m = 0.3")));
     }
     fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", "flavours = [2, \"1/2\"]")).unwrap();
     let names = room.json("check half.toml")["quarks"].clone();

@@ -111,7 +111,7 @@ fn without(room: &Room, folder: &str, keys: &[&str]) {
     fs::write(path, kept.join("\n") + "\n").unwrap();
 }
 /// What is written on standard error by a run that succeeds.
-fn told(room: &Room, arguments: &str) -> String {
+fn reported(room: &Room, arguments: &str) -> String {
     let run = room.run(&format!("{arguments} --backend cpu"));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     run.stderr
@@ -129,7 +129,7 @@ fn links_of_another_trajectory_are_refused() {
     let on = "--resume --set trajectories=4";
     // With the state before it nothing is lost but time.
     copy(&room, "mixed", "mended");
-    let said = told(&room, &format!("rhmc run.toml --out mended {on}"));
+    let said = reported(&room, &format!("rhmc run.toml --out mended {on}"));
     for part in [
         "mended/state.000003.ildg does not have the links of trajectory 3",
         "its checksum is",
@@ -204,14 +204,14 @@ fn folders_of_older_versions_go_on() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"0.0.7"))
             .unwrap();
-        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
+        let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
         assert!(said.contains("state.toml was written by a version without checksums of states"), "{said}");
         assert!(said.contains("instead of 0.0.7: random numbers are the same"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
         assert_eq!(all_lines(&room, folder)[3]["run"]["start"], json!("cold"));
         // From now on it is a folder as others.
         fs::write(room.path(folder).join("state.toml"), "").unwrap();
-        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
+        let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
         assert!(said.contains("resuming from the state before it"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
     }
@@ -242,7 +242,7 @@ fn a_last_line_without_its_end_is_whole() {
         copy(&room, "run", folder);
         let path = room.path(folder).join("trajectories.jsonl");
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories={more}"));
+        let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories={more}"));
         assert!(!said.contains("warning: "), "{said}");
         assert!(fs::read(&path).unwrap().starts_with(&whole), "{folder}");
     }
@@ -252,7 +252,7 @@ fn a_last_line_without_its_end_is_whole() {
 /// Whatever is changed by hand in states and lines, the run says so, and resumes from the state before or not at all; never
 /// with other numbers than those that it would have made.
 #[test]
-fn edits_by_hand_are_told() {
+fn edits_by_hand_are_reported() {
     let room = room(GAUGE);
     room.json("rhmc run.toml --out run");
     room.json("rhmc run.toml --out whole --set trajectories=4");
@@ -371,7 +371,7 @@ fn a_run_starts_again_at_an_older_configuration() {
     );
     room.fails(2, &from(7), &["--resume-from 7: the run has no"]);
     assert_eq!(all_lines(&room, "run").len(), 5);
-    let said = told(&room, &from(2).replace(" --backend cpu", ""));
+    let said = reported(&room, &from(2).replace(" --backend cpu", ""));
     assert!(said.contains("files of trajectories after 2 were moved to run/before.1"), "{said}");
     assert_eq!(lines(&room, "run"), lines(&room, "kept"));
     assert_eq!(lines(&room, "run/before.1"), lines(&room, "kept"));
@@ -379,7 +379,7 @@ fn a_run_starts_again_at_an_older_configuration() {
         links(&room, "run", 4) == links(&room, "kept", 4) && links(&room, "run/before.1", 4) == links(&room, "kept", 4)
     );
     // Other steps from there on; a configuration of the chain before is not one of this chain.
-    let said = told(
+    let said = reported(
         &room,
         &format!("{} --set trajectory.steps=3 --set trajectories=3", from(2).replace(" --backend cpu", "")),
     );
@@ -423,9 +423,9 @@ fn a_start_stays_what_it_was() {
     }
     // The same file by another name.
     let absolute = room.path("first.npy").display().to_string();
-    let said = told(&room, &format!("{run} --resume --set trajectories=1 --set start={absolute}"));
+    let said = reported(&room, &format!("{run} --resume --set trajectories=1 --set start={absolute}"));
     assert!(!said.contains("warning"), "{said}");
-    let said = told(&room, &format!("{run} --resume --set trajectories=2 --set start=hot"));
+    let said = reported(&room, &format!("{run} --resume --set trajectories=2 --set start=hot"));
     assert!(said.contains("start = hot has no effect") && said.contains("began with start = first.npy"), "{said}");
     let starts: Vec<Value> = all_lines(&room, "run").iter().map(|line| line["run"]["start"].clone()).collect();
     assert_eq!(starts, [json!("first.npy"), json!("first.npy")]);
@@ -446,13 +446,13 @@ fn residuals_of_poles_are_counted_when_a_run_goes_on() {
     assert_eq!(lines(&room, "run").len(), 1);
     // Of a version that did not count them, a run resumes, and says what it does.
     make_older(&room, "run", &["poles", "crc32", "lines"]);
-    let said = told(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
+    let said = reported(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
     assert!(said.contains("2 numbers") && said.contains("the last one is used for all other poles"), "{said}");
 }
 
 /// A run that took its numbers from files does not take others without a word.
 #[test]
-fn the_end_of_a_replay_is_told() {
+fn the_end_of_a_replay_is_reported() {
     let room = room(GAUGE);
     fs::create_dir(room.path("given")).unwrap();
     for number in 1..=2 {
@@ -461,9 +461,9 @@ fn the_end_of_a_replay_is_told() {
     let run = "rhmc run.toml --out run --set trajectories";
     room.json(&format!("{run}=1 --replay given"));
     assert_eq!(all_lines(&room, "run")[0]["run"]["replay"], json!("given"));
-    let said = told(&room, &format!("{run}=2 --resume --replay given"));
+    let said = reported(&room, &format!("{run}=2 --resume --replay given"));
     assert!(!said.contains("warning"), "{said}");
-    let said = told(&room, &format!("{run}=3 --resume"));
+    let said = reported(&room, &format!("{run}=3 --resume"));
     assert!(said.contains("from trajectory 3 on, settings differ from before: replay"), "{said}");
     assert!(all_lines(&room, "run")[2]["run"].get("replay").is_none());
 }
@@ -592,8 +592,8 @@ fn residuals_of_groups() {
     assert_eq!(one, list);
     assert_ne!(one["delta_h"], default["delta_h"]);
     assert_eq!(one["quarks"][0]["iterations"]["action"], default["quarks"][0]["iterations"]["action"]);
-    let told = |folder: &str| all_lines(&room, folder)[0]["run"]["quarks"].clone();
-    assert_eq!((&told("one")[1]["dynamics_tol"], told("one")[0].get("dynamics_tol")), (&json!([1e-7]), None));
+    let reported = |folder: &str| all_lines(&room, folder)[0]["run"]["quarks"].clone();
+    assert_eq!((&reported("one")[1]["dynamics_tol"], reported("one")[0].get("dynamics_tol")), (&json!([1e-7]), None));
     // As for all groups, a solver in single precision has its limit.
     let single = run("no", &format!("{key}=1e-9 --set precision.dynamics=single --backend cpu"));
     room.fails(2, &single, &["fermion.1.dynamics-tol is 1e-9", "5e-8 or more"]);
@@ -863,19 +863,19 @@ fn changed_keys_are_named_when_a_run_goes_on() {
         let room = room(input);
         room.json("rhmc run.toml --out run");
         let before = fs::read(room.path("run/trajectories.jsonl")).unwrap();
-        for (from, to, told) in table {
+        for (from, to, reported) in table {
             let edited = input.replacen(from, to, 1);
             assert_ne!(edited, input, "{from}");
             fs::write(room.path("edited.toml"), &edited).unwrap();
             let run = room.run("rhmc edited.toml --out run --resume --backend cpu");
-            let (code, words) = match told {
+            let (code, words) = match reported {
                 Refused(words) => (2, format!("this run was made with {words}: restore these values")),
                 Noted(words) => (0, format!("from trajectory 2 on, settings differ from before: {words}\n")),
                 Nothing => (0, String::new()),
             };
             assert!(run.stderr.contains(&words), "{to}: no '{words}' in {}", run.stderr);
             assert_eq!(run.code, Some(code), "{to}: {}", run.stderr);
-            if matches!(told, Nothing) {
+            if matches!(reported, Nothing) {
                 assert!(!run.stderr.contains("differ") && !run.stderr.contains("warning"), "{to}: {}", run.stderr);
             }
             assert_eq!(fs::read(room.path("run/trajectories.jsonl")).unwrap(), before, "{to}");

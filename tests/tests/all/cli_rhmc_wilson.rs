@@ -48,7 +48,7 @@ fn inputs_with_comments_are_inputs() {
 }
 
 #[test]
-fn lines_tell_of_all_parts() {
+fn lines_report_all_parts() {
     let room = Room::new();
     fs::write(room.path("run.toml"), INPUT).unwrap();
     room.json("rhmc run.toml --out run");
@@ -167,7 +167,7 @@ fn multigrid_makes_the_same_trajectories() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let room = Room::new();
     fs::write(room.path("run.toml"), INPUT).unwrap();
     for (set, why) in [

@@ -140,8 +140,8 @@ fn applications_in_every_format() {
             for format @ (precision, storage) in formats::naive() {
                 let line = format!("{base} --precision {precision} --reconstruct {storage}");
                 let report = room.json(&line);
-                let told = (&report["precision"], &report["reconstruct"]);
-                assert_eq!(told, (&precision.name().into(), &storage.name().into()));
+                let reported = (&report["precision"], &report["reconstruct"]);
+                assert_eq!(reported, (&precision.name().into(), &storage.name().into()));
                 let tol = image_tolerance(&operator, errors, format, &psi, form == "--normal");
                 let error = compare(colour(&room.path("y.npy")), expected.clone(), tol, &line);
                 // So far off only what is in that format is: a twentieth of the error of storing fields or links.
@@ -153,8 +153,8 @@ fn applications_in_every_format() {
     // Long links of HISQ are in U(3): 8 reals do not tell them, 9 do, and it says so.
     let hisq = "apply --gauge odd.npy --operator hisq --mass 0.1 --source random:5";
     let run = room.run(&format!("{hisq} --reconstruct 8 -o y.npy --backend cpu"));
-    let told = run.stderr.contains("from 8 real numbers: 9 are stored");
-    assert!(run.code == Some(0) && told, "{}", run.stderr);
+    let reported = run.stderr.contains("from 8 real numbers: 9 are stored");
+    assert!(run.code == Some(0) && reported, "{}", run.stderr);
     room.json(&format!("{hisq} --reconstruct 9 -o z.npy"));
     assert_eq!(npy(&room.path("y.npy")), npy(&room.path("z.npy")));
     room.json(&format!("{hisq} --reconstruct 18 -o z.npy"));

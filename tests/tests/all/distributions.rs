@@ -80,13 +80,13 @@ fn agrees(setting: &Setting) {
     let Setting { name, seed, steps, friction, parts, expected } = *setting;
     // Lattices are too small to be shared among threads; tests are.
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
-    let thin = GaugeField::upload(&domain, &generate::random(domain.section(), seed)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::random(domain.section(), seed)).unwrap();
     let parts = parts(&domain);
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(false, parts.len(), scheme, steps), level(true, 0, scheme, 2)];
     let mut plan = plan(GaugeAction::wilson(BETA), if friction.is_some() { 0.5 } else { 1.0 }, levels, false);
     (plan.seed, plan.friction, plan.metropolis_from) = (seed, friction, THERMAL / 2);
-    let mut chain = Chain::new(plan, &thin, Double, parts).unwrap();
+    let mut chain = Chain::new(plan, &links, Double, parts).unwrap();
     let (mut found, mut identity, mut weights, mut accepted) = ([const { Vec::new() }; 3], Vec::new(), Vec::new(), 0);
     for number in 1..=THERMAL + TRAJECTORIES {
         chain.measure_identities(number > THERMAL);

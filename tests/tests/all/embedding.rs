@@ -105,11 +105,12 @@ fn fat_and_long_links_that_do_not_belong_together_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
     let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let fat =
-        |precision, storage| DeviceGauge::from_thin(&thin(&here), precision, storage, 1.0, 1, HopPhases::NONE).unwrap();
+    let fat = |precision, storage| {
+        DeviceGauge::from_links(&thin(&here), precision, storage, 1.0, 1, HopPhases::NONE).unwrap()
+    };
     let of = |other: &Domain| {
         let long =
-            DeviceGauge::from_thin(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
+            DeviceGauge::from_links(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
                 .unwrap();
         StaggeredLinks::improved(fat(Precision::Single, LinkStorage::FULL), long).map(|_| ())
     };
@@ -123,7 +124,7 @@ fn fat_and_long_links_that_do_not_belong_together_are_errors() {
         (Precision::Single, LinkStorage::FULL.in_half()),
     ] {
         let long =
-            DeviceGauge::from_thin(&thin(&here), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
+            DeviceGauge::from_links(&thin(&here), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
                 .unwrap();
         let refused = StaggeredLinks::improved(fat(precision, storage), long).map(|_| ()).unwrap_err();
         let (found, expected) =
@@ -139,13 +140,13 @@ fn device_fields_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     // The last one is another backend's, whose memory may be another GPU's.
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]), domain([4, 4, 4, 4]));
-    let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let gauge = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let single = Precision::Single;
-    let links = Arc::new(thin(&here).pack(single, LinkStorage::of(12)).unwrap());
+    let links = Arc::new(gauge(&here).pack(single, LinkStorage::of(12)).unwrap());
     let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
     let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), StaggeredParams::new(0.1, boundary));
     let clover = CloverParams::isotropic(wilson.params(), 1.0, 1.0);
-    let term = |domain| Arc::new(clover.term(&thin(domain)).unwrap().convert(single).unwrap());
+    let term = |domain| Arc::new(clover.term(&gauge(domain)).unwrap().convert(single).unwrap());
     let on_two = EvenOddWilson::new(wilson.clone(), 2).unwrap();
     let on_one = EvenOddWilson::new(wilson.clone(), 1).unwrap();
     let clovers = [Schur::Symmetric, Schur::Asymmetric]
@@ -227,7 +228,8 @@ fn device_fields_that_do_not_fit_are_errors() {
     assert!(matches!(other, DeviceError::OtherLattice { what: "a clover term", .. }), "{other:?}");
     assert!(matches!(same, DeviceError::OtherDevice { what: "a clover term", .. }), "{same:?}");
     // The same links with a term for quarks of another mass.
-    let heavier = CloverParams::isotropic(WilsonParams::from_mass(0.2, boundary), 1.0, 1.0).term(&thin(&here)).unwrap();
+    let heavier =
+        CloverParams::isotropic(WilsonParams::from_mass(0.2, boundary), 1.0, 1.0).term(&gauge(&here)).unwrap();
     let heavier = Arc::new(heavier.convert(single).unwrap());
     let other = EvenOddWilson::with_diagonal(wilson.clone(), heavier, Schur::Symmetric, 2).map(|_| ()).unwrap_err();
     assert!(matches!(other, DeviceError::OtherTerm { found: 4.2, expected: 4.1 }), "{other:?}");
@@ -242,10 +244,10 @@ fn device_fields_that_do_not_fit_are_errors() {
 fn momenta_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
-    let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let gauge = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let momenta = |domain| MomentumField::zero(domain, Precision::Double).unwrap();
     let (mut own, other) = (momenta(&here), momenta(&there));
-    let (mut links, elsewhere) = (thin(&here), thin(&there));
+    let (mut links, elsewhere) = (gauge(&here), gauge(&there));
     let refused = |what: &str, result: Result<(), DeviceError>| match result {
         Err(DeviceError::OtherLattice { .. }) => {}
         other => panic!("{what}: {other:?}"),
@@ -306,8 +308,8 @@ fn fields_in_other_formats_are_errors() {
     use Precision::{Double, Half, Single};
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
     let gauge = generate::weak_field(domain.local(), 1, 0.1);
-    let thin = GaugeField::upload(&domain, &gauge).unwrap();
-    let links = Arc::new(thin.pack(Single, LinkStorage::of(12)).unwrap());
+    let device_links = GaugeField::upload(&domain, &gauge).unwrap();
+    let links = Arc::new(device_links.pack(Single, LinkStorage::of(12)).unwrap());
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let wilson = Wilson::new(links.clone(), params);
     let staggered = StaggeredParams::new(0.1, TimeBoundary::Antiperiodic);
@@ -340,7 +342,7 @@ fn fields_in_other_formats_are_errors() {
     refused(staggered.dslash(0, &spinor, &mut colour), formats);
     refused(FieldSpace::new(&domain, FieldShape::colours(Single, 1)).convert(&[1.0], &spinor, &mut colour), formats);
 
-    let clover = CloverParams::isotropic(params, 1.0, 1.0).term(&thin).unwrap();
+    let clover = CloverParams::isotropic(params, 1.0, 1.0).term(&device_links).unwrap();
     let formats = [Format::of(Double), Format::of(Single)];
     let half = clover.convert(Half).unwrap();
     refused(EvenOddWilson::with_diagonal(wilson, Arc::new(clover), Schur::Symmetric, 1).map(|_| ()), formats);
@@ -356,8 +358,8 @@ fn fields_in_other_formats_are_errors() {
     let momenta = |precision| MomentumField::zero(&domain, precision);
     let mut own = momenta(Double).unwrap();
     refused(momenta(Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
-    refused(EvolvingLinks::new(&thin, Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
-    let single = EvolvingLinks::new(&thin, Single).unwrap();
+    refused(EvolvingLinks::new(&device_links, Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
+    let single = EvolvingLinks::new(&device_links, Single).unwrap();
     refused(own.add(1.0, 1.0, &momenta(Single).unwrap()), [Format::of(Single), Format::of(Double)]);
     refused(single.own().plaquette().map(|_| ()), [Format::of(Single), Format::of(Double)]);
 }
@@ -388,19 +390,19 @@ fn launches_in_formats_that_kernels_do_not_have_are_errors() {
     let error = space.norm2(&space.allocate().unwrap(), &mut [0.0]).unwrap_err();
     refused(of_device(error), "norm2", format, &known);
 
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let storage = LinkStorage::of(8).in_temporal_gauge();
     for precision in [Half, Fp16] {
-        let error = thin.pack(precision, storage).map(|_| ()).unwrap_err();
+        let error = links.pack(precision, storage).map(|_| ()).unwrap_err();
         let known = ["double 8t", "single 8t", "half 12t", "fp16 12t"];
         refused(of_device(error), "pack_links", Format::with_links(precision, storage), &known);
     }
-    assert!(thin.pack(Double, LinkStorage::of(9)).is_err());
+    assert!(links.pack(Double, LinkStorage::of(9)).is_err());
 }
 
 /// Links that no process has heard of would be read from wherever they are looked for.
 #[test]
-fn paths_beyond_the_border_are_errors() {
+fn paths_that_leave_the_border_are_errors() {
     let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.2);
     let path = |mu: usize, length: usize| LoopPath {
@@ -434,7 +436,7 @@ fn paths_beyond_the_border_are_errors() {
 fn plans_without_a_way_are_errors() {
     let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
-    let thin = GaugeField::upload(&domain, &HostGauge::unit(lattice)).unwrap();
+    let links = GaugeField::upload(&domain, &HostGauge::unit(lattice)).unwrap();
     let level = |steps, quarks| LevelPlan { gauge: true, quarks, scheme: Scheme::Leapfrog, steps };
     let plan = |length, levels| Plan {
         gauge: GaugeAction::wilson(6.0),
@@ -446,7 +448,7 @@ fn plans_without_a_way_are_errors() {
         friction: None,
         metropolis_from: 0,
     };
-    let chain = |length, levels| Chain::new(plan(length, levels), &thin, Precision::Double, Vec::new());
+    let chain = |length, levels| Chain::new(plan(length, levels), &links, Precision::Double, Vec::new());
     let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
         Err(HmcError::Plan(why)) => why,
         Err(other) => panic!("{other}"),

@@ -119,7 +119,7 @@ fn hops_beyond_the_neighbour_are_refused() {
         let (precision, storage) = (Precision::Double, LinkStorage::FULL);
         let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack(precision, storage);
         // Hops over one link are possible.
-        DeviceGauge::from_thin(&thin, precision, storage, 1.0, 1, HopPhases::NONE)?;
+        DeviceGauge::from_links(&thin, precision, storage, 1.0, 1, HopPhases::NONE)?;
         ferrite::domain::Result::Ok(matches!(improved, Err(DeviceError::Grid(_))))
     });
     assert_eq!(refused.unwrap(), [true, true]);

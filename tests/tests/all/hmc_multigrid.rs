@@ -122,25 +122,25 @@ fn forces_do_not_depend_on_the_grid() {
     .unwrap();
 }
 
-fn chain(thin: &GaugeField, method: &'static Method) -> Chain {
+fn chain(links: &GaugeField, method: &'static Method) -> Chain {
     let (_, quarks) = quarks().swap_remove(1);
-    let part: Box<dyn Monomial> = Box::new(two(thin.domain(), quarks, method, Single, 1e-10));
+    let part: Box<dyn Monomial> = Box::new(two(links.domain(), quarks, method, Single, 1e-10));
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![
         LevelPlan { gauge: false, quarks: vec![0], scheme, steps: 3 },
         LevelPlan { gauge: true, quarks: vec![], scheme, steps: 2 },
     ];
-    Chain::new(plan(GaugeAction::iwasaki(1.9), 0.3, levels, false), thin, Double, vec![part]).unwrap()
+    Chain::new(plan(GaugeAction::iwasaki(1.9), 0.3, levels, false), links, Double, vec![part]).unwrap()
 }
 
 /// A chain that begins where another one is takes the same steps: setups do not remember what was before a trajectory.
 #[test]
 fn trajectories_are_those_of_cg_and_do_not_depend_on_those_before() {
     let domain = Domain::single(Cpu::new(Some(2)), Lattice::new([4, 4, 4, 8]).unwrap()).unwrap();
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let mut long = chain(&thin, Method::MULTIGRID);
+    let gauge = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let mut long = chain(&gauge, Method::MULTIGRID);
     let first = long.trajectory(1, None, false).unwrap();
-    let of_cg = chain(&thin, Method::CG).trajectory(1, None, false).unwrap();
+    let of_cg = chain(&gauge, Method::CG).trajectory(1, None, false).unwrap();
     assert!((first.delta - of_cg.delta).abs() < 1e-5, "{} {}", first.delta, of_cg.delta);
     assert!(3 * first.iterations[0][1] < of_cg.iterations[0][1], "{:?} {:?}", first.iterations, of_cg.iterations);
     let between = long.links().own().copied().unwrap();

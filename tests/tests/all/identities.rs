@@ -249,8 +249,8 @@ fn chain(domain: &Domain, gauge: &HostGauge, precision: Precision, friction: Opt
     let levels = vec![level(true, quarks.len(), Scheme::Omelyan { lambda: MINIMUM_NORM }, 3)];
     let mut plan = plan(GaugeAction::iwasaki(2.1), 0.5, levels, precision == Single);
     plan.friction = friction;
-    let thin = GaugeField::upload(domain, gauge).unwrap();
-    Chain::new(plan, &thin, precision, quarks).unwrap()
+    let links = GaugeField::upload(domain, gauge).unwrap();
+    Chain::new(plan, &links, precision, quarks).unwrap()
 }
 
 /// Trajectories are the same to the bit whether identities are measured or not, with guesses and momenta that are kept, too.

@@ -23,7 +23,7 @@ use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{CycleParams, MultigridParams};
 use ferrite::observables::condensate::{condensate, noise};
-use ferrite::observables::memory::{Ensemble, WilsonVectors};
+use ferrite::observables::memory::{EnsembleProperties, WilsonVectors};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{
     CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary,
@@ -95,14 +95,14 @@ fn sources<T: Fermion>(domain: &Domain, n: usize) -> Vec<HostField<T>> {
 }
 
 #[test]
-fn solves_of_wilson_quarks_take_what_is_foretold() {
+fn solves_of_wilson_quarks_take_what_is_predicted() {
     // Each with one right-hand side on two of the grids, and with four on the other two.
     wilson_solves(2);
 }
 
 #[test]
 #[ignore = "exhaustive: run by cargo xtask test --full"]
-fn solves_of_wilson_quarks_take_what_is_foretold_on_every_grid() {
+fn solves_of_wilson_quarks_take_what_is_predicted_on_every_grid() {
     wilson_solves(1);
 }
 
@@ -156,7 +156,7 @@ fn wilson_solves(one_of: usize) {
 
 /// Smeared links, and gradients of stout links.
 #[test]
-fn smearing_takes_what_is_foretold() {
+fn smearing_takes_what_is_predicted() {
     let double = Precision::Double;
     // Links as they come from the host, and messages.
     let with_links = |local: Lattice, grid: &ProcessGrid, more: usize| {
@@ -190,7 +190,7 @@ fn smearing_takes_what_is_foretold() {
 }
 
 #[test]
-fn overlapping_domains_take_what_is_foretold() {
+fn overlapping_domains_take_what_is_predicted() {
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let schwarz = Schwarz { k_max: 4, steps: 4, overlap: 2, ..Default::default() };
     let request = Request { method: Method::GCR_DD, schwarz, tol: 1e-8, ..Request::new(wilson) };
@@ -210,7 +210,7 @@ fn overlapping_domains_take_what_is_foretold() {
 }
 
 #[test]
-fn solves_with_multigrid_take_what_is_foretold() {
+fn solves_with_multigrid_take_what_is_predicted() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = Operator::from(CloverParams::isotropic(wilson, 1.0, 1.0));
     let cases = [([1, 1, 1, 1], [4, 4, 8, 8]), ([1, 1, 1, 2], [4, 4, 4, 8]), ([2, 1, 2, 1], [4, 4, 4, 8])];
@@ -241,14 +241,14 @@ fn solves_with_multigrid_take_what_is_foretold() {
 }
 
 #[test]
-fn solves_of_staggered_quarks_take_what_is_foretold() {
+fn solves_of_staggered_quarks_take_what_is_predicted() {
     // The four solves of each operator on a grid each.
     staggered_solves(CASES.len());
 }
 
 #[test]
 #[ignore = "exhaustive: run by cargo xtask test --full"]
-fn solves_of_staggered_quarks_take_what_is_foretold_on_every_grid() {
+fn solves_of_staggered_quarks_take_what_is_predicted_on_every_grid() {
     staggered_solves(1);
 }
 
@@ -297,7 +297,7 @@ fn staggered_solves(one_of: usize) {
 }
 
 #[test]
-fn ensembles_take_what_is_foretold() {
+fn ensembles_take_what_is_predicted() {
     for (name, smearing) in [
         ("naive", QuarkSmearing::Thin),
         // Of so many levels that these are most of what is taken.
@@ -308,7 +308,7 @@ fn ensembles_take_what_is_foretold() {
         let (improved, hisq) = (smearing.is_improved(), matches!(smearing, QuarkSmearing::Hisq { .. }));
         let cases = if let QuarkSmearing::Stout(_) = smearing { &CASES[..1] } else { &CASES[..3] };
         let stout_levels = if let QuarkSmearing::Stout(smearing) = smearing { smearing.levels } else { 0 };
-        let ensemble = Ensemble {
+        let ensemble = EnsembleProperties {
             single_links: false,
             pseudofermions: 2,
             improved,
@@ -321,8 +321,9 @@ fn ensembles_take_what_is_foretold() {
         };
         let periodic = QuarkOperator::new(StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing);
         let twisted = QuarkOperator { theta: THETA, ..periodic };
-        let predicted =
-            |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
+        let predicted = |ensemble: EnsembleProperties| {
+            move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None)
+        };
         // Both take long with HISQ, and differ in the links that evolve only.
         if !hisq {
             check(cases, (&format!("RHMC, {name}"), 3.5), predicted(ensemble.clone()), |domain, gauge| {
@@ -333,7 +334,7 @@ fn ensembles_take_what_is_foretold() {
                 trajectory(domain, gauge, twisted, Precision::Double)
             });
         }
-        let single = Ensemble { single_links: true, ..ensemble };
+        let single = EnsembleProperties { single_links: true, ..ensemble };
         check(cases, (&format!("RHMC in single, {name}"), 3.5), predicted(single), |domain, gauge| {
             trajectory(domain, gauge, periodic, Precision::Single)
         });
@@ -341,7 +342,7 @@ fn ensembles_take_what_is_foretold() {
 }
 
 #[test]
-fn ensembles_of_wilson_quarks_take_what_is_foretold() {
+fn ensembles_of_wilson_quarks_take_what_is_predicted() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
     let plain = WilsonLike::from(wilson);
@@ -365,7 +366,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             guesses: 2 * guesses,
             multigrid: multigrid.into_iter().collect(),
         };
-        let ensemble = Ensemble {
+        let ensemble = EnsembleProperties {
             single_links: false,
             pseudofermions: 0,
             improved: false,
@@ -393,7 +394,7 @@ fn wilson_trajectory(
     (rational, guesses): (bool, usize),
     multigrid: Option<MultigridParams>,
 ) {
-    let thin = GaugeField::upload(domain, gauge).unwrap();
+    let links = GaugeField::upload(domain, gauge).unwrap();
     let two = |quarks, heavier, first| -> Box<dyn Monomial> {
         let method = match (multigrid, first) {
             (None, _) => Method::CG,
@@ -439,15 +440,15 @@ fn wilson_trajectory(
         friction: None,
         metropolis_from: 1,
     };
-    let mut chain = Chain::new(plan, &thin, Precision::Double, parts).unwrap();
+    let mut chain = Chain::new(plan, &links, Precision::Double, parts).unwrap();
     chain.measure_identities(true);
-    drop(thin);
+    drop(links);
     chain.trajectory(1, None, false).unwrap();
 }
 
 /// A trajectory of two steps, and a condensate.
 fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, precision: Precision) {
-    let thin = GaugeField::upload(domain, gauge).unwrap();
+    let links = GaugeField::upload(domain, gauge).unwrap();
     // To find them takes longer than a trajectory: all processes have the same ones.
     static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {
         let quarks = [quarks(0.3, "2"), quarks(0.5, "1")];
@@ -471,9 +472,9 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
         friction: None,
         metropolis_from: 1,
     };
-    let mut chain = Chain::new(plan, &thin, precision, vec![Box::new(group)]).unwrap();
+    let mut chain = Chain::new(plan, &links, precision, vec![Box::new(group)]).unwrap();
     chain.measure_identities(true);
-    drop(thin);
+    drop(links);
     chain.trajectory(1, None, false).unwrap();
     let mut noises = FullField::zero(domain, FieldShape::colours(Precision::Double, 3)).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();

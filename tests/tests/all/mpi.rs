@@ -147,7 +147,7 @@ fn traces_eigenvalues_and_forces_do_not_depend_on_the_grid() {
     fs::write(room.path("run.toml"), input).unwrap();
     // What is told, and what it may differ by: solves end at 1e-10, those of eigenvalues at a thousandth of
     // 1e-3, and forces of quarks have solvers in single precision.
-    let told = |found: &Value| -> Vec<f64> {
+    let reported = |found: &Value| -> Vec<f64> {
         let of = |value: &Value, keys: &[&str]| -> Vec<f64> {
             keys.iter().map(|key| value.pointer(key).and_then(Value::as_f64).unwrap_or(f64::NAN)).collect()
         };
@@ -168,14 +168,14 @@ fn traces_eigenvalues_and_forces_do_not_depend_on_the_grid() {
         ("forces run.toml", 1e-5),
         ("forces run.toml --set fermion.0.operator=clover --set fermion.0.csw=1", 1e-5),
     ] {
-        let one = told(&room.json(command));
+        let one = reported(&room.json(command));
         assert!(one.iter().all(|x| x.is_finite()) && !one.is_empty(), "{command}: {one:?}");
         // Long links need three sites in each part.
         let improved = command.contains("hisq") || command.contains("asqtad");
         let (ranks, grid) = if improved { (2, "1,1,1,2") } else { (2, "2,1,1,1") };
         let run = job(&room, ranks, &format!("{command} --grid {grid} --json"));
         assert_eq!(run.code, Some(0), "{command} on {grid}: {}", run.stderr);
-        let many = told(&object(&run));
+        let many = reported(&object(&run));
         let near = |(a, b): (&f64, &f64)| (a - b).abs() < tol * (1.0 + b.abs());
         assert!(one.len() == many.len() && many.iter().zip(&one).all(near), "{command} on {grid}: {many:?} {one:?}");
     }

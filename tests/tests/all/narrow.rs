@@ -68,11 +68,11 @@ fn check<F: Fermion + PartialEq>(domain: &Domain, operator: &impl LinearOperator
 }
 
 fn operators(domain: &Domain) -> Result {
-    let thin = GaugeField::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
-    let links = Arc::new(thin.pack(Precision::Double, LinkStorage::FULL)?);
+    let gauge = GaugeField::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
+    let links = Arc::new(gauge.pack(Precision::Double, LinkStorage::FULL)?);
     let wilson = Wilson::new(links.clone(), params());
     check::<Spinor>(domain, &EvenOddWilson::new(wilson.clone(), NRHS)?)?;
-    let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&thin)?);
+    let clover = Arc::new(CloverParams::isotropic(params(), 1.2, 1.0).term(&gauge)?);
     for schur in [Schur::Symmetric, Schur::Asymmetric] {
         check::<Spinor>(domain, &EvenOddWilson::with_diagonal(wilson.clone(), clover.clone(), schur, NRHS)?)?;
     }
@@ -128,8 +128,8 @@ fn rhs_change_places() {
 #[test]
 fn right_hand_sides_leave_a_solve() {
     let domain = domain();
-    let thin = GaugeField::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
-    let wilson = |precision| Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params());
+    let links = GaugeField::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
+    let wilson = |precision| Wilson::new(Arc::new(links.pack(precision, LinkStorage::FULL).unwrap()), params());
     let operator = EvenOddWilson::new(wilson(Precision::Double), NRHS).unwrap();
     let sloppy = EvenOddWilson::new(wilson(Precision::Single), NRHS).unwrap();
     let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Double, NRHS));

@@ -86,9 +86,9 @@ impl Room {
         assert!(run.stderr.contains("error: "), "{arguments}: {}", run.stderr);
         // With -v the head of a log repeats the command.
         let head = |line: &&str| !line.starts_with("info: command: ") && !line.starts_with("info: input: ");
-        let told = run.stderr.lines().filter(head).collect::<Vec<_>>().join("\n");
+        let reported = run.stderr.lines().filter(head).collect::<Vec<_>>().join("\n");
         for part in parts {
-            assert!(told.contains(part), "{arguments}: '{part}' is not in: {}", run.stderr);
+            assert!(reported.contains(part), "{arguments}: '{part}' is not in: {}", run.stderr);
         }
         run
     }

@@ -39,9 +39,9 @@ fn product(p: &HostGauge, q: &HostGauge) -> f64 {
 }
 
 /// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
-pub fn derivative(thin: &GaugeField, q: &MomentumField, h: f64, action: impl Fn(&EvolvingLinks) -> f64) -> f64 {
+pub fn derivative(gauge: &GaugeField, q: &MomentumField, h: f64, action: impl Fn(&EvolvingLinks) -> f64) -> f64 {
     let at = |t: f64| {
-        let mut links = EvolvingLinks::new(thin, Double).unwrap();
+        let mut links = EvolvingLinks::new(gauge, Double).unwrap();
         q.move_links(links.own_mut(), t, false).unwrap();
         action(&links)
     };
@@ -52,13 +52,13 @@ pub fn derivative(thin: &GaugeField, q: &MomentumField, h: f64, action: impl Fn(
 /// The force on links and momenta in a precision against a derivative.
 pub fn agrees(
     precision: Precision,
-    (thin, q): (&GaugeField, &MomentumField),
+    (gauge, q): (&GaugeField, &MomentumField),
     force: &dyn Force,
     expected: f64,
     tolerance: f64,
 ) {
-    let links = EvolvingLinks::new(thin, precision).unwrap();
-    let mut momenta = MomentumField::zero(thin.domain(), precision).unwrap();
+    let links = EvolvingLinks::new(gauge, precision).unwrap();
+    let mut momenta = MomentumField::zero(gauge.domain(), precision).unwrap();
     force.kick(&links, 1.0, &mut momenta).unwrap();
     let kicked = momenta.download().unwrap();
     let got = product(&q.download().unwrap(), &kicked);
@@ -99,7 +99,7 @@ fn plain_loops(gauge: &HostGauge) -> ([f64; 2], [f64; 3]) {
 fn gauge_actions_are_those_of_their_papers() {
     let domain = Domain::single(Cpu::new(None), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
     let gauge = generate::random(domain.local(), 5);
-    let thin = GaugeField::upload(&domain, &gauge).unwrap();
+    let links = GaugeField::upload(&domain, &gauge).unwrap();
     let ([space, time], [flat, short_in_time, long_in_time]) = plain_loops(&gauge);
     let (plaquettes, rectangles) = (space + time, flat + short_in_time + long_in_time);
     let with_c1 = |beta: f64, c1: f64| beta * ((1.0 - 8.0 * c1) * plaquettes + c1 * rectangles);
@@ -124,7 +124,7 @@ fn gauge_actions_are_those_of_their_papers() {
         ),
     ];
     for (name, action, expected) in cases {
-        let got = action.value(&thin).unwrap();
+        let got = action.value(&links).unwrap();
         // Some ten thousand loops of order one, added in double.
         assert!((got - expected).abs() < 1e-12 * expected.abs(), "{name}: {got} instead of {expected}");
     }
@@ -144,15 +144,15 @@ fn gauge_forces_are_derivatives() {
     ];
     for domain in domains() {
         let gauge = generate::random(domain.local(), 3);
-        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
+        let (device_links, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         for action in actions {
             let value = |links: &EvolvingLinks| action.value(links.own()).unwrap();
-            let expected = derivative(&thin, &q, 2e-3, value);
+            let expected = derivative(&device_links, &q, 2e-3, value);
             let force = |single| GaugeActionForce { action, single };
             // Differences cancel eleven digits of sixteen and leave h⁶; single precision has seven.
-            agrees(Double, (&thin, &q), &force(false), expected, 1e-9);
-            agrees(Double, (&thin, &q), &force(true), expected, 1e-5);
-            agrees(Single, (&thin, &q), &force(true), expected, 1e-5);
+            agrees(Double, (&device_links, &q), &force(false), expected, 1e-9);
+            agrees(Double, (&device_links, &q), &force(true), expected, 1e-5);
+            agrees(Single, (&device_links, &q), &force(true), expected, 1e-5);
         }
     }
 }
@@ -324,8 +324,8 @@ fn smallest_square(v: &Matrix) -> f64 {
 #[test]
 fn pseudofermions_of_a_group_do_not_mix() {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let links = EvolvingLinks::new(&thin, Double).unwrap();
+    let gauge = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = EvolvingLinks::new(&gauge, Double).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
     for (name, operator) in operators() {
         let made = |first: u32, count: usize| {
@@ -360,8 +360,8 @@ fn forces_do_not_depend_on_the_grid() {
     let gauge = generate::weak_field(lattice, 3, 0.4);
     let functions = functions(&two_plus_one(), 1, 1e-3);
     let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
-        let thin = GaugeField::upload(domain, gauge).unwrap();
-        let links = EvolvingLinks::new(&thin, Double).unwrap();
+        let device_links = GaugeField::upload(domain, gauge).unwrap();
+        let links = EvolvingLinks::new(&device_links, Double).unwrap();
         let kick = |force: &dyn Force| {
             let mut momenta = MomentumField::zero(domain, Double).unwrap();
             momenta.draw(1, 2).unwrap();
@@ -644,9 +644,9 @@ mod milc {
     }
 
     /// All 34 closed loops, by their steps: MILC numbers directions 0 to 3, and backward ones from 7 down.
-    fn loops(thin: &GaugeField, stored: &Value) {
+    fn loops(links: &GaugeField, stored: &Value) {
         let paths = closed_loops();
-        let traces = mean_traces(thin, &paths).unwrap();
+        let traces = mean_traces(links, &paths).unwrap();
         let stored = stored.as_array().unwrap();
         assert_eq!(stored.len(), 34);
         let all_ways = |steps: &[(usize, bool)]| -> Vec<Vec<(usize, bool)>> {

@@ -11,7 +11,7 @@ use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::force::{Force, GaugeActionForce};
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
-use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::integrator::{Dynamics, IntegratorLevel, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
@@ -40,9 +40,9 @@ fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofe
 }
 
 /// A chain in double precision.
-fn chain(plan: Plan, thin: &GaugeField, quarks: Vec<Pseudofermions>) -> Chain {
+fn chain(plan: Plan, links: &GaugeField, quarks: Vec<Pseudofermions>) -> Chain {
     let quarks = quarks.into_iter().map(|quarks| Box::new(quarks) as Box<dyn Monomial>).collect();
-    Chain::new(plan, thin, Precision::Double, quarks).unwrap()
+    Chain::new(plan, links, Precision::Double, quarks).unwrap()
 }
 /// Colour vectors in double precision.
 const VECTORS: FieldShape = FieldShape::colours(Precision::Double, 1);
@@ -76,16 +76,16 @@ fn heat_bath(domain: &Domain, beta: f64) -> (Vec<f64>, GaugeField) {
             plaquettes.push(generator.plaquette().unwrap().mean);
         }
     }
-    let thin = GaugeField::upload(domain, &generator.gauge().unwrap()).unwrap();
-    (plaquettes, thin)
+    let links = GaugeField::upload(domain, &generator.gauge().unwrap()).unwrap();
+    (plaquettes, links)
 }
 
 #[test]
 fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
     let (domain, beta) = (domain([4; 4]), 5.2);
-    let (heat_bath, thin) = heat_bath(&domain, beta);
+    let (heat_bath, links) = heat_bath(&domain, beta);
     let levels = vec![level(true, 0, Scheme::Omelyan { lambda: MINIMUM_NORM }, 8)];
-    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, Vec::new());
+    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &links, Vec::new());
     let (mut plaquettes, mut deltas, mut accepted) = (Vec::new(), Vec::new(), 0);
     for number in 1..=400 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -103,11 +103,11 @@ fn pure_gauge_ensembles_are_those_of_the_heat_bath() {
 #[test]
 fn heavy_quarks_leave_the_ensemble_of_the_heat_bath() {
     let (domain, beta) = (domain([4; 4]), 5.2);
-    let (heat_bath, thin) = heat_bath(&domain, beta);
+    let (heat_bath, links) = heat_bath(&domain, beta);
     let heavy = group(&domain, &[quarks(10.0, "2")], 1, 0);
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(true, 1, scheme, 8)];
-    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &thin, vec![heavy]);
+    let mut chain = chain(plan(GaugeAction::wilson(beta), 1.0, levels, false), &links, vec![heavy]);
     let (mut plaquettes, mut accepted, mut fermions) = (Vec::new(), 0, 0.0);
     for number in 1..=300 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -126,12 +126,12 @@ fn heavy_quarks_leave_the_ensemble_of_the_heat_bath() {
 #[test]
 fn weights_with_quarks_are_one() {
     let domain = domain([2, 4, 4, 4]);
-    let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(false, 2, scheme, 3), level(true, 0, scheme, 2)];
     let groups = vec![group(&domain, &[quarks(0.25, "2")], 2, 0), group(&domain, &[quarks(0.5, "1")], 1, 2)];
     let plan = Plan { metropolis_from: 15, ..plan(GaugeAction::wilson(5.2), 1.1, levels, false) };
-    let mut chain = chain(plan, &thin, groups);
+    let mut chain = chain(plan, &links, groups);
     let (mut deltas, mut accepted) = (Vec::new(), 0);
     for number in 1..=280 {
         let outcome = chain.trajectory(number, None, false).unwrap();
@@ -151,7 +151,7 @@ fn weights_with_quarks_are_one() {
 fn four_flavours_agree_with_the_exact_algorithm() {
     let (domain, mass, beta) = (domain([4; 4]), 0.3, 5.0);
     let action = GaugeAction::wilson(beta);
-    let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
+    let device_links = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let (length, steps, count) = (0.7, 4, 220);
 
@@ -166,7 +166,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let pseudofermions = group(&domain, &[quarks(mass, "4")], 2, 0);
     let mut plan = plan(action, length, vec![level(true, 1, scheme, steps)], false);
     plan.metropolis_from = 15;
-    let mut chain = chain(plan, &thin, vec![pseudofermions]);
+    let mut chain = chain(plan, &device_links, vec![pseudofermions]);
     let mut accepted = 0;
     let rational: Vec<[f64; 2]> = (1..=count)
         .map(|number| {
@@ -181,7 +181,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
     let mut quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, 0, 1).unwrap();
     let gauge_force = GaugeActionForce { action, single: false };
-    let mut links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
+    let mut links = EvolvingLinks::new(&device_links, Precision::Double).unwrap();
     let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
     let mut exact = Vec::new();
     for number in 1..=count {
@@ -206,7 +206,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         scaled.unwrap();
         quarks.set_field(phi);
         let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
-        let levels = [Level { forces, scheme, steps }];
+        let levels = [IntegratorLevel { forces, scheme, steps }];
         let energy = |links: &EvolvingLinks, momenta: &MomentumField| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
             gauge + kinetic + quarks.dynamics_action(links).unwrap()

@@ -12,7 +12,7 @@ use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions};
 use ferrite::hmc::force::{Force, GaugeActionForce};
 use ferrite::hmc::functions::{Tolerances, rational_functions};
-use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::integrator::{Dynamics, IntegratorLevel, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
@@ -58,11 +58,11 @@ fn functions() -> RationalFunctions {
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.
-fn chain(precision: Precision, plan: Plan, thin: &GaugeField, operator: QuarkOperator) -> Chain {
+fn chain(precision: Precision, plan: Plan, links: &GaugeField, operator: QuarkOperator) -> Chain {
     let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
-    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, functions(), solvers, 0, 1).unwrap();
-    Chain::new(plan, thin, precision, vec![Box::new(quarks)]).unwrap()
+    let quarks = Pseudofermions::new(links.domain(), "quarks".into(), operator, functions(), solvers, 0, 1).unwrap();
+    Chain::new(plan, links, precision, vec![Box::new(quarks)]).unwrap()
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn goes_back([links, momenta]: [f64; 2], [links_single, momenta_single]: [f64; 2
 #[test]
 fn friction_takes_momenta_away() {
     let domain = domain([4; 4]);
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let chain = |friction, length, steps| {
         let plan = plan(GaugeAction::wilson(5.5), length, vec![level(true, 0, scheme, steps)], false);
-        Chain::new(Plan { friction, ..plan }, &thin, Double, Vec::new()).unwrap()
+        Chain::new(Plan { friction, ..plan }, &links, Double, Vec::new()).unwrap()
     };
     let run = |friction, length, steps, trajectories| {
         let mut chain = chain(friction, length, steps);
@@ -177,29 +177,29 @@ fn friction_takes_momenta_away() {
     drawn.draw(31, 1).unwrap();
     drawn.scale(-1.0).unwrap();
     assert!(rough.momenta().unwrap().download().unwrap().links() == drawn.download().unwrap().links());
-    assert!(rough.links().own().download().unwrap().links() == thin.download().unwrap().links());
+    assert!(rough.links().own().download().unwrap().links() == links.download().unwrap().links());
 }
 
 #[test]
-fn moves_are_told_as_they_are_made() {
+fn moves_are_reported_as_they_are_made() {
     let domain = domain([2; 4]);
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
     let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
-    let mut chain = Chain::new(plan, &thin, Double, Vec::new()).unwrap();
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let seen = told.clone();
+    let mut chain = Chain::new(plan, &links, Double, Vec::new()).unwrap();
+    let reported = Rc::new(RefCell::new(Vec::new()));
+    let seen = reported.clone();
     chain.on_move(move |done, all| seen.borrow_mut().push((done, all)));
     chain.trajectory(1, None, true).unwrap();
     // A kick first, then drift, kick, drift, kick for each of two steps.
-    assert_eq!(*told.borrow(), (1..=9).map(|done| (done, 9)).collect::<Vec<_>>());
+    assert_eq!(*reported.borrow(), (1..=9).map(|done| (done, 9)).collect::<Vec<_>>());
 }
 
 /// A trajectory that is stopped, wherever that is, leaves the chain as it was: the next call makes the same one, bit for bit.
 #[test]
 fn a_stopped_trajectory_never_was() {
     let domain = domain([4; 4]);
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.3)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.3)).unwrap();
     // Momenta that go on, guesses that are kept in a trajectory, two levels, force gradient and solvers of both kinds.
     let make = || {
         let levels = vec![level(false, 2, Scheme::ForceGradient, 1), level(true, 0, Scheme::Leapfrog, 2)];
@@ -209,7 +209,7 @@ fn a_stopped_trajectory_never_was() {
         let solvers = [wilson_solver(1e-10), wilson_solver(1e-10)];
         let two = TwoFlavours::new(&domain, "two".into(), clover(0.3), Some(clover(0.6)), solvers, Double, 1).unwrap();
         let parts: Vec<Box<dyn Monomial>> = vec![Box::new(rooted), Box::new(two.with_guesses(2))];
-        Chain::new(plan, &thin, Double, parts).unwrap()
+        Chain::new(plan, &links, Double, parts).unwrap()
     };
     let bits = |chain: &Chain| {
         let momenta = chain.momenta().map(|momenta| momenta.download().unwrap());
@@ -257,12 +257,12 @@ fn a_stopped_trajectory_never_was() {
 #[test]
 fn the_action_is_that_of_the_links_that_are_kept() {
     let domain = domain([4; 4]);
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     for unitarise in [Unitarise::Always, Unitarise::Never] {
         let levels = vec![level(true, 0, Scheme::Leapfrog, 40)];
         // Without a Metropolis step.
         let plan = Plan { unitarise, metropolis_from: 9, ..plan(GaugeAction::wilson(5.5), 0.5, levels, true) };
-        let mut chain = Chain::new(plan, &thin, Single, Vec::new()).unwrap();
+        let mut chain = Chain::new(plan, &links, Single, Vec::new()).unwrap();
         let outcome = chain.trajectory(1, None, true).unwrap();
         assert!(outcome.accepted && outcome.irreversibility.is_some());
         // The very same sum.
@@ -315,7 +315,7 @@ fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
     }
     let mut forces: Vec<&dyn Force> = vec![&gauge_force];
     forces.extend(quarks.iter().map(|quarks| &**quarks as &dyn Force));
-    let levels = [Level { forces, scheme, steps: 1 }];
+    let levels = [IntegratorLevel { forces, scheme, steps: 1 }];
     let run = |gauge: &HostGauge, momenta: &HostGauge| {
         let mut links = EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap();
         let mut momenta = MomentumField::upload(&domain, momenta, Double).unwrap();
@@ -409,7 +409,7 @@ fn is_symplectic(step: &Step) {
 #[test]
 fn heavy_quarks_are_none() {
     let domain = domain([4; 4]);
-    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let run = |mass: Option<f64>| {
         let quarks: Vec<Box<dyn Monomial>> = match mass {
@@ -421,7 +421,7 @@ fn heavy_quarks_are_none() {
             }
         };
         let levels = vec![level(true, quarks.len(), scheme, 4)];
-        let mut chain = Chain::new(plan(GaugeAction::wilson(5.5), 0.5, levels, false), &thin, Double, quarks).unwrap();
+        let mut chain = Chain::new(plan(GaugeAction::wilson(5.5), 0.5, levels, false), &links, Double, quarks).unwrap();
         let outcome = chain.trajectory(1, None, false).unwrap();
         (outcome.delta, chain.links().own().plaquette().unwrap().0.mean)
     };

@@ -47,8 +47,8 @@ fn without_links_between(gauge: &HostGauge, block: [usize; 4]) -> HostGauge {
 }
 
 fn wilson(precision: Precision, domain: &Domain, gauge: &HostGauge) -> Wilson {
-    let thin = GaugeField::upload(domain, gauge).unwrap();
-    Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params())
+    let links = GaugeField::upload(domain, gauge).unwrap();
+    Wilson::new(Arc::new(links.pack(precision, LinkStorage::FULL).unwrap()), params())
 }
 /// Spinors, zero everywhere.
 fn zero(domain: &Domain, precision: Precision, nrhs: usize) -> FullField {

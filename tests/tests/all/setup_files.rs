@@ -3,7 +3,7 @@
 use crate::sections::{Room, field_of, on, sentence};
 use comms::Solo;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::files::setup::{MOST_VECTORS, SetupHeader, SetupReader, SetupWriter, inspect_setup};
+use ferrite::files::setup::{MOST_STORED_VECTORS, SetupHeader, SetupReader, SetupWriter, inspect_setup};
 use ferrite::files::{FileError, Problem, ReadFrom, SharedFile, WriteOptions, write_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
@@ -295,7 +295,7 @@ fn what_is_no_setup_of_this_version_is_refused() {
     check(&with("lattice", json!([1 << 20, 1 << 20, 1 << 20, 2])), "too large");
     check(&with("vectors", json!(3)), "number of ferrite-multigrid-vector records is \"2\", expected 3, as the header");
     check(&with("vectors", json!(-2)), "vectors is \"-2\", expected a number from 1 to 1024");
-    check(&with("vectors", json!(MOST_VECTORS + 1)), "vectors is \"1025\"");
+    check(&with("vectors", json!(MOST_STORED_VECTORS + 1)), "vectors is \"1025\"");
     check(&with("operator", json!("wilson")), "operator is \"\\\"wilson\\\"\", expected an object");
     check(&with("links", json!(7)), "links is \"7\", expected text");
     check(&with("program", Value::Null), "program is \"null\", expected text");

@@ -496,7 +496,7 @@ mod trajectories {
     /// Two flavours split by a heavier mass, and a third: determinants on the level of the gauge force.
     fn chain(operator: WilsonLike, steps: usize, tol: f64, guesses: usize) -> Chain {
         let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
-        let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+        let links = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
         let plain = WilsonQuarks::new(operator);
         let (_, heavier) = factors(operator)[1];
         let solvers = [(); 2].map(|()| complement_request(Method::CG, Double, tol));
@@ -519,7 +519,7 @@ mod trajectories {
         let level = |gauge, quarks: &[usize], steps| LevelPlan { gauge, quarks: quarks.into(), scheme, steps };
         let levels = vec![level(false, &[0, 2], steps), level(false, &[1], 2), level(true, &innermost, 2)];
         let plan = plan(GaugeAction::iwasaki(1.9), 0.3, levels, false);
-        Chain::new(plan, &thin, Double, quarks).unwrap()
+        Chain::new(plan, &links, Double, quarks).unwrap()
     }
 
     #[test]
@@ -587,7 +587,7 @@ fn residuals_below_rounding_end_in_stagnation() {
 fn noise_of_another_kind_is_refused() {
     let chain = || {
         let solver = complement_request(Method::CG, Single, 1e-8);
-        let (_, thin, part) = split_quarks(solver);
+        let (_, links, part) = split_quarks(solver);
         let plan = Plan {
             gauge: GaugeAction::wilson(5.5),
             single_gauge_force: false,
@@ -599,7 +599,7 @@ fn noise_of_another_kind_is_refused() {
             metropolis_from: 0,
         };
         let quarks: Vec<Box<dyn Monomial>> = vec![Box::new(part)];
-        Chain::new(plan, &thin, Double, quarks).unwrap()
+        Chain::new(plan, &links, Double, quarks).unwrap()
     };
     let (mut whole, mut disturbed) = (chain(), chain());
     let lattice = whole.domain().local();

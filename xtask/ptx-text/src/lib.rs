@@ -60,7 +60,7 @@ pub fn with_register_caps(ptx: &str, cap: impl Fn(&str) -> Option<u32>) -> Strin
 
 /// Counts of an entry's instructions that affect its speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct InstructionCounts {
     /// Number of fused multiply-adds.
     pub fma: u32,
     /// Number of `ld.local` and `st.local` instructions.
@@ -75,8 +75,8 @@ pub struct Counts {
 }
 
 /// Counts the instructions of an entry's body.
-pub fn count(body: &str) -> Counts {
-    let mut counts = Counts::default();
+pub fn count(body: &str) -> InstructionCounts {
+    let mut counts = InstructionCounts::default();
     let code = body.lines().map(|line| line.split("//").next().unwrap_or(""));
     for statement in code.flat_map(|line| line.split([';', '{', '}'])) {
         let words = statement.split_whitespace();
@@ -163,6 +163,6 @@ $L__BB0_2: ld.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2];
     #[test]
     fn counts_instructions() {
         let counts = count(entries(PTX)[0].body);
-        assert_eq!(counts, Counts { fma: 1, local: 1, generic: 2, calls: 1, barriers: 1 });
+        assert_eq!(counts, InstructionCounts { fma: 1, local: 1, generic: 2, calls: 1, barriers: 1 });
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A page marks the position and the type of such a table: between `<!-- keys of SolveRecord -->` and
 //! `<!-- end of keys -->`. Keys of types inside it are in the same table, behind a dot, except those of types named
-//! after `without`: `<!-- keys of SolveRecord without OperatorOnLinks, Place -->`.
+//! after `without`: `<!-- keys of SolveRecord without OperatorOnLinks, PlaceRecord -->`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ const NAMES: [&str; 8] = ["Chrome", "Gaussian", "Krylov", "Lanczos", "Metropolis
 
 /// Field of a type.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Field {
+struct KeyField {
     key: String,
     /// Type of the field, as written in the source.
     kind: String,
@@ -33,7 +33,7 @@ struct Field {
 }
 
 /// Parameter of a type (empty if it has none), and its fields.
-type Fields = (String, Vec<Field>);
+type Fields = (String, Vec<KeyField>);
 
 /// Types by their names.
 type Types = BTreeMap<String, Fields>;
@@ -129,7 +129,7 @@ fn gather((name, argument): (&str, &str), prefix: &str, types: &Types, without: 
 }
 
 /// Returns the meaning of a field as its table states it.
-fn meaning(field: &Field) -> String {
+fn meaning(field: &KeyField) -> String {
     let text = field.meaning.replace("`None`", "`null`").replace('|', "\\|");
     let text = text.strip_suffix('.').map(str::to_string).unwrap_or(text);
     let word = text.split([' ', '\'', ',', ':']).next().unwrap_or_default();
@@ -187,7 +187,7 @@ fn parse(text: &str) -> Vec<(String, Fields)> {
         {
             let renamed = attributes.split("rename = \"").nth(1).and_then(|rest| rest.split('"').next());
             if let Some((_, (_, fields))) = types.last_mut().filter(|_| !attributes.contains("(skip)")) {
-                fields.push(Field {
+                fields.push(KeyField {
                     key: renamed.unwrap_or(name.trim_start_matches("r#")).to_string(),
                     kind: kind.trim_end_matches(',').to_string(),
                     meaning: without_links(&comment),

@@ -252,7 +252,7 @@ ferrite solve
     }
 
     #[test]
-    fn commands_are_told_apart() {
+    fn commands_are_distinguished() {
         let script = "# all\nferrite init rhmc > r.toml; ferrite rhmc r.toml \\\n  --out d   # runs\nls | wc\n";
         let words: Vec<String> = commands(script).iter().map(|words| words.join(" ")).collect();
         assert_eq!(words, ["ferrite init rhmc", "r.toml", "ferrite rhmc r.toml --out d", "ls", "wc"]);

@@ -25,7 +25,7 @@ pub struct MeasuredRun {
     /// `cpu` or `cuda`.
     pub backend: &'static str,
     /// Cut of the lattice of strong scaling, or of weak scaling if the lattice of strong scaling did not fit.
-    pub layout: ferrite_records::place::Layout,
+    pub layout: ferrite_records::place::LayoutRecord,
     /// Seconds of the whole measurement.
     pub seconds: f64,
 }

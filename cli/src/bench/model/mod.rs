@@ -82,7 +82,7 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     let asked = comm.agree(Asked::new(&args, comm.size()))?;
     let paths = |all: [&Option<PathBuf>; 2]| all.into_iter().flatten().cloned().collect::<Vec<_>>();
     let read = paths([&args.machine, &args.measured]);
-    let plots = args.plot.iter().flat_map(|folder| pictures::NAMES.map(|name| folder.join(name)));
+    let plots = args.plot.iter().flat_map(|folder| pictures::PICTURE_NAMES.map(|name| folder.join(name)));
     let written: Vec<_> = args.save.iter().cloned().chain(plots).collect();
     target::claim(comm, &target::all(&read), &target::all(&written))?;
     let (machine, measured) = match asked.source {

@@ -8,7 +8,7 @@ use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
 use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
-use ferrite_tasks::ensemble::input::{EnsembleInput, SCHEMA};
+use ferrite_tasks::ensemble::input::{ENSEMBLE_SCHEMA, EnsembleInput};
 use ferrite_tasks::ensemble::{self, Begin, EnsembleJob};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -256,7 +256,7 @@ impl<'a> EnsembleStudy<'a> {
                 }
             }
         }
-        let mut settings = Input::new(&SCHEMA);
+        let mut settings = Input::new(&ENSEMBLE_SCHEMA);
         settings.set(&keys);
         EnsembleInput::of(&mut settings, "bench rhmc")
     }

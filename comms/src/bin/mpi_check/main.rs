@@ -260,7 +260,7 @@ fn thread(mpi: &Mpi) -> CheckOutcome {
         assert!(matches!(receive.test(), Err(CommError::WrongThread { .. })));
         drop(receive);
         if mpi.rank() == last(&mpi) {
-            mpi.abort(6, "told from another thread");
+            mpi.abort(6, "aborted from another thread");
         }
     });
     other.join().expect("the other thread");

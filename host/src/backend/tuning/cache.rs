@@ -254,12 +254,12 @@ struct DeviceRecord {
     device: String,
     driver: String,
     kernels: String,
-    launches: Vec<LaunchRecord>,
+    launches: Vec<CachedLaunch>,
 }
 
 /// An entry with its launch.
 #[derive(Deserialize)]
-struct LaunchRecord {
+struct CachedLaunch {
     kernel: String,
     sites: u32,
     nrhs: u32,
@@ -283,15 +283,15 @@ impl From<CacheRecord> for TuneCache {
     fn from(file: CacheRecord) -> Self {
         let mut cache = TuneCache::default();
         for DeviceRecord { device, driver, kernels, launches } in file.devices {
-            cache.add(&DeviceKey { device, driver, kernels }, launches.into_iter().map(LaunchRecord::into_entry));
+            cache.add(&DeviceKey { device, driver, kernels }, launches.into_iter().map(CachedLaunch::into_entry));
         }
         cache
     }
 }
 
-impl LaunchRecord {
+impl CachedLaunch {
     fn into_entry(self) -> (LaunchKey, Entry) {
-        let LaunchRecord { kernel, sites, nrhs, shape, default, microseconds, measured } = self;
+        let CachedLaunch { kernel, sites, nrhs, shape, default, microseconds, measured } = self;
         let microseconds = microseconds.into_iter().map(|(shape, time)| (shape, time.map(|time| time.0))).collect();
         (LaunchKey { kernel, sites, nrhs }, Entry { shape, default, microseconds, measured })
     }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_caches_are_told_apart() {
+    fn files_that_are_no_caches_are_distinguished() {
         let (_folder, path) = file();
         TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap();
         let good = fs::read_to_string(&path).unwrap();

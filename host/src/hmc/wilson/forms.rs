@@ -99,17 +99,19 @@ impl Forms {
     }
     /// *Collective.* Computes the gradient of the forms with respect to the links of the operators, on the local lattice.
     fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
-        let thin = self.quarks.links(links, self.precision)?;
-        let gradient = thin.empty_like()?;
+        let gauge = self.quarks.links(links, self.precision)?;
+        let gradient = gauge.empty_like()?;
         self.hops(&gradient)?;
         // Hops are over e^{iφ} U. If G is the gradient with respect to that, Re tr (G† e^{iφ} dU) is the change along e^{−iφ} G.
         gradient.multiply(self.quarks.operator.theta.of_hops(self.domain.global()).conj())?;
         match self.quarks.operator.dependence() {
             LinkDependence::None => {}
-            LinkDependence::Linear(coefficients) => self.pairs(coefficients, &thin)?.add_gradient(&thin, &gradient)?,
+            LinkDependence::Linear(coefficients) => {
+                self.pairs(coefficients, &gauge)?.add_gradient(&gauge, &gradient)?
+            }
             LinkDependence::Exponential(coefficients) => {
                 let exponent = self.quarks.exponent(links, coefficients)?;
-                self.blocks(coefficients, &exponent, &thin)?.add_gradient(&thin, &gradient)?;
+                self.blocks(coefficients, &exponent, &gauge)?.add_gradient(&gauge, &gradient)?;
             }
         }
         Ok(gradient)
@@ -122,8 +124,8 @@ impl Forms {
         }
     }
     /// Computes W of a clover term.
-    fn pairs(&self, coefficients: [f64; 2], thin: &GaugeField) -> Result<InsertionField> {
-        let insertions = InsertionField::new(thin)?;
+    fn pairs(&self, coefficients: [f64; 2], links: &GaugeField) -> Result<InsertionField> {
+        let insertions = InsertionField::new(links)?;
         for parity in 0..2 {
             let kernel = PairInsertion {
                 x: self.beside(parity).view(),
@@ -131,7 +133,7 @@ impl Forms {
                 count: self.added as u32,
                 parity: parity as u32,
                 out: insertions.on(parity),
-                lattice: thin.bordered(),
+                lattice: links.bordered(),
                 coefficients,
             };
             let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
@@ -144,9 +146,9 @@ impl Forms {
         &self,
         coefficients: [f64; 2],
         exponent: &[HermitianBlocks; 2],
-        thin: &GaugeField,
+        links: &GaugeField,
     ) -> Result<InsertionField> {
-        let insertions = InsertionField::new(thin)?;
+        let insertions = InsertionField::new(links)?;
         let room = || HermitianBlocks::empty(&self.domain, self.precision, "blocks of the force of a clover term");
         let (blocks, sum) = (room()?, room()?);
         let (backend, format, sites) = (self.domain.backend(), Format::of(self.precision), self.domain.half_sites());
@@ -170,7 +172,7 @@ impl Forms {
                 blocks: sum.view(),
                 parity: parity as u32,
                 out: insertions.on(parity),
-                lattice: thin.bordered(),
+                lattice: links.bordered(),
                 factor: 1.0,
                 coefficients,
             };
@@ -229,25 +231,25 @@ const GHOST_WIDTH: u32 = 2;
 struct InsertionField([GaugeField; 2]);
 
 impl InsertionField {
-    fn new(thin: &GaugeField) -> Result<Self> {
-        Ok(InsertionField([thin.empty_like()?, thin.empty_like()?]))
+    fn new(links: &GaugeField) -> Result<Self> {
+        Ok(InsertionField([links.empty_like()?, links.empty_like()?]))
     }
     fn on(&self, parity: usize) -> Insertions {
         self.0.each_ref().map(|field| field.links(parity))
     }
     /// *Collective.* Adds the gradient of Σ tr (W Q).
-    fn add_gradient(&self, thin: &GaugeField, gradient: &GaugeField) -> Result {
+    fn add_gradient(&self, gauge: &GaugeField, gradient: &GaugeField) -> Result {
         self.0.iter().try_for_each(GaugeField::fill_border)?;
-        let domain = thin.domain();
+        let domain = gauge.domain();
         for parity in 0..2 {
             let kernel = CloverGradient {
-                links: thin.both(),
+                links: gauge.both(),
                 insertions: [self.on(0), self.on(1)],
                 gradient: gradient.links(parity),
-                lattice: thin.bordered(),
+                lattice: gauge.bordered(),
                 parity: parity as u32,
             };
-            let format = Format::of(thin.precision());
+            let format = Format::of(gauge.precision());
             domain.backend().launch(&CLOVER_GRADIENT, format, &kernel, domain.half_sites(), 4)?;
         }
         Ok(())
@@ -267,8 +269,8 @@ pub(super) fn gradient_of_determinant(
         LinkDependence::Linear(coefficients) => (coefficients, None),
         LinkDependence::Exponential(coefficients) => (coefficients, Some(quarks.exponent(links, coefficients)?)),
     };
-    let (term, thin) = (quarks.term(links)?, quarks.links(links, Precision::Double)?);
-    let (gradient, insertions) = (thin.empty_like()?, InsertionField::new(&thin)?);
+    let (term, gauge) = (quarks.term(links)?, quarks.links(links, Precision::Double)?);
+    let (gradient, insertions) = (gauge.empty_like()?, InsertionField::new(&gauge)?);
     for parity in parities {
         let form = crate::operators::DiagonalForm { parity, inverse: true, dagger: false };
         // d ln |det (A + iμγ_5)| = tr (E dA) with E = A (A² + μ²)⁻¹, which is A⁻¹ for μ = 0.
@@ -276,14 +278,14 @@ pub(super) fn gradient_of_determinant(
         let derivative = match &exponent {
             None => None,
             Some(_) => {
-                Some(HermitianBlocks::empty(thin.domain(), Precision::Double, "blocks of the force of a determinant")?)
+                Some(HermitianBlocks::empty(gauge.domain(), Precision::Double, "blocks of the force of a determinant")?)
             }
         };
         if let (Some(exponent), Some(derivative)) = (&exponent, &derivative) {
             let diagonal = quarks.operator.wilson.diagonal();
             let (term, out) = (exponent[parity].view(), derivative.view());
             let kernel = ExponentialDerivative { term, blocks, out, diagonal, add: 0 };
-            let (domain, format) = (thin.domain(), Format::of(Precision::Double));
+            let (domain, format) = (gauge.domain(), Format::of(Precision::Double));
             domain.backend().launch(&EXPONENTIAL_DERIVATIVE, format, &kernel, domain.half_sites(), 2)?;
             blocks = out;
         }
@@ -291,14 +293,14 @@ pub(super) fn gradient_of_determinant(
             blocks,
             parity: parity as u32,
             out: insertions.on(parity),
-            lattice: thin.bordered(),
+            lattice: gauge.bordered(),
             factor: weight,
             coefficients,
         };
-        let domain = thin.domain();
+        let domain = gauge.domain();
         domain.backend().launch(&BLOCK_INSERTION, Format::of(Precision::Double), &kernel, domain.half_sites(), 3)?;
     }
-    insertions.add_gradient(&thin, &gradient)?;
+    insertions.add_gradient(&gauge, &gradient)?;
     Ok(Some(gradient))
 }
 

@@ -24,7 +24,7 @@ use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace, GaugeField, HermitianBlocks};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur, Wilson, WilsonLike};
-use crate::solve::LinkFormat;
+use crate::solve::LinkFormatKey;
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -85,7 +85,7 @@ impl WilsonQuarks {
     }
     /// Makes M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
-        let format = LinkFormat { theta: self.operator.theta, precision, storage: self.storage(precision) };
+        let format = LinkFormatKey { theta: self.operator.theta, precision, storage: self.storage(precision) };
         let term = self.term(links)?;
         let term = if precision == Precision::Double { term } else { term.convert(precision)? };
         let wilson = Wilson::new(links.packed(self.stout, format)?, self.operator.wilson);

@@ -57,8 +57,8 @@ impl EvolvingMultigrid {
         let params = self.params_on(quarks, links);
         let make = |precision, nrhs| quarks.complement(links, precision, nrhs);
         if self.setup.borrow().is_none() {
-            let thin = quarks.links(links, Precision::Double)?;
-            self.start(Multigrid::new(&make, &thin, &params, observer)?);
+            let gauge = quarks.links(links, Precision::Double)?;
+            self.start(Multigrid::new(&make, &gauge, &params, observer)?);
         } else if self.is_worn.get() {
             self.refresh(quarks, links)?;
         }
@@ -69,13 +69,13 @@ impl EvolvingMultigrid {
     pub fn refresh(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> CycleResult {
         let params = self.params_on(quarks, links);
         let make = |precision, nrhs| quarks.complement(links, precision, nrhs);
-        let thin = quarks.links(links, Precision::Double)?;
+        let gauge = quarks.links(links, Precision::Double)?;
         // Never two setups at once: they are large.
         let Some(before) = self.setup.take() else { return Ok(()) };
-        let vectors = before.test_vectors().copied()?;
+        let vectors = before.near_null_vectors().copied()?;
         drop(before);
         let mut stop = links.setup_stop().clone();
-        self.start(Multigrid::from_test_vectors(&make, &thin, &params, &vectors, IMPROVEMENTS, &mut stop)?);
+        self.start(Multigrid::from_near_null_vectors(&make, &gauge, &params, &vectors, IMPROVEMENTS, &mut stop)?);
         Ok(())
     }
     fn params_on(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> MultigridParams {

@@ -251,5 +251,5 @@ impl Formats for ComplementSolver<'_> {
     ) -> CycleResult<Option<BlockMultigrid>> {
         self.multigrid.map(|multigrid| multigrid.on(&self.quarks, self.links, observer)).transpose()
     }
-    fn release_staged(&self) {}
+    fn release_device_links(&self) {}
 }

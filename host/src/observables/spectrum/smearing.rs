@@ -39,7 +39,7 @@ pub struct GaussianSmearing {
 }
 
 /// Largest number of steps that users may request.
-pub const MOST_STEPS: usize = 10_000;
+pub const MOST_SMEARING_STEPS: usize = 10_000;
 
 /// Links on a device for the smearing of quarks of a kind.
 pub struct SmearingLinks {

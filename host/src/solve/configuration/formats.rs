@@ -39,8 +39,8 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
     pub fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
         let (domain, precision) = (self.configuration.domain(), schwarz.precision);
         // The end of the whole lattice, across which links in temporal gauge are not 1, may lie within a domain.
-        let inside = schwarz.overlap > 0 && domain.grid().is_partitioned(3);
-        let storage = if inside && storage.temporal { LinkStorage::of(12) } else { storage };
+        let has_end_within = schwarz.overlap > 0 && domain.grid().is_partitioned(3);
+        let storage = if has_end_within && storage.temporal { LinkStorage::of(12) } else { storage };
         let storage = self.storage(precision, storage);
         let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
         if schwarz.overlap == 0 {
@@ -50,11 +50,11 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
             return MrInBlocks::new(operator, params, self.nrhs);
         }
         let width = schwarz.overlap;
-        let (links, term) = self.configuration.with_staged(|thin| {
-            let thin = thin.with_ghost_zone(width as u32)?.expect("the request was checked");
-            let term = self.operator.diagonal(&thin)?.convert(precision)?;
+        let (links, term) = self.configuration.with_device_links(|gauge| {
+            let gauge = gauge.with_ghost_zone(width as u32)?.expect("the request was checked");
+            let term = self.operator.diagonal(&gauge)?.convert(precision)?;
             let phases = self.configuration.phases(self.operator.theta);
-            Ok((Arc::new(thin.pack_with(phases, precision, storage)?), term))
+            Ok((Arc::new(gauge.pack_with(phases, precision, storage)?), term))
         })?;
         let block = links.domain().local().size();
         let operator = self.in_blocks(links, term, block)?;
@@ -84,8 +84,8 @@ impl Formats for WilsonFormats<'_, '_> {
     fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
     }
-    fn release_staged(&self) {
-        self.configuration.release_staged();
+    fn release_device_links(&self) {
+        self.configuration.release_device_links();
     }
     fn preconditioner(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(Some(Box::new(self.schwarz(schwarz, storage)?)))
@@ -172,8 +172,8 @@ impl Formats for SystemFormats<'_, '_> {
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
         (self.make)(precision, storage)
     }
-    fn release_staged(&self) {
-        self.configuration.release_staged();
+    fn release_device_links(&self) {
+        self.configuration.release_device_links();
     }
 }
 

@@ -35,7 +35,7 @@ impl Method {
                     "GCR with the Schwarz preconditioner is for Wilson and clover operators",
                 ));
             };
-            Ok(Box::new(Preconditioned { schwarz: request.schwarz, inner }))
+            Ok(Box::new(SchwarzPreconditioned { schwarz: request.schwarz, inner }))
         },
         ..Method::KRYLOV
     };
@@ -79,12 +79,12 @@ fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
         + operator.diagonal_bytes(precision, sites)
 }
 
-struct Preconditioned {
+struct SchwarzPreconditioned {
     schwarz: Schwarz,
     inner: AnyPreconditioner,
 }
 
-impl PreparedMethod for Preconditioned {
+impl PreparedMethod for SchwarzPreconditioned {
     fn iterate(
         &self,
         pair: &OperatorPair,

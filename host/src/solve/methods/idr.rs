@@ -3,7 +3,7 @@ use super::krylov::krylov;
 use super::{CountKey, Method};
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldShape, FieldSpace};
-use crate::multigrid::Level;
+use crate::multigrid::LevelLattice;
 use crate::operators::{Key, KeyKind};
 use solvers::{Patience, VectorSpace, inverter};
 
@@ -48,7 +48,7 @@ fn patience(sites: usize) -> Patience {
 
 /// Returns random vectors, the same for all right-hand sides and on every process grid.
 fn shadow(space: &FieldSpace, s: usize) -> Result<Vec<DeviceField>> {
-    let level = Level::finest(space.domain());
+    let level = LevelLattice::finest(space.domain());
     let one = FieldSpace::new(space.domain(), FieldShape::new(space.kind(), space.precision(), 1));
     let (mut random, mut vector) = (level.space(1).allocate()?, one.allocate()?);
     let shadow = |number| {

@@ -187,9 +187,9 @@ impl RhmcReport {
         Ok(page)
     }
     /// Returns the legend that a page with the run needs.
-    pub(super) fn runs(&self) -> page::Runs {
+    pub(super) fn runs(&self) -> page::RunsOnPage {
         let has_condensates = self.observables.iter().any(|o| o.key == "condensate");
-        if has_condensates { page::Runs::WithCondensates } else { page::Runs::Plain }
+        if has_condensates { page::RunsOnPage::WithCondensates } else { page::RunsOnPage::Plain }
     }
     /// Writes the report to a page; `id` begins the names of its sections.
     pub(super) fn put(&self, page: &mut String, id: &str) -> Result<(), ReportError> {

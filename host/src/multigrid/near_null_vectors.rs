@@ -1,35 +1,35 @@
-//! Test vectors, from which near-null vectors are made.
-use super::level::Level;
+//! Near-null vectors of the finest level.
+use super::level::LevelLattice;
 use crate::domain::{Domain, Result};
 use crate::field::host::HostSpinor;
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use gpu_kernels::Precision;
 use solvers::VectorSpace;
 
-/// Numbers of test vectors that are relaxed and improved together, the preferred one first.
+/// Numbers of near-null vectors that are relaxed and improved together, the preferred one first.
 const TOGETHER: [usize; 3] = [12, 16, 8];
 
-/// Returns the number of test vectors, out of `count`, that are worked on together.
+/// Returns the number of near-null vectors, out of `count`, that are worked on together.
 pub(super) fn together(count: usize) -> usize {
     TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
 }
 
-/// Test vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. If they are stored,
+/// Near-null vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. If they are stored,
 /// random vectors need not be relaxed again.
-pub struct TestVectors {
+pub struct NearNullVectors {
     blocks: Vec<DeviceField>,
 }
 
-impl TestVectors {
+impl NearNullVectors {
     /// Returns random vectors, the same on every process grid.
-    pub(super) fn random(finest: &Level, count: usize, seed: u64) -> Result<Self> {
+    pub(super) fn random(finest: &LevelLattice, count: usize, seed: u64) -> Result<Self> {
         let width = together(count);
         let block = |number: usize| {
             let mut vectors = DeviceField::zero(finest.domain(), FieldShape::spinors(Precision::Single, width))?;
             finest.fill(&mut vectors, 0, number * width, seed)?;
             Ok(vectors)
         };
-        (0..count / width).map(block).collect::<Result<_>>().map(|blocks| TestVectors { blocks })
+        (0..count / width).map(block).collect::<Result<_>>().map(|blocks| NearNullVectors { blocks })
     }
     /// Reads `count` vectors from fields of the host, of which `next` gives number k; values on odd sites are ignored.
     ///
@@ -53,7 +53,7 @@ impl TestVectors {
             }
             blocks.push(block);
         }
-        Ok(TestVectors { blocks })
+        Ok(NearNullVectors { blocks })
     }
     /// Returns vector `k` as a field of the host, zero on odd sites.
     ///
@@ -86,7 +86,7 @@ impl TestVectors {
             space.convert_from(vectors, &mut copy)?;
             Ok(copy)
         };
-        self.blocks.iter().map(copy).collect::<Result<_>>().map(|blocks| TestVectors { blocks })
+        self.blocks.iter().map(copy).collect::<Result<_>>().map(|blocks| NearNullVectors { blocks })
     }
     pub(super) fn blocks(&self) -> &[DeviceField] {
         &self.blocks
