@@ -1,5 +1,5 @@
 //! The clover term of the Wilson-clover operator (Babich, Clark and Joó 2010, eq. 2), its inverse, and its fusions with
-//! the hopping term: [`WilsonRow`] with [`CloverBlocks`].
+//! the hopping term: [`WilsonDslash`] with [`CloverBlocks`].
 //!
 //! A(x) = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν(x) with σ_μν = (i/2) \[γ_μ, γ_ν\] and F̂ = (Q − Q†)/8, Q the sum of the four
 //! plaquettes around x in the plane (μ, ν). In the DeGrand–Rossi basis it is one block for each chirality,
@@ -8,12 +8,12 @@
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Su3};
 use crate::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, SiteDiagonal, TwistedClover};
+use crate::dslash::{DslashDot, DslashDots, Plain};
 use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
-use crate::row::{Plain, RowDot, RowDots};
 use crate::storage::{Block, CloverFormat, Double, HALF, Spinors, StoreClover, lower_index};
-use crate::wilson::{FixedForms, HopForms, Interior, Rows, SumForms, WilsonRow};
+use crate::wilson::{FixedForms, HopForms, Interior, SumForms, WilsonDslash, WilsonFormat};
 
 /// Computes the blocks of A for the sites of one parity.
 #[derive(Clone, Copy)]
@@ -444,12 +444,12 @@ unsafe impl<P: CloverFormat> Kernel<P> for DiagonalApply {
     }
 }
 
-type WithInverse<F> = Plain<Rows<F, CloverBlocks, Interior, HopForms>>;
-type WithClover<F> = Plain<Rows<F, CloverBlocks, Interior, SumForms>>;
-type WithInverseDot<F> = RowDot<Rows<F, CloverBlocks, Interior, FixedForms>>;
-type WithInverseDots<F> = RowDots<Rows<F, CloverBlocks, Interior, FixedForms>>;
-type WithTwist<F> = Plain<Rows<F, TwistedClover, Interior, HopForms>>;
-type WithTwistDots<F> = RowDots<Rows<F, TwistedClover, Interior, FixedForms>>;
+type WithInverse<F> = Plain<WilsonFormat<F, CloverBlocks, Interior, HopForms>>;
+type WithClover<F> = Plain<WilsonFormat<F, CloverBlocks, Interior, SumForms>>;
+type WithInverseDot<F> = DslashDot<WilsonFormat<F, CloverBlocks, Interior, FixedForms>>;
+type WithInverseDots<F> = DslashDots<WilsonFormat<F, CloverBlocks, Interior, FixedForms>>;
+type WithTwist<F> = Plain<WilsonFormat<F, TwistedClover, Interior, HopForms>>;
+type WithTwistDots<F> = DslashDots<WilsonFormat<F, TwistedClover, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;
@@ -458,16 +458,16 @@ crate::kernels! { FAMILY = "clover";
     setup TWISTED_CLOVER_INVERSE "twisted_clover_inverse": [TwistedCloverInverse] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
     kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply, in lanes] => precisions;
-    kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse, in lanes, any AnyWilsonLinks]
+    kernel CLOVER_DSLASH "clover_dslash": [WilsonDslash as WithInverse, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover, in lanes, any AnyWilsonLinks]
+    kernel CLOVER_MATRIX "clover_matrix": [WilsonDslash as WithClover, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot, in lanes, any AnyWilsonLinks]
+    reduce CLOVER_DSLASH_DOT "clover_dslash_dot": [WilsonDslash as WithInverseDot, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots, in lanes, any AnyWilsonLinks]
+    reduce CLOVER_DSLASH_DOTS "clover_dslash_dots": [WilsonDslash as WithInverseDots, in lanes, any AnyWilsonLinks]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist, any AnyWilsonLinks] => plain_links;
-    reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots, any AnyWilsonLinks] => plain_links;
+    kernel TWISTED_CLOVER_DSLASH "twisted_clover_dslash": [WilsonDslash as WithTwist, any AnyWilsonLinks] => plain_links;
+    reduce TWISTED_CLOVER_DSLASH_DOTS "twisted_clover_dslash_dots": [WilsonDslash as WithTwistDots, any AnyWilsonLinks] => plain_links;
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The site-diagonal part A of Wilson-like operators M = A − ½ D, and its combination with the hopping term at a site.
 //!
-//! A [`WilsonRow`] combines its hops as its diagonal prescribes, and a diagonal reads the other arguments of the kernel: this
+//! A [`WilsonDslash`] combines its hops as its diagonal prescribes, and a diagonal reads the other arguments of the kernel: this
 //! module and [`wilson`](crate::wilson) depend on each other.
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, Scalar, complex};
 use crate::field::Clover;
 use crate::memory::opaque;
 use crate::multi_rhs::each_rhs;
 use crate::storage::{CloverFormat, HALF};
-use crate::wilson::{Forms, WilsonRow, add, linear};
+use crate::wilson::{Forms, WilsonDslash, add, linear};
 
 /// Arguments of A or A⁻¹ at the sites of one parity. Each kind of diagonal uses the fields that it needs.
 #[derive(Clone, Copy, Debug)]
@@ -74,45 +74,45 @@ pub trait SiteDiagonal: 'static {
     /// Returns the kernel's results at site `i`, and x there, for N right-hand sides.
     ///
     /// # Safety
-    /// The contract of [`Row::compute`](crate::row::Row::compute) holds.
+    /// The contract of [`Dslash::compute`](crate::dslash::Dslash::compute) holds.
     #[inline(always)]
     unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
-        row: &WilsonRow,
+        dslash: &WilsonDslash,
         i: u32,
         first: u32,
         hops: [DiracSpinor<P::Real>; N],
     ) -> [[DiracSpinor<P::Real>; 2]; N] {
-        let inverse = W::INVERSE.unwrap_or(row.diagonal.inverse != 0);
-        let b = P::Real::of(row.b);
-        let mut rows = [[DiracSpinor::ZERO; 2]; N];
+        let inverse = W::INVERSE.unwrap_or(dslash.diagonal.inverse != 0);
+        let b = P::Real::of(dslash.b);
+        let mut results = [[DiracSpinor::ZERO; 2]; N];
         unsafe {
             if !inverse {
                 // A x + b D ψ. The index is opaque to the compiler: merged branches would keep the registers of both.
-                let v = Self::apply::<P, N>(&row.diagonal, opaque(i), row.all_x::<P, N>(i, first));
+                let v = Self::apply::<P, N>(&dslash.diagonal, opaque(i), dslash.all_x::<P, N>(i, first));
                 each_rhs!(k < N: {
-                    rows[k] = [add(v[k], b, hops[k]), DiracSpinor::ZERO];
+                    results[k] = [add(v[k], b, hops[k]), DiracSpinor::ZERO];
                 });
-                return rows;
+                return results;
             }
-            let v = Self::apply::<P, N>(&row.diagonal, i, hops);
-            if W::FIXED || row.sum != 0 {
+            let v = Self::apply::<P, N>(&dslash.diagonal, i, hops);
+            if W::FIXED || dslash.sum != 0 {
                 // x + b A⁻¹ D ψ
                 each_rhs!(k < N: {
-                    let x = row.x::<P>(i, first + k as u32);
-                    rows[k] = [add(x, b, v[k]), x];
+                    let x = dslash.x::<P>(i, first + k as u32);
+                    results[k] = [add(x, b, v[k]), x];
                 });
             } else {
                 // A⁻¹ D ψ
                 each_rhs!(k < N: {
-                    rows[k] = [v[k], DiracSpinor::ZERO];
+                    results[k] = [v[k], DiracSpinor::ZERO];
                 });
             }
         }
-        rows
+        results
     }
 }
 
-/// A number: 4 + m. Rows without x are D ψ alone.
+/// A number: 4 + m. WilsonFormat without x are D ψ alone.
 pub struct Mass;
 /// The clover term of [`clover`](crate::clover), or its exponential.
 pub struct CloverBlocks;
@@ -141,24 +141,24 @@ impl SiteDiagonal for Mass {
     /// D ψ, or a x + b D ψ.
     #[inline(always)]
     unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
-        row: &WilsonRow,
+        dslash: &WilsonDslash,
         i: u32,
         first: u32,
         hops: [DiracSpinor<P::Real>; N],
     ) -> [[DiracSpinor<P::Real>; 2]; N] {
-        let mut rows = [[DiracSpinor::ZERO; 2]; N];
-        if W::FIXED || row.sum != 0 {
-            let (a, b) = (P::Real::of(row.diagonal.mass), P::Real::of(row.b));
+        let mut results = [[DiracSpinor::ZERO; 2]; N];
+        if W::FIXED || dslash.sum != 0 {
+            let (a, b) = (P::Real::of(dslash.diagonal.mass), P::Real::of(dslash.b));
             each_rhs!(k < N: {
-                let x = unsafe { row.x::<P>(i, first + k as u32) };
-                rows[k] = [linear(a, x, b, hops[k]), x];
+                let x = unsafe { dslash.x::<P>(i, first + k as u32) };
+                results[k] = [linear(a, x, b, hops[k]), x];
             });
         } else {
             each_rhs!(k < N: {
-                rows[k] = [hops[k], DiracSpinor::ZERO];
+                results[k] = [hops[k], DiracSpinor::ZERO];
             });
         }
-        rows
+        results
     }
 }
 
@@ -274,17 +274,17 @@ impl SiteDiagonal for AnyDiagonal {
     }
     #[inline(always)]
     unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
-        row: &WilsonRow,
+        dslash: &WilsonDslash,
         i: u32,
         first: u32,
         hops: [DiracSpinor<P::Real>; N],
     ) -> [[DiracSpinor<P::Real>; 2]; N] {
         unsafe {
-            match row.diagonal.kind {
-                CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(row, i, first, hops),
-                TwistedMass::CODE => TwistedMass::combine::<P, W, N>(row, i, first, hops),
-                TwistedClover::CODE => TwistedClover::combine::<P, W, N>(row, i, first, hops),
-                _ => Mass::combine::<P, W, N>(row, i, first, hops),
+            match dslash.diagonal.kind {
+                CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(dslash, i, first, hops),
+                TwistedMass::CODE => TwistedMass::combine::<P, W, N>(dslash, i, first, hops),
+                TwistedClover::CODE => TwistedClover::combine::<P, W, N>(dslash, i, first, hops),
+                _ => Mass::combine::<P, W, N>(dslash, i, first, hops),
             }
         }
     }

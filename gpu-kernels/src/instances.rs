@@ -152,7 +152,7 @@ impl Instance {
 ///
 /// ```text
 /// kernels! { FAMILY = "wilson";
-///     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass] => wide_links(looped 1), narrow_links(rhs 2);
+///     kernel WILSON_DSLASH "wilson_dslash": [WilsonDslash as WithMass] => wide_links(looped 1), narrow_links(rhs 2);
 /// }
 /// ```
 ///

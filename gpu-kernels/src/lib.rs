@@ -41,6 +41,7 @@ pub mod contraction;
 pub mod cpu;
 pub mod device;
 pub mod diagonal;
+pub mod dslash;
 pub mod exterior;
 pub mod faces;
 pub mod fermion_force;
@@ -61,7 +62,7 @@ pub mod multigrid;
 pub mod noise;
 pub mod per_rhs;
 pub mod random;
-pub mod row;
+
 pub mod schwarz;
 pub mod smeared;
 pub mod staggered;

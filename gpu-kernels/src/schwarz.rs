@@ -1,9 +1,9 @@
 //! Additive Schwarz: independent blocks of the lattice, each with a system of its own (Babich et al. 2011, section 8.1). A few
 //! MR sweeps in every block suffice; their coefficients stay on the device, so that the host does not wait for them.
 use crate::algebra::{Complex, complex};
+use crate::dslash::dot;
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry, Site};
-use crate::row::dot;
 use crate::storage::{NumberFormat, SiteFormat, Spinors};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};

@@ -5,12 +5,12 @@
 //! Links are kept without the phases η_μ and without the sign of the boundary condition: thin links stay in SU(3), long
 //! ones of asqtad are a number times SU(3), those of HISQ a number times U(3), and all can be reconstructed.
 use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
+use crate::dslash::{Dslash, DslashDot, Plain, Then};
 use crate::field::{Field, Links};
 use crate::format::Linked;
 use crate::ghost::{ColourGhosts, Ghosts, NoGhosts};
 use crate::lattice::{Geometry, Neighbours, Region, Site};
 use crate::multi_rhs::each_rhs;
-use crate::row::{Plain, Row, RowDot, Then};
 use crate::storage::{Colours, HopLinks, ImprovedHops, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
@@ -61,7 +61,7 @@ impl Phases {
 /// term, with one link or two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct StaggeredRow {
+pub struct StaggeredDslash {
     /// The result, on the sites of one parity.
     pub out: Field,
     /// x, on the same parity. May be `out` itself.
@@ -105,7 +105,7 @@ fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T
     hop.zip(sum, |h, s| complex(f.mul_add(h.re, s.re), f.mul_add(h.im, s.im)))
 }
 
-impl StaggeredRow {
+impl StaggeredDslash {
     /// Adds f u ψ to the sums of N right-hand sides, with ψ at a neighbour.
     #[inline(always)]
     unsafe fn add_hop<P: NumberFormat, S: ColourPart, const N: usize, const STEPS: u32>(
@@ -162,7 +162,11 @@ pub trait Hops<P: NumberFormat>: 'static {
     ///
     /// # Safety
     /// Site `i` exists and nothing writes the input meanwhile.
-    unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N];
+    unsafe fn apply<S: ColourPart, const N: usize>(
+        dslash: &StaggeredDslash,
+        i: u32,
+        first: u32,
+    ) -> [Colour<P::Real>; N];
 }
 /// Hops over one link.
 pub struct Naive<R>(PhantomData<R>);
@@ -171,12 +175,16 @@ pub struct Improved<R>(PhantomData<R>);
 
 impl<P: NumberFormat, R: HopLinks<P>> Hops<P> for Naive<R> {
     #[inline(always)]
-    unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
-        let x = row.geometry.site_for::<P::Real>(i, row.parity);
-        let near = (&x, &row.geometry.neighbours::<1>(&x));
+    unsafe fn apply<S: ColourPart, const N: usize>(
+        dslash: &StaggeredDslash,
+        i: u32,
+        first: u32,
+    ) -> [Colour<P::Real>; N] {
+        let x = dslash.geometry.site_for::<P::Real>(i, dslash.parity);
+        let near = (&x, &dslash.geometry.neighbours::<1>(&x));
         let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
-            ($($mu:literal)*) => {$(unsafe { row.add_hops::<P, R, S, N, 1>(near, first, $mu, &mut sums) };)*};
+            ($($mu:literal)*) => {$(unsafe { dslash.add_hops::<P, R, S, N, 1>(near, first, $mu, &mut sums) };)*};
         }
         direction!(0 1 2 3);
         sums
@@ -185,15 +193,19 @@ impl<P: NumberFormat, R: HopLinks<P>> Hops<P> for Naive<R> {
 
 impl<P: NumberFormat, R: ImprovedHops<P>> Hops<P> for Improved<R> {
     #[inline(always)]
-    unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
-        let x = row.geometry.site_for::<P::Real>(i, row.parity);
-        let near = (&x, &row.geometry.neighbours::<1>(&x));
-        let far = (&x, &row.geometry.neighbours::<3>(&x));
+    unsafe fn apply<S: ColourPart, const N: usize>(
+        dslash: &StaggeredDslash,
+        i: u32,
+        first: u32,
+    ) -> [Colour<P::Real>; N] {
+        let x = dslash.geometry.site_for::<P::Real>(i, dslash.parity);
+        let near = (&x, &dslash.geometry.neighbours::<1>(&x));
+        let far = (&x, &dslash.geometry.neighbours::<3>(&x));
         let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
             ($($mu:literal)*) => {$(
-                unsafe { row.add_hops::<P, R::Fat, S, N, 1>(near, first, $mu, &mut sums) };
-                unsafe { row.add_hops::<P, R, S, N, 3>(far, first, $mu, &mut sums) };
+                unsafe { dslash.add_hops::<P, R::Fat, S, N, 1>(near, first, $mu, &mut sums) };
+                unsafe { dslash.add_hops::<P, R, S, N, 3>(far, first, $mu, &mut sums) };
             )*};
         }
         direction!(0 1 2 3);
@@ -205,16 +217,16 @@ impl<P: NumberFormat, R: ImprovedHops<P>> Hops<P> for Improved<R> {
 pub trait ColourPart: 'static {
     /// Source of colour vectors for hops that leave the local lattice.
     type GhostSource: ColourGhosts;
-    /// Whether kernels with sums may compute several sites in a thread ([`Row::LOOPS`]).
+    /// Whether kernels with sums may compute several sites in a thread ([`Dslash::LOOPS`]).
     const LOOPS: bool;
     /// Returns the source of colour vectors from the arguments.
-    fn ghosts(row: &StaggeredRow) -> &Self::GhostSource;
+    fn ghosts(dslash: &StaggeredDslash) -> &Self::GhostSource;
 }
 impl ColourPart for Interior {
     type GhostSource = NoGhosts;
     const LOOPS: bool = true;
     #[inline(always)]
-    fn ghosts(_: &StaggeredRow) -> &NoGhosts {
+    fn ghosts(_: &StaggeredDslash) -> &NoGhosts {
         &NoGhosts
     }
 }
@@ -222,17 +234,17 @@ impl ColourPart for Exterior {
     type GhostSource = Ghosts;
     const LOOPS: bool = false;
     #[inline(always)]
-    fn ghosts(row: &StaggeredRow) -> &Ghosts {
-        &row.ghosts
+    fn ghosts(dslash: &StaggeredDslash) -> &Ghosts {
+        &dslash.ghosts
     }
 }
 
-/// Format of [`StaggeredRow`] in precision `P` with hops `H`, for sites `S`. `FIXED`: with x, whatever the arguments; kernels
+/// Format of [`StaggeredDslash`] in precision `P` with hops `H`, for sites `S`. `FIXED`: with x, whatever the arguments; kernels
 /// with sums are of this form.
-pub struct ColourRows<P, H, S, const FIXED: bool>(PhantomData<(P, H, S)>);
+pub struct StaggeredFormat<P, H, S, const FIXED: bool>(PhantomData<(P, H, S)>);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
-unsafe impl<P, H, S, const FIXED: bool> Row<ColourRows<P, H, S, FIXED>> for StaggeredRow
+unsafe impl<P, H, S, const FIXED: bool> Dslash<StaggeredFormat<P, H, S, FIXED>> for StaggeredDslash
 where
     P: NumberFormat,
     H: Hops<P>,
@@ -269,53 +281,54 @@ where
     ) -> T::Output {
         let hops = unsafe { H::apply::<S, N>(self, i, first) };
         let (a, b) = (P::Real::of(self.a), P::Real::of(self.b));
-        let mut rows = [[Colour::ZERO; 2]; N];
+        let mut results = [[Colour::ZERO; 2]; N];
         if !FIXED && self.sum == 0 {
             each_rhs!(k < N: {
-                rows[k] = [hops[k], Colour::ZERO];
+                results[k] = [hops[k], Colour::ZERO];
             });
         } else {
             each_rhs!(k < N: {
                 let x = unsafe { self.x.load_own::<Colours<P>>(i, first + k as u32) };
                 let out = x.zip(hops[k], |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
-                rows[k] = [out, x];
+                results[k] = [out, x];
             });
         }
-        then.take(rows)
+        then.take(results)
     }
 }
 
-type NaiveRows<F, S, const FIXED: bool> = ColourRows<<F as Linked>::Precision, Naive<<F as Linked>::Links>, S, FIXED>;
-type ImprovedRows<F, S, const FIXED: bool> =
-    ColourRows<<F as Linked>::Precision, Improved<<F as Linked>::Links>, S, FIXED>;
-pub(crate) type NaivePlain<F> = Plain<NaiveRows<F, Interior, false>>;
-pub(crate) type NaiveDot<F> = RowDot<NaiveRows<F, Interior, true>>;
-pub(crate) type NaiveExterior<F> = Plain<NaiveRows<F, Exterior, false>>;
-pub(crate) type NaiveExteriorDot<F> = RowDot<NaiveRows<F, Exterior, true>>;
-pub(crate) type ImprovedPlain<F> = Plain<ImprovedRows<F, Interior, false>>;
-pub(crate) type ImprovedDot<F> = RowDot<ImprovedRows<F, Interior, true>>;
-pub(crate) type ImprovedExterior<F> = Plain<ImprovedRows<F, Exterior, false>>;
-pub(crate) type ImprovedExteriorDot<F> = RowDot<ImprovedRows<F, Exterior, true>>;
+type NaiveFormat<F, S, const FIXED: bool> =
+    StaggeredFormat<<F as Linked>::Precision, Naive<<F as Linked>::Links>, S, FIXED>;
+type ImprovedFormat<F, S, const FIXED: bool> =
+    StaggeredFormat<<F as Linked>::Precision, Improved<<F as Linked>::Links>, S, FIXED>;
+pub(crate) type NaivePlain<F> = Plain<NaiveFormat<F, Interior, false>>;
+pub(crate) type NaiveDot<F> = DslashDot<NaiveFormat<F, Interior, true>>;
+pub(crate) type NaiveExterior<F> = Plain<NaiveFormat<F, Exterior, false>>;
+pub(crate) type NaiveExteriorDot<F> = DslashDot<NaiveFormat<F, Exterior, true>>;
+pub(crate) type ImprovedPlain<F> = Plain<ImprovedFormat<F, Interior, false>>;
+pub(crate) type ImprovedDot<F> = DslashDot<ImprovedFormat<F, Interior, true>>;
+pub(crate) type ImprovedExterior<F> = Plain<ImprovedFormat<F, Exterior, false>>;
+pub(crate) type ImprovedExteriorDot<F> = DslashDot<ImprovedFormat<F, Exterior, true>>;
 
 #[cfg(target_arch = "x86_64")]
 mod lanes {
-    use super::ColourRows;
+    use super::StaggeredFormat;
     use crate::algebra::Real;
     use crate::format::LaneFormat;
     use crate::storage::{HasLanes, InLanes, VectorSet};
 
-    impl<P: HasLanes, H, S, V: VectorSet, const FIXED: bool> LaneFormat<V> for ColourRows<P, H, S, FIXED> {
-        type In = ColourRows<InLanes<P, V>, H, S, FIXED>;
+    impl<P: HasLanes, H, S, V: VectorSet, const FIXED: bool> LaneFormat<V> for StaggeredFormat<P, H, S, FIXED> {
+        type In = StaggeredFormat<InLanes<P, V>, H, S, FIXED>;
         const LANES: usize = <P::In<V> as Real>::LANES;
     }
 }
 
 crate::kernels! { FAMILY = "staggered";
-    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain, in lanes, any AnyStaggeredLinks] => staggered_links(rhs 4, rhs 3);
-    reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot, in lanes, any AnyStaggeredLinks]
+    kernel STAGGERED_DSLASH "staggered_dslash": [StaggeredDslash as NaivePlain, in lanes, any AnyStaggeredLinks] => staggered_links(rhs 4, rhs 3);
+    reduce STAGGERED_DSLASH_DOT "staggered_dslash_dot": [StaggeredDslash as NaiveDot, in lanes, any AnyStaggeredLinks]
         => staggered_links(rhs 4, rhs 3, rhs 2);
-    kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain, in lanes, any AnyLongLinks]
+    kernel IMPROVED_DSLASH "improved_dslash": [StaggeredDslash as ImprovedPlain, in lanes, any AnyLongLinks]
         => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3);
-    reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot, in lanes, any AnyLongLinks]
+    reduce IMPROVED_DSLASH_DOT "improved_dslash_dot": [StaggeredDslash as ImprovedDot, in lanes, any AnyLongLinks]
         => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2);
 }

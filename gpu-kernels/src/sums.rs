@@ -8,8 +8,8 @@ pub struct DeviceSums {
     base: Global,
     /// Values from one part to the next.
     stride: u32,
-    /// Values of each right-hand side (and block) in a part: 3, those of [`RowDot`](crate::row::RowDot), or 8, those of
-    /// [`RowDots`](crate::row::RowDots), or 0, where there is no such part.
+    /// Values of each right-hand side (and block) in a part: 3, those of [`DslashDot`](crate::dslash::DslashDot), or 8, those of
+    /// [`DslashDots`](crate::dslash::DslashDots), or 0, where there is no such part.
     widths: [u32; 5],
 }
 

@@ -6,13 +6,13 @@ use crate::algebra::RuntimeSign;
 use crate::algebra::Sign;
 use crate::algebra::{Axis, DiracSpinor, Projector, ProjectorSign, Real, Scalar, Scaled, complex};
 use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
+use crate::dslash::{Dslash, DslashDot, DslashDots, Plain, Then};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
 use crate::lattice::{Geometry, Region, Where};
 #[cfg(target_arch = "nvptx64")]
 use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
-use crate::row::{Plain, Row, RowDot, RowDots, Then};
 use crate::storage::{CloverFormat, HopLinks, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
@@ -117,7 +117,7 @@ impl Hopping {
 /// or with D† instead of D.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct WilsonRow {
+pub struct WilsonDslash {
     /// The result, on the sites of one parity.
     pub out: Field,
     /// x, on the same parity. May be `out` itself.
@@ -142,10 +142,10 @@ pub struct WilsonRow {
 pub trait SitePart: 'static {
     /// Source of spinors for hops that leave the local lattice.
     type GhostSource: SpinorGhosts;
-    /// Whether kernels with sums may compute several sites in a thread ([`Row::LOOPS`]).
+    /// Whether kernels with sums may compute several sites in a thread ([`Dslash::LOOPS`]).
     const LOOPS: bool;
     /// Returns the source of spinors from the arguments.
-    fn ghosts(row: &WilsonRow) -> &Self::GhostSource;
+    fn ghosts(dslash: &WilsonDslash) -> &Self::GhostSource;
 }
 /// Interior sites, whose hops stay within the local lattice.
 pub struct Interior;
@@ -158,7 +158,7 @@ impl SitePart for Interior {
     type GhostSource = NoGhosts;
     const LOOPS: bool = true;
     #[inline(always)]
-    fn ghosts(_: &WilsonRow) -> &NoGhosts {
+    fn ghosts(_: &WilsonDslash) -> &NoGhosts {
         &NoGhosts
     }
 }
@@ -166,15 +166,15 @@ impl SitePart for Exterior {
     type GhostSource = Ghosts;
     const LOOPS: bool = false;
     #[inline(always)]
-    fn ghosts(row: &WilsonRow) -> &Ghosts {
-        &row.ghosts
+    fn ghosts(dslash: &WilsonDslash) -> &Ghosts {
+        &dslash.ghosts
     }
 }
 
-/// Format of [`WilsonRow`] in format `F` with diagonal `A`, for sites `S`, in the forms `W`.
-pub struct Rows<F, A, S, W>(PhantomData<(F, A, S, W)>);
+/// Format of [`WilsonDslash`] in format `F` with diagonal `A`, for sites `S`, in the forms `W`.
+pub struct WilsonFormat<F, A, S, W>(PhantomData<(F, A, S, W)>);
 
-/// Forms of [`WilsonRow`] that a kernel has. Forms for which it is not compiled take no registers.
+/// Forms of [`WilsonDslash`] that a kernel has. Forms for which it is not compiled take no registers.
 pub trait Forms: 'static {
     /// Whether the kernel applies A⁻¹, where the diagonal is not a number; `None`: the arguments decide.
     const INVERSE: Option<bool> = Some(true);
@@ -202,7 +202,7 @@ impl Forms for FixedForms {
 }
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.
-unsafe impl<P, R, A, S, W> Row<Rows<(P, R), A, S, W>> for WilsonRow
+unsafe impl<P, R, A, S, W> Dslash<WilsonFormat<(P, R), A, S, W>> for WilsonDslash
 where
     P: CloverFormat,
     R: HopLinks<P>,
@@ -249,9 +249,9 @@ where
                 let hops = self.hopping.apply::<P, R, _, _, N>(Sign::Plus, S::ghosts(self), i, first);
                 then.take(A::combine::<P, W, N>(self, i, first, hops))
             } else {
-                let (row, i) = (self.elsewhere(), opaque(i));
-                let hops = row.hopping.apply::<P, R, _, _, N>(Sign::Minus, S::ghosts(&row), i, first);
-                then.take(A::combine::<P, W, N>(&row, i, first, hops))
+                let (dslash, i) = (self.elsewhere(), opaque(i));
+                let hops = dslash.hopping.apply::<P, R, _, _, N>(Sign::Minus, S::ghosts(&dslash), i, first);
+                then.take(A::combine::<P, W, N>(&dslash, i, first, hops))
             };
             // On a CPU they share all code.
             #[cfg(not(target_arch = "nvptx64"))]
@@ -264,13 +264,13 @@ where
     }
 }
 
-impl WilsonRow {
+impl WilsonDslash {
     /// Returns the arguments with addresses that compilers treat as different: otherwise they hoist the loads of both branches,
     /// and all links into registers that are not available.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     fn elsewhere(&self) -> Self {
-        WilsonRow { hopping: Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping }, ..*self }
+        WilsonDslash { hopping: Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping }, ..*self }
     }
     /// x at site `i`.
     #[inline(always)]
@@ -303,46 +303,46 @@ pub(crate) fn add<T: Real>(x: DiracSpinor<T>, b: T, h: DiracSpinor<T>) -> DiracS
     x.zip(h, |x, h| complex(b.mul_add(h.re, x.re), b.mul_add(h.im, x.im)))
 }
 
-impl<P, R, A, S, W> StageLinks<Rows<(P, R), A, S, W>> for WilsonRow
+impl<P, R, A, S, W> StageLinks<WilsonFormat<(P, R), A, S, W>> for WilsonDslash
 where
     P: NumberFormat,
     R: LinkFormat<P, Pair: Slots>,
 {
-    type Staged = Rows<(P, Staged<R>), A, S, W>;
+    type Staged = WilsonFormat<(P, Staged<R>), A, S, W>;
     const BYTES: usize = staged_bytes::<P, R>();
     #[inline(always)]
     unsafe fn stage(&self, i: u32) -> Self {
         let links = unsafe { self.hopping.links.stage::<P, R>(i) };
-        WilsonRow { hopping: Hopping { links, ..self.hopping }, ..*self }
+        WilsonDslash { hopping: Hopping { links, ..self.hopping }, ..*self }
     }
     #[inline(always)]
     fn for_rhs(staged: Self, first: u32) -> Self {
         let links = staged.hopping.links.for_rhs(first);
-        WilsonRow { hopping: Hopping { links, ..staged.hopping }, ..staged }
+        WilsonDslash { hopping: Hopping { links, ..staged.hopping }, ..staged }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 impl<F: crate::format::LaneFormat<V>, A, S, W, V: crate::storage::VectorSet> crate::format::LaneFormat<V>
-    for Rows<F, A, S, W>
+    for WilsonFormat<F, A, S, W>
 {
-    type In = Rows<F::In, A, S, W>;
+    type In = WilsonFormat<F::In, A, S, W>;
     const LANES: usize = F::LANES;
 }
 
-type WithMass<F> = Plain<Rows<F, Mass, Interior, HopForms>>;
-type WithMassDot<F> = RowDot<Rows<F, Mass, Interior, FixedForms>>;
-type WithMassDots<F> = RowDots<Rows<F, Mass, Interior, FixedForms>>;
-type WithTwistedMass<F> = Plain<Rows<F, TwistedMass, Interior, HopForms>>;
-type WithTwistedMassDots<F> = RowDots<Rows<F, TwistedMass, Interior, FixedForms>>;
+type WithMass<F> = Plain<WilsonFormat<F, Mass, Interior, HopForms>>;
+type WithMassDot<F> = DslashDot<WilsonFormat<F, Mass, Interior, FixedForms>>;
+type WithMassDots<F> = DslashDots<WilsonFormat<F, Mass, Interior, FixedForms>>;
+type WithTwistedMass<F> = Plain<WilsonFormat<F, TwistedMass, Interior, HopForms>>;
+type WithTwistedMassDots<F> = DslashDots<WilsonFormat<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
-    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass, in lanes, any AnyWilsonLinks]
+    kernel WILSON_DSLASH "wilson_dslash": [WilsonDslash as WithMass, in lanes, any AnyWilsonLinks]
         => wide_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot, in lanes, any AnyWilsonLinks]
+    reduce WILSON_DSLASH_DOT "wilson_dslash_dot": [WilsonDslash as WithMassDot, in lanes, any AnyWilsonLinks]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots, in lanes, any AnyWilsonLinks]
+    reduce WILSON_DSLASH_DOTS "wilson_dslash_dots": [WilsonDslash as WithMassDots, in lanes, any AnyWilsonLinks]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
-    kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass, any AnyWilsonLinks] => plain_links;
-    reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots, any AnyWilsonLinks] => plain_links;
+    kernel TWISTED_DSLASH "twisted_dslash": [WilsonDslash as WithTwistedMass, any AnyWilsonLinks] => plain_links;
+    reduce TWISTED_DSLASH_DOTS "twisted_dslash_dots": [WilsonDslash as WithTwistedMassDots, any AnyWilsonLinks] => plain_links;
 }

@@ -1,4 +1,4 @@
-//! A group of sites gives the bits of each site alone, and sums to rounding: rows of the operators and linear algebra, in every format
+//! A group of sites gives the bits of each site alone, and sums to rounding: hopping terms and linear algebra, in every format
 //! and with every vector set that they are compiled for and that this machine has. A function computes groups where it is given
 //! all sites, and one site at a time where it is given one. Fields hold random numbers; what a kernel makes of them is another test's.
 #![cfg(feature = "cpu")]
@@ -9,7 +9,9 @@ use gpu_kernels::blas::{
     CgUpdate, DOT_NORM2, DotNorm2, SHIFT_UPDATE_2, ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
 use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, Coefficients, GRAM, Gram};
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, DIAGONAL_APPLY, DiagonalApply};
+use gpu_kernels::clover::{
+    CLOVER_DSLASH, CLOVER_DSLASH_DOT, CLOVER_DSLASH_DOTS, CLOVER_MATRIX, DIAGONAL_APPLY, DiagonalApply,
+};
 use gpu_kernels::cpu::Vectors;
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::fermion_force::{
@@ -33,11 +35,13 @@ use gpu_kernels::momenta::{
 use gpu_kernels::per_rhs::{ComplexPerRhs, PerRhs};
 use gpu_kernels::random::Philox;
 use gpu_kernels::smeared::{LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks, Staple};
-use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
+use gpu_kernels::staggered::{
+    IMPROVED_DSLASH, IMPROVED_DSLASH_DOT, Phases, STAGGERED_DSLASH, STAGGERED_DSLASH_DOT, StaggeredDslash,
+};
 use gpu_kernels::storage::padded;
 use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
 use gpu_kernels::sums::DeviceSums;
-use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
+use gpu_kernels::wilson::{Hopping, WILSON_DSLASH, WILSON_DSLASH_DOT, WILSON_DSLASH_DOTS, WilsonDslash};
 use gpu_kernels::{FermionKind, Format, Instance, LinkStorage, Precision, Table};
 
 /// Extents of four, where one hop and three hops lead to the other half of the lattice; and such whose halves are odd, where groups have 8
@@ -152,12 +156,12 @@ fn outcome<K>(
 }
 
 #[test]
-fn rows_of_wilson_like_operators() {
-    geometries().for_each(rows_of_wilson_like_operators_on);
+fn hopping_terms_of_wilson_like_operators() {
+    geometries().for_each(hopping_terms_of_wilson_like_operators_on);
 }
-fn rows_of_wilson_like_operators_on(geometry: Geometry) {
-    let row = |kind: fn(Clover) -> DiagonalArguments, dagger: u32, sum: u32, parity: u32| {
-        move |m: &mut Memory| WilsonRow {
+fn hopping_terms_of_wilson_like_operators_on(geometry: Geometry) {
+    let dslash = |kind: fn(Clover) -> DiagonalArguments, dagger: u32, sum: u32, parity: u32| {
+        move |m: &mut Memory| WilsonDslash {
             out: m.field(0),
             x: m.field(1),
             w: m.field(2),
@@ -182,14 +186,14 @@ fn rows_of_wilson_like_operators_on(geometry: Geometry) {
     let clover: fn(Clover) -> _ = |clover| DiagonalArguments::clover(clover, false);
     for parity in [0, 1] {
         for (dagger, sum) in [(0, 0), (1, 1)] {
-            compare(geometry, WILSON_ROW.0, 6, row(mass, dagger, sum, parity));
-            compare(geometry, CLOVER_ROW.0, 6, row(inverse, dagger, sum, parity));
-            compare(geometry, CLOVER_SUM_ROW.0, 6, row(clover, dagger, 1, parity));
+            compare(geometry, WILSON_DSLASH.0, 6, dslash(mass, dagger, sum, parity));
+            compare(geometry, CLOVER_DSLASH.0, 6, dslash(inverse, dagger, sum, parity));
+            compare(geometry, CLOVER_MATRIX.0, 6, dslash(clover, dagger, 1, parity));
         }
-        compare(geometry, WILSON_ROW_DOT.0, 6, row(mass, 0, 1, parity));
-        compare(geometry, WILSON_ROW_DOTS.0, 6, row(mass, 0, 1, parity));
-        compare(geometry, CLOVER_ROW_DOT.0, 6, row(inverse, 0, 1, parity));
-        compare(geometry, CLOVER_ROW_DOTS.0, 6, row(inverse, 0, 1, parity));
+        compare(geometry, WILSON_DSLASH_DOT.0, 6, dslash(mass, 0, 1, parity));
+        compare(geometry, WILSON_DSLASH_DOTS.0, 6, dslash(mass, 0, 1, parity));
+        compare(geometry, CLOVER_DSLASH_DOT.0, 6, dslash(inverse, 0, 1, parity));
+        compare(geometry, CLOVER_DSLASH_DOTS.0, 6, dslash(inverse, 0, 1, parity));
     }
     compare(geometry, DIAGONAL_APPLY.0, 6, |m| DiagonalApply {
         out: m.field(0),
@@ -199,13 +203,13 @@ fn rows_of_wilson_like_operators_on(geometry: Geometry) {
 }
 
 #[test]
-fn rows_of_staggered_operators() {
-    geometries().for_each(rows_of_staggered_operators_on);
+fn hopping_terms_of_staggered_operators() {
+    geometries().for_each(hopping_terms_of_staggered_operators_on);
 }
-fn rows_of_staggered_operators_on(geometry: Geometry) {
+fn hopping_terms_of_staggered_operators_on(geometry: Geometry) {
     for parity in [0, 1] {
         for sum in [0, 1] {
-            let row = |m: &mut Memory, storage: fn(LinkStorage) -> LinkStorage| StaggeredRow {
+            let dslash = |m: &mut Memory, storage: fn(LinkStorage) -> LinkStorage| StaggeredDslash {
                 out: m.field(0),
                 x: m.field(1),
                 w: m.field(2),
@@ -224,13 +228,13 @@ fn rows_of_staggered_operators_on(geometry: Geometry) {
                 long_factor: 0.25.into(),
                 ghosts: Ghosts::NONE,
             };
-            let naive = |m: &mut Memory| row(m, |links| links);
-            let improved = |m: &mut Memory| row(m, LinkStorage::with_all_reals);
-            compare(geometry, STAGGERED_ROW.0, 6, naive);
-            compare(geometry, IMPROVED_ROW.0, 6, improved);
+            let naive = |m: &mut Memory| dslash(m, |links| links);
+            let improved = |m: &mut Memory| dslash(m, LinkStorage::with_all_reals);
+            compare(geometry, STAGGERED_DSLASH.0, 6, naive);
+            compare(geometry, IMPROVED_DSLASH.0, 6, improved);
             if sum == 1 {
-                compare(geometry, STAGGERED_ROW_DOT.0, 6, naive);
-                compare(geometry, IMPROVED_ROW_DOT.0, 6, improved);
+                compare(geometry, STAGGERED_DSLASH_DOT.0, 6, naive);
+                compare(geometry, IMPROVED_DSLASH_DOT.0, 6, improved);
             }
         }
     }
@@ -462,7 +466,7 @@ fn forces_of_staggered_fermions_on(geometry: Geometry) {
 fn vector_instructions_are_no_functions() {
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let symbols = |part: &str| program.windows(part.len()).filter(|bytes| *bytes == part.as_bytes()).count();
-    assert!(symbols("WILSON_ROW") > 0, "names of functions are there");
+    assert!(symbols("WILSON_DSLASH") > 0, "names of functions are there");
     for module in ["7avx512f", "8avx512dq", "3avx", "4avx2", "3fma"] {
         // As the compiler writes core::core_arch::x86::avx512f. (The pattern itself is not to be in the program.)
         assert_eq!(symbols(&format!("core_arch3x{}{module}", 86)), 0, "{module}: functions of instructions");

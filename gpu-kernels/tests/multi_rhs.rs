@@ -1,21 +1,21 @@
-//! Several right-hand sides in a thread give the bits of each alone: every row of the operators, every format, links read
+//! Several right-hand sides in a thread give the bits of each alone: every hopping term, every format, links read
 //! from the field and links that were kept. Fields hold random numbers; what a kernel makes of them is another test's.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
 use gpu_kernels::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, Mass, SiteDiagonal};
+use gpu_kernels::dslash::{Dslash, DslashDot, DslashDots, Plain};
 use gpu_kernels::field::{Clover, Field, Links};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks};
 use gpu_kernels::random::Philox;
-use gpu_kernels::row::{Plain, Row, RowDot, RowDots};
-use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
+use gpu_kernels::staggered::{Hops, Improved, Naive, Phases, StaggeredDslash, StaggeredFormat};
 use gpu_kernels::storage::{
     CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, PADDING, Recon8, Recon8T, Recon12, Recon12H, Recon12T,
     Recon13, Recon18, Reconstruct, Single, Slots,
 };
 use gpu_kernels::wilson::{
-    AllForms, Exterior, FixedForms, Forms, HopForms, Hopping, Interior, Rows, SumForms, WilsonRow,
+    AllForms, Exterior, FixedForms, Forms, HopForms, Hopping, Interior, SumForms, WilsonDslash, WilsonFormat,
 };
 use gpu_kernels::{Kernel, Reduction};
 
@@ -81,8 +81,8 @@ macro_rules! several {
     }};
 }
 
-/// A row by itself.
-fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K) -> Outcome {
+/// A hopping term without sums.
+fn plain<F, K: Dslash<F>>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K) -> Outcome {
     let kernel = make(out.address());
     // SAFETY: here and below, every pointer of a kernel is to memory of its test, of the size of its field.
     let one = outcome::<1>(out, |i, rhs| unsafe {
@@ -96,12 +96,12 @@ fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) ->
     one
 }
 
-/// A row whose links can be kept.
-fn staged_row<F, K>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K)
+/// A hopping term whose links can be kept.
+fn staged_dslash<F, K>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K)
 where
-    K: Row<F> + StageLinks<F> + Row<<K as StageLinks<F>>::Staged>,
+    K: Dslash<F> + StageLinks<F> + Dslash<<K as StageLinks<F>>::Staged>,
 {
-    let one = row::<F, K>(name, out, make);
+    let one = plain::<F, K>(name, out, make);
     let kernel = make(out.address());
     assert!(<K as StageLinks<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
     several!(2, format!("{name}, links kept"), out, one, N => |i, first| unsafe {
@@ -111,7 +111,7 @@ where
     });
 }
 
-/// A row with sums in format `S`, which has V of them.
+/// A hopping term with sums in format `S`, which has V of them.
 fn sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K) -> Outcome
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]>,
@@ -137,9 +137,9 @@ where
     });
 }
 
-/// What rows of Wilson-like operators read.
+/// What Wilson-like hopping terms read.
 struct Operands {
-    rows: [WilsonRow; 2],
+    dslashes: [WilsonDslash; 2],
     clover: Clover,
     _memory: [TestMemory; 5],
 }
@@ -153,7 +153,7 @@ fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
         let (links, read) = (Links::new(packed.address(), R::STORAGE), Field::new(input.address(), step()));
-        let rows = [0, 1].map(|parity| WilsonRow {
+        let dslashes = [0, 1].map(|parity| WilsonDslash {
             out: Field::none(),
             x: Field::new(x.address(), step()),
             w: Field::new(w.address(), step()),
@@ -172,7 +172,7 @@ fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
             },
             ghosts: Ghosts::NONE,
         });
-        Operands { rows, clover: Clover::new(clover.address()), _memory: [input, x, w, clover, packed] }
+        Operands { dslashes, clover: Clover::new(clover.address()), _memory: [input, x, w, clover, packed] }
     };
     (out, operands)
 }
@@ -180,50 +180,47 @@ fn field(address: *mut u8) -> Field {
     unsafe { Field::new(address, step()) }
 }
 
-type InteriorForm<P, R, A, W> = Rows<(P, R), A, Interior, W>;
-type ExteriorForm<P, R, W> = Rows<(P, R), AnyDiagonal, Exterior, W>;
+type InteriorForm<P, R, A, W> = WilsonFormat<(P, R), A, Interior, W>;
+type ExteriorForm<P, R, W> = WilsonFormat<(P, R), AnyDiagonal, Exterior, W>;
 
-/// Rows with a diagonal in the forms of `W`: by the kernel for the interior, and by the kernel for the exterior, which sees no
+/// WilsonFormat with a diagonal in the forms of `W`: by the kernel for the interior, and by the kernel for the exterior, which sees no
 /// ghosts here and has to give the same.
-fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W: Forms>(
+fn dslashes_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W: Forms>(
     out: &mut TestMemory,
-    rows: [WilsonRow; 2],
+    dslashes: [WilsonDslash; 2],
     diagonal: DiagonalArguments,
     sums: &[u32],
 ) {
-    for row in rows {
+    for dslash in dslashes {
         for sum in sums.iter().copied() {
             for dagger in [0, 1] {
-                let row = WilsonRow { sum, dagger, diagonal, ..row };
+                let dslash = WilsonDslash { sum, dagger, diagonal, ..dslash };
                 let name = format!("{diagonal:?}, sum {sum}, dagger {dagger}");
-                let make = |out| WilsonRow { out: field(out), ..row };
-                staged_row::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
-                let interior = self::row::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
-                assert!(
-                    interior == self::row::<ExteriorForm<P, R, AllForms>, _>(&name, out, &make),
-                    "{name}: exterior"
-                );
+                let make = |out| WilsonDslash { out: field(out), ..dslash };
+                staged_dslash::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
+                let interior = plain::<InteriorForm<P, R, A, W>, _>(&name, out, &make);
+                assert!(interior == plain::<ExteriorForm<P, R, AllForms>, _>(&name, out, &make), "{name}: exterior");
                 // In place.
-                let in_place = |out| WilsonRow { out: field(out), x: field(out), ..row };
-                staged_row::<InteriorForm<P, R, A, W>, _>(&name, out, &in_place);
+                let in_place = |out| WilsonDslash { out: field(out), x: field(out), ..dslash };
+                staged_dslash::<InteriorForm<P, R, A, W>, _>(&name, out, &in_place);
             }
         }
     }
 }
 
-/// Rows with sums.
+/// WilsonFormat with sums.
 fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal>(
     out: &mut TestMemory,
-    rows: [WilsonRow; 2],
+    dslashes: [WilsonDslash; 2],
     diagonal: DiagonalArguments,
 ) {
-    for row in rows {
-        let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDot<InteriorForm<P, R, A, FixedForms>>, _, 3>("with a dot product", out, &make);
-        staged_sums::<RowDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
-        let interior = sums::<RowDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+    for dslash in dslashes {
+        let make = |out| WilsonDslash { out: field(out), sum: 1, diagonal, ..dslash };
+        staged_sums::<DslashDot<InteriorForm<P, R, A, FixedForms>>, _, 3>("with a dot product", out, &make);
+        staged_sums::<DslashDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+        let interior = sums::<DslashDots<InteriorForm<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
         assert!(
-            interior == sums::<RowDots<ExteriorForm<P, R, FixedForms>>, _, 8>("with dot products", out, &make),
+            interior == sums::<DslashDots<ExteriorForm<P, R, FixedForms>>, _, 8>("with dot products", out, &make),
             "exterior"
         );
     }
@@ -231,45 +228,45 @@ fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal>(
 
 /// One that reads everything: links, the clover term, x and w.
 fn one_row<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
-    let (mut out, Operands { rows, clover, _memory }) = operands::<P, R>();
-    for row in rows {
+    let (mut out, Operands { dslashes, clover, _memory }) = operands::<P, R>();
+    for dslash in dslashes {
         let diagonal = DiagonalArguments::clover(clover, true);
-        let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDots<InteriorForm<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, &make);
+        let make = |out| WilsonDslash { out: field(out), sum: 1, diagonal, ..dslash };
+        staged_sums::<DslashDots<InteriorForm<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, &make);
     }
 }
 
-/// Rows of a staggered operator.
-fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
+/// WilsonFormat of a staggered operator.
+fn staggered_with<P: NumberFormat, H: Hops<P>>(dslash: StaggeredDslash) {
     let bytes = field_bytes(P::COLOUR_BYTES);
     let [mut x, mut w, mut out] = [3, 4, 1].map(|seed| TestMemory::new(seed, bytes));
-    let row = StaggeredRow { x: field(x.address()), w: field(w.address()), ..row };
+    let dslash = StaggeredDslash { x: field(x.address()), w: field(w.address()), ..dslash };
     for sum in [0, 1] {
-        let make = |out| StaggeredRow { out: field(out), sum, ..row };
-        let interior = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, &make);
+        let make = |out| StaggeredDslash { out: field(out), sum, ..dslash };
+        let interior = plain::<StaggeredFormat<P, H, Interior, false>, _>("staggered", &mut out, &make);
         let (kernel, memory) = (make(out.address()), &mut out);
         several!(3 4, "staggered", memory, interior, N => |i, first| unsafe {
-            MultiRhsKernel::<Plain<ColourRows<P, H, Interior, false>>>::multi_rhs::<N>(&kernel, i, first);
+            MultiRhsKernel::<Plain<StaggeredFormat<P, H, Interior, false>>>::multi_rhs::<N>(&kernel, i, first);
             vec![]
         });
         assert!(
-            interior == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, &make),
+            interior == plain::<StaggeredFormat<P, H, Exterior, false>, _>("staggered", &mut out, &make),
             "exterior"
         );
     }
-    let make = |out| StaggeredRow { out: field(out), ..row };
-    let interior = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, &make);
+    let make = |out| StaggeredDslash { out: field(out), ..dslash };
+    let interior = sums::<DslashDot<StaggeredFormat<P, H, Interior, true>>, _, 3>("staggered", &mut out, &make);
     let (kernel, memory) = (make(out.address()), &mut out);
     several!(3 4, "staggered", memory, interior, N => |i, first| unsafe {
-        MultiRhsReduction::<RowDot<ColourRows<P, H, Interior, true>>>::multi_rhs::<N>(&kernel, i, first).concat()
+        MultiRhsReduction::<DslashDot<StaggeredFormat<P, H, Interior, true>>>::multi_rhs::<N>(&kernel, i, first).concat()
     });
     assert!(
-        interior == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, &make),
+        interior == sums::<DslashDot<StaggeredFormat<P, H, Exterior, true>>, _, 3>("staggered", &mut out, &make),
         "exterior"
     );
 }
 
-/// All rows of the staggered operators, with links of thin links' format for the naive one, and long ones for the other.
+/// All hopping terms of staggered operators, with links of thin links' format for the naive one, and long ones for the other.
 fn staggered<P: NumberFormat, R: LinkFormat<P>>()
 where
     R::Full: LinkFormat<P>,
@@ -280,7 +277,7 @@ where
     unsafe {
         let (fat, long) = (Links::new(fat.address(), R::Full::STORAGE), Links::new(long.address(), R::STORAGE));
         for parity in [0, 1] {
-            let row = StaggeredRow {
+            let dslash = StaggeredDslash {
                 out: Field::none(),
                 x: Field::none(),
                 w: Field::none(),
@@ -299,22 +296,22 @@ where
                 long_factor: (-0.04).into(),
                 ghosts: Ghosts::NONE,
             };
-            rows::<P, Naive<R>>(StaggeredRow { links: long, ..row });
-            rows::<P, Improved<R>>(row);
+            staggered_with::<P, Naive<R>>(StaggeredDslash { links: long, ..dslash });
+            staggered_with::<P, Improved<R>>(dslash);
         }
     }
 }
 
 #[test]
 fn rows_of_wilson_operators() {
-    let (mut out, Operands { rows, clover, _memory }) = operands::<Single, Recon12>();
+    let (mut out, Operands { dslashes, clover, _memory }) = operands::<Single, Recon12>();
     let (mass, out) = (DiagonalArguments::mass(0.75), &mut out);
     let [inverse, term] = [true, false].map(|inverse| DiagonalArguments::clover(clover, inverse));
-    rows_with::<Single, Recon12, Mass, HopForms>(out, rows, mass, &[0, 1]);
-    sums_with::<Single, Recon12, Mass>(out, rows, mass);
-    rows_with::<Single, Recon12, CloverBlocks, HopForms>(out, rows, inverse, &[0, 1]);
-    rows_with::<Single, Recon12, CloverBlocks, SumForms>(out, rows, term, &[1]);
-    sums_with::<Single, Recon12, CloverBlocks>(out, rows, inverse);
+    dslashes_with::<Single, Recon12, Mass, HopForms>(out, dslashes, mass, &[0, 1]);
+    sums_with::<Single, Recon12, Mass>(out, dslashes, mass);
+    dslashes_with::<Single, Recon12, CloverBlocks, HopForms>(out, dslashes, inverse, &[0, 1]);
+    dslashes_with::<Single, Recon12, CloverBlocks, SumForms>(out, dslashes, term, &[1]);
+    sums_with::<Single, Recon12, CloverBlocks>(out, dslashes, inverse);
 }
 #[test]
 fn formats_of_wilson_operators() {

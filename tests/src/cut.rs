@@ -216,7 +216,7 @@ impl Computing<'_> {
                 let mut even = self.zero(kind, precision)?;
                 even_odd.prepare(&psi, &mut even.even)?;
                 even_odd.reconstruct(&x, &mut even)?;
-                even_odd.row(1, true, &psi, &mut out.odd)?;
+                even_odd.apply_parity(1, true, &psi, &mut out.odd)?;
                 self.keep(format!("{name} there and back"), &even, 4.0 * tolerance)?;
                 self.keep(format!("{name} row"), &out, 4.0 * tolerance)?;
             }

@@ -1,8 +1,8 @@
 //! The formats that kernels are compiled for, as their tables list them: checks go through all that exist.
 use ferrite::{FermionKind, LinkStorage, Precision};
 use gpu_kernels::blas::NORM2;
-use gpu_kernels::staggered::{IMPROVED_ROW, STAGGERED_ROW};
-use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::staggered::{IMPROVED_DSLASH, STAGGERED_DSLASH};
+use gpu_kernels::wilson::WILSON_DSLASH;
 use gpu_kernels::{Format, Table};
 
 /// A precision of fields, and how links next to them are stored.
@@ -17,15 +17,15 @@ fn of_links(table: &Table) -> Vec<LinkFormat> {
 
 /// Of the Wilson and the Wilson-clover operator.
 pub fn wilson() -> Vec<LinkFormat> {
-    of_links(WILSON_ROW.0)
+    of_links(WILSON_DSLASH.0)
 }
 /// Of the naive staggered operator.
 pub fn naive() -> Vec<LinkFormat> {
-    of_links(STAGGERED_ROW.0)
+    of_links(STAGGERED_DSLASH.0)
 }
 /// Of improved staggered operators, with the storage of their long links.
 pub fn improved() -> Vec<LinkFormat> {
-    of_links(IMPROVED_ROW.0)
+    of_links(IMPROVED_DSLASH.0)
 }
 /// Of fermion fields of a kind.
 pub fn fields(kind: FermionKind) -> Vec<Precision> {
@@ -39,13 +39,13 @@ pub fn name((precision, storage): LinkFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS};
+    use gpu_kernels::clover::{CLOVER_DSLASH, CLOVER_DSLASH_DOT, CLOVER_DSLASH_DOTS};
     use gpu_kernels::exterior::{
         IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT, WILSON_EXTERIOR,
         WILSON_EXTERIOR_DOTS,
     };
-    use gpu_kernels::staggered::{IMPROVED_ROW_DOT, STAGGERED_ROW_DOT};
-    use gpu_kernels::wilson::{WILSON_ROW_DOT, WILSON_ROW_DOTS};
+    use gpu_kernels::staggered::{IMPROVED_DSLASH_DOT, STAGGERED_DSLASH_DOT};
+    use gpu_kernels::wilson::{WILSON_DSLASH_DOT, WILSON_DSLASH_DOTS};
 
     fn sorted(formats: Vec<LinkFormat>) -> Vec<String> {
         let mut names: Vec<_> = formats.into_iter().map(|(p, s)| format!("{p} {s}")).collect();
@@ -77,10 +77,19 @@ mod tests {
     #[test]
     fn all_kernels_of_an_operator_have_the_same_formats() {
         for (formats, tables) in [
-            (wilson(), &[WILSON_ROW_DOT.0, WILSON_ROW_DOTS.0, CLOVER_ROW.0, CLOVER_ROW_DOT.0, CLOVER_ROW_DOTS.0][..]),
+            (
+                wilson(),
+                &[
+                    WILSON_DSLASH_DOT.0,
+                    WILSON_DSLASH_DOTS.0,
+                    CLOVER_DSLASH.0,
+                    CLOVER_DSLASH_DOT.0,
+                    CLOVER_DSLASH_DOTS.0,
+                ][..],
+            ),
             (wilson(), &[WILSON_EXTERIOR.0, WILSON_EXTERIOR_DOTS.0]),
-            (naive(), &[STAGGERED_ROW_DOT.0, STAGGERED_EXTERIOR.0, STAGGERED_EXTERIOR_DOT.0]),
-            (improved(), &[IMPROVED_ROW_DOT.0, IMPROVED_EXTERIOR.0, IMPROVED_EXTERIOR_DOT.0]),
+            (naive(), &[STAGGERED_DSLASH_DOT.0, STAGGERED_EXTERIOR.0, STAGGERED_EXTERIOR_DOT.0]),
+            (improved(), &[IMPROVED_DSLASH_DOT.0, IMPROVED_EXTERIOR.0, IMPROVED_EXTERIOR_DOT.0]),
         ] {
             for table in tables {
                 assert_eq!(sorted(of_links(table)), sorted(formats.clone()), "{}", table.name);

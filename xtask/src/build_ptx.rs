@@ -21,11 +21,11 @@ use gpu_kernels::{EntryPoint, FAMILIES, Family, OLDEST_ARCHITECTURE};
 use serde_json::{Value, json};
 
 use crate::kernel_families::{self, Hash, Sources, Store};
+use crate::linker;
 use crate::process::{self, plural};
 use crate::ptxas::{self, KernelReport, Ptxas};
 use crate::registers::Caps;
 use crate::toolchain::{Toolchain, ToolchainKind};
-use crate::linker;
 
 /// Help text of the command.
 pub const BUILD_PTX_HELP: &str = "\

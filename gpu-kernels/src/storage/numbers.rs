@@ -47,10 +47,7 @@ pub unsafe fn load_projected<T: Element, S: ProjectorSign>(tile: Global, lane: u
     let Scaled { value: HalfSpinor(spins), scale } = if p.axis == Axis::T {
         let first = 3 * p.kept();
         let [a, b] = unsafe {
-            [
-                load_colour_at(tile, lane, first, Access::Shared),
-                load_colour_at(tile, lane, first + 3, Access::Shared),
-            ]
+            [load_colour_at(tile, lane, first, Access::Shared), load_colour_at(tile, lane, first + 3, Access::Shared)]
         };
         Scaled { value: HalfSpinor([a, b]), scale: T::ONE + T::ONE }
     } else {

@@ -40,7 +40,9 @@ pub fn check_levels(levels: &[Coarsening], finest: &EvenOddWilson, vectors: Full
         let c = restricted(space, &space.fine().random(RANDOM, SEED)?)?;
         let (fine, mut image) = (prolonged(space, &c)?, space.fine().zero(RANDOM)?);
         match above {
-            None => (0..2).try_for_each(|parity| finest.row(parity, false, &fine, image.parity_mut(parity)))?,
+            None => {
+                (0..2).try_for_each(|parity| finest.apply_parity(parity, false, &fine, image.parity_mut(parity)))?
+            }
             Some(above) => above.apply(&fine, &mut image, RANDOM)?,
         }
         let mut direct = space.coarse().zero(RANDOM)?;

@@ -9,10 +9,10 @@ use super::wilson_family::{LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, GaugeField};
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, CLOVER_TERM};
+use gpu_kernels::clover::{CLOVER_DSLASH, CLOVER_DSLASH_DOT, CLOVER_DSLASH_DOTS, CLOVER_MATRIX, CLOVER_TERM};
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::storage::HALF;
-use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::wilson::WILSON_DSLASH;
 use gpu_kernels::{FermionKind, Format, Precision};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -117,21 +117,21 @@ pub static CLOVER: Definition = Definition {
         partner: None,
         dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
     }),
-    kernels: wilson_kernels(&[WILSON_ROW.0, CLOVER_ROW.0], &[CLOVER_TERM.0]),
+    kernels: wilson_kernels(&[WILSON_DSLASH.0, CLOVER_DSLASH.0], &[CLOVER_TERM.0]),
 };
 
 pub(super) static CLOVER_ROWS: DiagonalKernels = DiagonalKernels {
-    inverse: &CLOVER_ROW,
-    term: Some(&CLOVER_SUM_ROW),
-    dot: Some(&CLOVER_ROW_DOT),
-    dots: &CLOVER_ROW_DOTS,
+    inverse: &CLOVER_DSLASH,
+    term: Some(&CLOVER_MATRIX),
+    dot: Some(&CLOVER_DSLASH_DOT),
+    dots: &CLOVER_DSLASH_DOTS,
 };
 
 impl SiteTerm for DeviceClover {
     fn arguments(&self, DiagonalForm { parity, inverse, .. }: DiagonalForm) -> DiagonalArguments {
         DiagonalArguments::clover(self.blocks(parity, inverse), inverse)
     }
-    fn rows(&self) -> &'static DiagonalKernels {
+    fn kernels(&self) -> &'static DiagonalKernels {
         &CLOVER_ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {

@@ -3,28 +3,28 @@ use super::wilson::Wilson;
 use crate::domain::{DeviceError, Result};
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::field::Clover;
-use gpu_kernels::wilson::{WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
+use gpu_kernels::wilson::{WILSON_DSLASH, WILSON_DSLASH_DOT, WILSON_DSLASH_DOTS, WilsonDslash};
 use gpu_kernels::{Instances, Precision, SumInstances};
 use std::sync::Arc;
 
 /// Kernels that apply M with some kind of A. Without the optional ones, a product takes two launches, or more sums than are requested.
 pub(crate) struct DiagonalKernels {
     /// Kernel of A⁻¹ D ψ and x + b A⁻¹ D ψ.
-    pub inverse: &'static Instances<WilsonRow>,
+    pub inverse: &'static Instances<WilsonDslash>,
     /// Kernel of A x + b D ψ.
-    pub term: Option<&'static Instances<WilsonRow>>,
+    pub term: Option<&'static Instances<WilsonDslash>>,
     /// Kernel of y = x + b A⁻¹ D ψ with (w, y) and ‖y‖².
-    pub dot: Option<&'static SumInstances<WilsonRow>>,
+    pub dot: Option<&'static SumInstances<WilsonDslash>>,
     /// Kernel of y = x + b A⁻¹ D ψ with the sums of BiCGstab's second half step.
-    pub dots: &'static SumInstances<WilsonRow>,
+    pub dots: &'static SumInstances<WilsonDslash>,
 }
 
 /// Kernels for an A that is a number.
-pub(super) static NUMBER_ROWS: DiagonalKernels = DiagonalKernels {
-    inverse: &WILSON_ROW,
-    term: Some(&WILSON_ROW),
-    dot: Some(&WILSON_ROW_DOT),
-    dots: &WILSON_ROW_DOTS,
+pub(super) static NUMBER_KERNELS: DiagonalKernels = DiagonalKernels {
+    inverse: &WILSON_DSLASH,
+    term: Some(&WILSON_DSLASH),
+    dot: Some(&WILSON_DSLASH_DOT),
+    dots: &WILSON_DSLASH_DOTS,
 };
 
 /// Choice of A, A⁻¹, A† or A⁻†, and of the sites.
@@ -53,7 +53,7 @@ pub(crate) trait SiteTerm {
     /// Returns the arguments of kernels that apply this term. They refer to memory of the term and must not outlive it.
     fn arguments(&self, form: DiagonalForm) -> DiagonalArguments;
     /// Returns the kernels that apply M with this term.
-    fn rows(&self) -> &'static DiagonalKernels;
+    fn kernels(&self) -> &'static DiagonalKernels;
     /// Refuses an operator for which this term was not made.
     fn check(&self, wilson: &Wilson) -> Result;
     /// Converts the term, which is in double precision, to another precision by rounding.
@@ -108,8 +108,8 @@ impl Diagonal {
             DiagonalTerm::Term(term) => term.arguments(form),
         }
     }
-    pub(crate) fn rows(&self) -> &'static DiagonalKernels {
-        self.term().map_or(&NUMBER_ROWS, SiteTerm::rows)
+    pub(crate) fn kernels(&self) -> &'static DiagonalKernels {
+        self.term().map_or(&NUMBER_KERNELS, SiteTerm::kernels)
     }
     /// Converts the term from double to another precision by rounding.
     ///

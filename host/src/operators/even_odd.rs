@@ -40,10 +40,10 @@ pub trait EvenOdd: LinearOperator<FieldSpace> {
     /// Computes the odd half of ψ from its even half, and writes it to `psi.odd`.
     fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result;
     /// Computes `out` = M ψ, or M† ψ, on the sites of `parity`, not by the kernels that M̂ uses.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result;
+    fn apply_parity(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result;
     /// Computes `out` = M ψ, or M† ψ, on all sites.
     fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
-        (0..2).try_for_each(|parity| self.row(parity, dagger, psi, out.parity_mut(parity)))
+        (0..2).try_for_each(|parity| self.apply_parity(parity, dagger, psi, out.parity_mut(parity)))
     }
     /// Computes `out` = M†M ψ on all sites. ψ is overwritten.
     fn normal(&self, psi: &mut FullField, out: &mut FullField) -> Result {

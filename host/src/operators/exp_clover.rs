@@ -8,8 +8,8 @@ use super::wilson_family::{COEFFICIENTS, LinkDependence, Term, WilsonLike, wilso
 use super::wilson_like::Schur;
 use crate::field::DeviceClover;
 use gpu_kernels::FermionKind;
-use gpu_kernels::clover::{CLOVER_EXPONENTIAL, CLOVER_ROW, CLOVER_TERM};
-use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::clover::{CLOVER_DSLASH, CLOVER_EXPONENTIAL, CLOVER_TERM};
+use gpu_kernels::wilson::WILSON_DSLASH;
 
 /// Parameters of a clover operator whose term is exponentiated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,5 +57,5 @@ pub static EXP_CLOVER: Definition = Definition {
         partner: None,
         dependence: |operator| LinkDependence::Exponential([operator.coefficients[0], operator.coefficients[1]]),
     }),
-    kernels: wilson_kernels(&[WILSON_ROW.0, CLOVER_ROW.0], &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0]),
+    kernels: wilson_kernels(&[WILSON_DSLASH.0, CLOVER_DSLASH.0], &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0]),
 };

@@ -7,7 +7,6 @@ mod exp_clover;
 pub mod fat_links;
 mod keys;
 mod operator;
-mod rows;
 mod schwarz;
 mod smearing;
 mod staggered;
@@ -16,6 +15,7 @@ mod twisted;
 mod twisted_clover;
 mod wilson;
 mod wilson_family;
+mod wilson_hop;
 mod wilson_like;
 
 pub use angles::{BOUNDARIES, BoundaryAngles, TimeBoundary};

@@ -78,7 +78,7 @@ impl LinkRecipe {
 /// The kernels of an operator.
 pub(crate) struct OperatorKernels {
     /// Kernels of the interior. The formats of the last one are those of fields and links in which the operator exists.
-    pub rows: &'static [&'static Table],
+    pub interior: &'static [&'static Table],
     /// The kernel of the exterior.
     pub exterior: &'static Table,
     /// Kernels that pack links.
@@ -120,7 +120,7 @@ impl Definition {
     }
     /// Returns the kernel whose instances are the formats in which the operator exists.
     fn hops(&self) -> &'static Table {
-        self.kernels.rows.last().expect("operators hop")
+        self.kernels.interior.last().expect("operators hop")
     }
     /// Whether there are kernels for a format of fields and links.
     pub fn exists(&self, precision: Precision, storage: LinkStorage) -> bool {
@@ -159,11 +159,11 @@ impl Definition {
             (CONVERT.0, Format { to: Some(precision), ..double }),
             (CONVERT.0, Format { to: Some(Precision::Double), ..of_fields }),
         ];
-        let OperatorKernels { rows, exterior, pack, faces, setup } = &self.kernels;
+        let OperatorKernels { interior, exterior, pack, faces, setup } = &self.kernels;
         all.extend(setup.iter().map(|table| (*table, Format::NONE)));
         for (precision, storage) in [(Precision::Double, LinkStorage::FULL), (precision, storage)] {
             let format = Format::with_links(precision, if self.is_in_u3() { storage.with_phase() } else { storage });
-            all.extend(rows.iter().map(|table| (*table, format)));
+            all.extend(interior.iter().map(|table| (*table, format)));
             all.push((*pack, format));
             if cut {
                 all.extend([(*exterior, format), (*faces, of_fields)]);

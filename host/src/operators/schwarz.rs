@@ -1,7 +1,7 @@
 //! Additive Schwarz preconditioner: an operator cut into independent blocks, and a few steps of minimum residual in each of them (Babich et
 //! al. 2011, section 8.1).
 use super::even_odd::Width;
-use super::rows::RowSums;
+use super::wilson_hop::DslashSums;
 use super::wilson_like::{EvenOddWilson, Schur};
 use crate::backend::{Call, DeviceBuffer, LAUNCH_SUMS, view};
 use crate::domain::SumTarget;
@@ -49,7 +49,7 @@ impl BlockOperator for EvenOddWilson {
         self.complement() == Schur::Symmetric
     }
     fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums> {
-        let parts = self.schur_sums(x, out, (RowSums::Dot, x), SumTarget::Device(sums))?;
+        let parts = self.schur_sums(x, out, (DslashSums::Dot, x), SumTarget::Device(sums))?;
         Ok(view::device_sums(sums, parts.stride(), parts.widths()))
     }
 }

@@ -19,7 +19,7 @@ use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG};
-use gpu_kernels::staggered::{IMPROVED_ROW, Phases, STAGGERED_ROW, StaggeredRow};
+use gpu_kernels::staggered::{IMPROVED_DSLASH, Phases, STAGGERED_DSLASH, StaggeredDslash};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use serde_json::{Map, Value};
@@ -283,7 +283,7 @@ pub static STAGGERED: Definition = Definition {
     links: LinkRecipe::Thin,
     term: None,
     kernels: OperatorKernels {
-        rows: &[STAGGERED_ROW.0],
+        interior: &[STAGGERED_DSLASH.0],
         exterior: STAGGERED_EXTERIOR.0,
         pack: PACK_LINKS.0,
         faces: PACK_COLOURS.0,
@@ -292,7 +292,7 @@ pub static STAGGERED: Definition = Definition {
 };
 
 const IMPROVED_KERNELS: OperatorKernels = OperatorKernels {
-    rows: &[IMPROVED_ROW.0],
+    interior: &[IMPROVED_DSLASH.0],
     exterior: IMPROVED_EXTERIOR.0,
     pack: PACK_LONG.0,
     faces: PACK_COLOURS.0,
@@ -384,50 +384,50 @@ impl Staggered {
         fields.iter().try_for_each(|field| field.expect(self.links.domain(), shape))
     }
     /// Computes a product.
-    fn launch(&self, row: &StaggeredHop<'_>) -> Result {
-        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()) as u32);
-        self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
+    fn launch(&self, product: &StaggeredHop<'_>) -> Result {
+        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(product.input.nrhs()) as u32);
+        self.expect(&[product.input, product.out, product.x], nrhs as usize)?;
         let ([(interior, _), (exterior, _)], format) = (self.links.kernels(), self.links.format());
         hop(
-            row.input,
-            self.hop_of(row),
+            product.input,
+            self.hop_of(product),
             &mut |region, sites| {
-                let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
-                Ok(backend.launch(interior, format, &row, sites, nrhs)?)
+                let arguments = product.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
+                Ok(backend.launch(interior, format, &arguments, sites, nrhs)?)
             },
             &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
-                let row = row.arguments(self, view::NO_FIELD, region, ghosts);
-                Ok(backend.run(stream, Call::of(exterior, format, &row)?, sites, nrhs)?)
+                let arguments = product.arguments(self, view::NO_FIELD, region, ghosts);
+                Ok(backend.run(stream, Call::of(exterior, format, &arguments)?, sites, nrhs)?)
             },
         )
     }
-    fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
-        let nrhs = self.nrhs.of(row.input.nrhs());
+    fn hop_of(&self, product: &StaggeredHop<'_>) -> Hop {
+        let nrhs = self.nrhs.of(product.input.nrhs());
         Hop {
             steps: self.links.steps(),
-            parity: row.parity,
+            parity: product.parity,
             dagger: false,
             boundary: HopBoundary::Neighbours,
             blocks: nrhs,
         }
     }
     /// Computes a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the device.
-    fn launch_sums(&self, row: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
-        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()));
-        self.expect(&[row.input, row.out, row.x, w], nrhs)?;
+    fn launch_sums(&self, product: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
+        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(product.input.nrhs()));
+        self.expect(&[product.input, product.out, product.x, w], nrhs)?;
         let ([(_, interior), (_, exterior)], format) = (self.links.kernels(), self.links.format());
         let sums = RefCell::new(PartialSums::new(nrhs));
         let slot = |part| sums.borrow_mut().slot(part, 3);
         hop(
-            row.input,
-            self.hop_of(row),
+            product.input,
+            self.hop_of(product),
             &mut |region, sites| {
-                let row = row.arguments(self, w.view(), region, Ghosts::NONE);
-                target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
+                let arguments = product.arguments(self, w.view(), region, Ghosts::NONE);
+                target.reduce(backend, None, Call::of_sum(interior, format, &arguments)?, sites, nrhs as u32, slot(0))
             },
             &mut |ExteriorPart { part, region, sites, ghosts, stream }| {
-                let row = row.arguments(self, w.view(), region, ghosts);
-                let call = Call::of_sum(exterior, format, &row)?;
+                let arguments = product.arguments(self, w.view(), region, ghosts);
+                let call = Call::of_sum(exterior, format, &arguments)?;
                 target.reduce(backend, stream, call, sites, nrhs as u32, slot(part))
             },
         )?;
@@ -457,9 +457,9 @@ struct StaggeredHop<'a> {
 
 impl StaggeredHop<'_> {
     /// Returns the kernel's arguments, with w and for the sites of a region.
-    fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
+    fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredDslash {
         let StaggeredLinks { near, long, bare } = &*staggered.links;
-        StaggeredRow {
+        StaggeredDslash {
             out: self.out.view(),
             x: self.x.view(),
             w,
@@ -523,9 +523,9 @@ impl EvenOddStaggered {
     ) -> Result<PartialSums> {
         let mut other = self.other.borrow_mut();
         self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        let row =
+        let hop =
             StaggeredHop { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
-        self.staggered.launch_sums(&row, w, target)
+        self.staggered.launch_sums(&hop, w, target)
     }
     /// Returns the operator on all sites.
     pub fn staggered(&self) -> &Staggered {
@@ -609,7 +609,7 @@ impl EvenOdd for EvenOddStaggered {
         self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
     }
     /// Computes the hopping term by itself, then linear algebra.
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
+    fn apply_parity(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
         let links = &self.staggered.links;

@@ -2,7 +2,9 @@
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::DeviceGauge;
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
-use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
+use gpu_kernels::staggered::{
+    IMPROVED_DSLASH, IMPROVED_DSLASH_DOT, STAGGERED_DSLASH, STAGGERED_DSLASH_DOT, StaggeredDslash,
+};
 use gpu_kernels::{Format, Instances, LinkStorage, Precision, SumInstances};
 use std::sync::Arc;
 
@@ -34,7 +36,7 @@ impl StaggeredLinks {
     /// gauge, for phases of thin links, which have none, and for fields in 16-bit floating point, which would save no memory where a norm
     /// fills up a 16-byte chunk.
     pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
-        let hops = if improved { IMPROVED_ROW.0 } else { STAGGERED_ROW.0 };
+        let hops = if improved { IMPROVED_DSLASH.0 } else { STAGGERED_DSLASH.0 };
         hops.instance(Format::with_links(precision, storage)).is_some()
     }
     /// Returns the bytes of the links on a device, naive or improved, in a format on `sites` sites of each parity.
@@ -83,10 +85,10 @@ impl StaggeredLinks {
         Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
     }
     /// Returns the kernels of products: by themselves and with sums, in the interior and in exteriors.
-    pub(super) fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
+    pub(super) fn kernels(&self) -> [(&'static Instances<StaggeredDslash>, &'static SumInstances<StaggeredDslash>); 2] {
         match self.long {
-            None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
-            Some(_) => [(&IMPROVED_ROW, &IMPROVED_ROW_DOT), (&IMPROVED_EXTERIOR, &IMPROVED_EXTERIOR_DOT)],
+            None => [(&STAGGERED_DSLASH, &STAGGERED_DSLASH_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
+            Some(_) => [(&IMPROVED_DSLASH, &IMPROVED_DSLASH_DOT), (&IMPROVED_EXTERIOR, &IMPROVED_EXTERIOR_DOT)],
         }
     }
 }

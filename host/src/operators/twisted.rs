@@ -9,7 +9,7 @@ use super::wilson_family::{COEFFICIENTS, LinkDependence, Term, WilsonLike, wilso
 use super::wilson_like::Schur;
 use crate::domain::Result;
 use gpu_kernels::diagonal::DiagonalArguments;
-use gpu_kernels::wilson::{TWISTED_ROW, TWISTED_ROW_DOTS, WILSON_ROW};
+use gpu_kernels::wilson::{TWISTED_DSLASH, TWISTED_DSLASH_DOTS, WILSON_DSLASH};
 use gpu_kernels::{FermionKind, Precision};
 
 /// Operations of a + iμγ5 at a site: two products and a sum for each of the 24 reals.
@@ -75,11 +75,11 @@ pub static TWISTED: Definition = Definition {
         partner: Some("-mu"),
         dependence: |_| LinkDependence::None,
     }),
-    kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_ROW.0], &[]),
+    kernels: wilson_kernels(&[WILSON_DSLASH.0, TWISTED_DSLASH.0], &[]),
 };
 
 static ROWS: DiagonalKernels =
-    DiagonalKernels { inverse: &TWISTED_ROW, term: None, dot: None, dots: &TWISTED_ROW_DOTS };
+    DiagonalKernels { inverse: &TWISTED_DSLASH, term: None, dot: None, dots: &TWISTED_DSLASH_DOTS };
 
 /// Diagonal term a + iμγ5, in every precision.
 struct Twist {
@@ -91,7 +91,7 @@ impl SiteTerm for Twist {
     fn arguments(&self, DiagonalForm { inverse, dagger, .. }: DiagonalForm) -> DiagonalArguments {
         DiagonalArguments::twisted(self.a, if dagger { -self.mu } else { self.mu }, inverse)
     }
-    fn rows(&self) -> &'static DiagonalKernels {
+    fn kernels(&self) -> &'static DiagonalKernels {
         &ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {

@@ -12,12 +12,12 @@ use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::DeviceClover;
 use gpu_kernels::clover::{
-    CLOVER_EXPONENTIAL, CLOVER_TERM, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS,
+    CLOVER_EXPONENTIAL, CLOVER_TERM, TWISTED_CLOVER_DSLASH, TWISTED_CLOVER_DSLASH_DOTS, TWISTED_CLOVER_INVERSE,
     TwistedCloverInverse,
 };
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::storage::HALF;
-use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::wilson::WILSON_DSLASH;
 use gpu_kernels::{FermionKind, Format, Precision};
 
 /// Parameters of a twisted-mass operator with a clover term besides links.
@@ -82,7 +82,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
         partner: Some("-mu"),
         dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
     }),
-    kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_CLOVER_ROW.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
+    kernels: wilson_kernels(&[WILSON_DSLASH.0, TWISTED_CLOVER_DSLASH.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
 /// Wilson fermions with the exponential clover term, which also commutes with γ5, and a twisted mass.
@@ -114,7 +114,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
         dependence: |operator| LinkDependence::Exponential([operator.coefficients[0], operator.coefficients[1]]),
     }),
     kernels: wilson_kernels(
-        &[WILSON_ROW.0, TWISTED_CLOVER_ROW.0],
+        &[WILSON_DSLASH.0, TWISTED_CLOVER_DSLASH.0],
         &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0, TWISTED_CLOVER_INVERSE.0],
     ),
     kind: FermionKind::Wilson,
@@ -130,7 +130,7 @@ static KEYS: [&Key; 10] = {
 };
 
 static ROWS: DiagonalKernels =
-    DiagonalKernels { inverse: &TWISTED_CLOVER_ROW, term: None, dot: None, dots: &TWISTED_CLOVER_ROW_DOTS };
+    DiagonalKernels { inverse: &TWISTED_CLOVER_DSLASH, term: None, dot: None, dots: &TWISTED_CLOVER_DSLASH_DOTS };
 
 /// Diagonal term A + iμγ5 in a precision.
 struct TwistedTerm {
@@ -164,7 +164,7 @@ impl SiteTerm for TwistedTerm {
         }
         DiagonalArguments::twisted_clover(self.clover.blocks(parity, false), sign * self.mu)
     }
-    fn rows(&self) -> &'static DiagonalKernels {
+    fn kernels(&self) -> &'static DiagonalKernels {
         &ROWS
     }
     fn check(&self, wilson: &Wilson) -> Result {

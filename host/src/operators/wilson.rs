@@ -7,7 +7,7 @@ use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FieldShape, HopPhases};
 use crate::halo::HopBoundary;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::wilson::{Hopping, WILSON_ROW};
+use gpu_kernels::wilson::{Hopping, WILSON_DSLASH};
 use gpu_kernels::{Format, LinkStorage, Precision};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Wilson {
     }
     /// Whether there are kernels for a format.
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
-        WILSON_ROW.0.instance(Format::with_links(precision, storage)).is_some()
+        WILSON_DSLASH.0.instance(Format::with_links(precision, storage)).is_some()
     }
     /// Cuts the operator into blocks of these extents, which divide the local lattice, with ψ = 0 outside a block: the operator of an
     /// additive Schwarz preconditioner. It needs no messages.

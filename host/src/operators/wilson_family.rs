@@ -12,7 +12,7 @@ use crate::halo::HaloField;
 use gpu_kernels::exterior::WILSON_EXTERIOR;
 use gpu_kernels::faces::PACK_SPINORS;
 use gpu_kernels::smeared::PACK_LINKS;
-use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::wilson::WILSON_DSLASH;
 use gpu_kernels::{FermionKind, LinkStorage, Precision, Table};
 use serde_json::Value;
 use std::any::Any;
@@ -164,11 +164,11 @@ impl OperatorParameters for WilsonLike {
 /// Returns the kernels of a Wilson-like operator: those that apply it, of which the last one exists in all of its formats, and those that
 /// make its diagonal term.
 pub(super) const fn wilson_kernels(
-    rows: &'static [&'static Table],
+    interior: &'static [&'static Table],
     setup: &'static [&'static Table],
 ) -> OperatorKernels {
     let (exterior, pack, faces) = (WILSON_EXTERIOR.0, PACK_LINKS.0, PACK_SPINORS.0);
-    OperatorKernels { rows, exterior, pack, faces, setup }
+    OperatorKernels { interior, exterior, pack, faces, setup }
 }
 
 /// The Wilson operator.
@@ -195,7 +195,7 @@ pub static WILSON: Definition = Definition {
         partner: None,
         dependence: |_| LinkDependence::None,
     }),
-    kernels: wilson_kernels(&[WILSON_ROW.0], &[]),
+    kernels: wilson_kernels(&[WILSON_DSLASH.0], &[]),
 };
 
 impl From<WilsonParams> for WilsonLike {

@@ -1,8 +1,8 @@
 //! Wilson-like operators, M = A − h D with A diagonal in the sites, even-odd preconditioned: Wilson, Wilson-clover …
 use super::diagonal::{Diagonal, DiagonalForm};
 use super::even_odd::EvenOdd;
-use super::rows::{RowSums, WilsonHop};
 use super::wilson::{DSLASH_FLOPS, Wilson};
+use super::wilson_hop::{DslashSums, WilsonHop};
 use crate::domain::{DeviceError, Result};
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
@@ -72,7 +72,7 @@ impl EvenOddWilson {
     }
     /// Computes `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
-        self.wilson.launch(&self.inverse_row(WilsonHop::hops(parity, dagger, input, out)))
+        self.wilson.launch(&self.with_inverse(WilsonHop::hops(parity, dagger, input, out)))
     }
     /// Computes `out` = A x, or A⁻¹ x, A† x or A⁻† x, on the sites of one parity.
     pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
@@ -115,9 +115,9 @@ impl EvenOddWilson {
         FieldSpace::new(self.wilson.domain(), FieldShape::spinors(self.wilson.precision(), nrhs))
     }
     /// Returns a product whose hops are divided by B.
-    fn inverse_row<'a>(&self, row: WilsonHop<'a>) -> WilsonHop<'a> {
-        let form = DiagonalForm { parity: row.parity, inverse: true, dagger: row.dagger };
-        WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.rows().inverse, ..row }
+    fn with_inverse<'a>(&self, hop: WilsonHop<'a>) -> WilsonHop<'a> {
+        let form = DiagonalForm { parity: hop.parity, inverse: true, dagger: hop.dagger };
+        WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.kernels().inverse, ..hop }
     }
     fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let kappa = self.kappa();
@@ -126,8 +126,8 @@ impl EvenOddWilson {
             // M̂ x = x − κ² B⁻¹ D B⁻¹ D x, and the same with D† where B is 1.
             (Schur::Symmetric, false, _) | (Schur::Symmetric, true, None) => {
                 self.dslash(1, dagger, x, &mut odd)?;
-                let row = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
-                self.wilson.launch(&self.inverse_row(row))
+                let hop = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
+                self.wilson.launch(&self.with_inverse(hop))
             }
             // M̂† x = x − κ² D† B⁻† D† B⁻† x
             (Schur::Symmetric, true, Some(even)) => {
@@ -141,10 +141,10 @@ impl EvenOddWilson {
                 self.dslash(1, dagger, x, &mut odd)?;
                 let diagonal = self.diagonal.arguments(DiagonalForm { parity: 0, inverse: false, dagger });
                 let hop = -self.wilson.params().hop() * kappa;
-                match self.diagonal.rows().term {
+                match self.diagonal.kernels().term {
                     Some(interior) => {
-                        let row = WilsonHop::sum(0, dagger, (1.0, x), (hop, &odd), out);
-                        self.wilson.launch(&WilsonHop { diagonal, interior, ..row })
+                        let hop = WilsonHop::sum(0, dagger, (1.0, x), (hop, &odd), out);
+                        self.wilson.launch(&WilsonHop { diagonal, interior, ..hop })
                     }
                     None => {
                         self.launch_diagonal(diagonal, x, out)?;
@@ -159,14 +159,14 @@ impl EvenOddWilson {
         &self,
         x: &DeviceField,
         out: &mut DeviceField,
-        sums: (RowSums, &DeviceField),
+        sums: (DslashSums, &DeviceField),
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         let kappa = self.kappa();
         let mut odd = self.odd.borrow_mut();
         self.dslash(1, false, x, &mut odd)?;
-        let row = self.inverse_row(WilsonHop::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
-        self.wilson.launch_sums(&row, self.diagonal.rows(), sums, target)
+        let hop = self.with_inverse(WilsonHop::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
+        self.wilson.launch_sums(&hop, self.diagonal.kernels(), sums, target)
     }
 }
 
@@ -186,7 +186,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
             dot.iter_mut().for_each(|d| *d = d.conj());
             return Ok(());
         }
-        space.dot_of(self.schur_sums(x, out, (RowSums::Dot, w), SumTarget::Host)?, dot, norm2)
+        space.dot_of(self.schur_sums(x, out, (DslashSums::Dot, w), SumTarget::Host)?, dot, norm2)
     }
     fn apply_dots(
         &self,
@@ -200,7 +200,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
             self.apply(x, out)?;
             return space.dots(x, out, w, dots);
         }
-        space.dots_of(self.schur_sums(x, out, (RowSums::Dots, w), SumTarget::Host)?, dots)
+        space.dots_of(self.schur_sums(x, out, (DslashSums::Dots, w), SumTarget::Host)?, dots)
     }
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(false, x, out)
@@ -250,7 +250,7 @@ impl EvenOdd for EvenOddWilson {
         self.wilson.dslash_add(1, false, (inverse, &eta.odd), (self.kappa(), even), odd)?;
         self.divide(1, odd)
     }
-    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
+    fn apply_parity(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let (here, there, hop) = (psi.parity(parity), psi.parity(1 - parity), self.wilson.params().hop());
         match &self.even {
             Some(image) => {
@@ -271,7 +271,7 @@ impl EvenOdd for EvenOddWilson {
         if self.diagonal.term().is_none() {
             return self.wilson.full(dagger, psi, out);
         }
-        (0..2).try_for_each(|parity| self.row(parity, dagger, psi, out.parity_mut(parity)))
+        (0..2).try_for_each(|parity| self.apply_parity(parity, dagger, psi, out.parity_mut(parity)))
     }
     fn residual_factor(&self) -> f64 {
         match self.schur {

@@ -379,7 +379,7 @@ impl ParitySystem for FullSystem {
         let (mut squares, mut parts) = (vec![0.0; nrhs], vec![0.0; nrhs]);
         let mut image = self.space.allocate()?;
         for parity in 0..2 {
-            self.operator.row(parity, false, &self.psi, &mut image)?;
+            self.operator.apply_parity(parity, false, &self.psi, &mut image)?;
             self.space.sub_norm2(self.eta.parity(parity), &mut image, &mut parts)?;
             squares.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part);
         }

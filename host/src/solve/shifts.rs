@@ -425,12 +425,12 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let exact = self.operators(0, 0.0)?.exact();
         let (mut image, mut normal) = (self.zero()?, self.zero()?);
         for parity in 0..2 {
-            exact.row(parity, false, &self.x[i], image.parity_mut(parity))?;
+            exact.apply_parity(parity, false, &self.x[i], image.parity_mut(parity))?;
         }
         let n = self.space.nrhs();
         let (shift, one) = (vec![Complex64::new(self.outcomes[i].shift, 0.0); n], vec![Complex64::ONE; n]);
         for parity in 0..2 {
-            exact.row(parity, true, &image, normal.parity_mut(parity))?;
+            exact.apply_parity(parity, true, &image, normal.parity_mut(parity))?;
             self.space.axpby(&shift, self.x[i].parity(parity), &one, normal.parity_mut(parity))?;
         }
         self.relative_to_sources(&mut normal)
@@ -440,7 +440,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let mut image = self.zero()?;
         let exact = self.with_mass(mass)?;
         for parity in 0..2 {
-            exact.row(parity, true, &self.x[i], image.parity_mut(parity))?;
+            exact.apply_parity(parity, true, &self.x[i], image.parity_mut(parity))?;
         }
         self.x[i] = image;
         Ok(())
@@ -450,7 +450,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let mut image = self.zero()?;
         let exact = self.with_mass(mass)?;
         for parity in 0..2 {
-            exact.row(parity, false, &self.x[i], image.parity_mut(parity))?;
+            exact.apply_parity(parity, false, &self.x[i], image.parity_mut(parity))?;
         }
         self.relative_to_sources(&mut image)
     }

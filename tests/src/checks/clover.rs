@@ -225,7 +225,7 @@ pub fn clover(
         stage[usize::from(dagger)] = tol;
 
         for parity in 0..2 {
-            operator.row(parity, dagger, &psi, out.parity_mut(parity))?;
+            operator.apply_parity(parity, dagger, &psi, out.parity_mut(parity))?;
         }
         let expected = each(&|psi| reference.apply(dagger, psi));
         report.fields(scope, "clover full", out.download()?, &expected, both(tolerances[0], hops));

@@ -214,7 +214,7 @@ pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, 
         let scope = |format: &str| Scope { format: format.into(), detail: detail.clone() };
         let fine = operator(&links, wilson_like(chosen), count)?;
         let apply = |x: &FullField, out: &mut FullField| {
-            (0..2).try_for_each(|parity| fine.row(parity, false, x, out.parity_mut(parity)))
+            (0..2).try_for_each(|parity| fine.apply_parity(parity, false, x, out.parity_mut(parity)))
         };
         let test = random(&finest, count, 500)?;
         let space = NullSpace::new(&finest, block, random(&finest, count, 500)?)?;

@@ -421,7 +421,7 @@ fn operators(
             report.fields(scope, &operation(what), out.download()?, &expected, tol);
             // The hopping term is stored on the way.
             for parity in 0..2 {
-                even_odd.row(parity, dagger, psi, out.parity_mut(parity))?;
+                even_odd.apply_parity(parity, dagger, psi, out.parity_mut(parity))?;
             }
             let tol = budget.tolerance(&budget.stored(off, 0.5, hops), &expected);
             report.fields(scope, &operation(&format!("{what}, rows")), out.download()?, &expected, tol);

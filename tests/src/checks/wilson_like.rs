@@ -121,7 +121,7 @@ fn images(
             report.fields(&scope, &format!("{name}: A, inverse {inverse}"), out.download()?, &expected, times(1.0));
         }
         for parity in 0..2 {
-            even_odd.row(parity, dagger, &psi, out.parity_mut(parity))?;
+            even_odd.apply_parity(parity, dagger, &psi, out.parity_mut(parity))?;
         }
         let expected = each(&|psi| reference.apply(dagger, psi));
         report.fields(&scope, &format!("{name}: M"), out.download()?, &expected, times(2.0));

@@ -85,7 +85,7 @@ fn parities(
 fn apply(gauge: &HostGauge, params: &CloverParams, dagger: bool, psi: &[HostSpinor]) -> Vec<HostSpinor> {
     let operator = operator(gauge, params, psi.len());
     parities(operator.domain(), psi, |parity, psi, out| {
-        operator.row(parity, dagger, psi, out.parity_mut(parity)).unwrap()
+        operator.apply_parity(parity, dagger, psi, out.parity_mut(parity)).unwrap()
     })
 }
 

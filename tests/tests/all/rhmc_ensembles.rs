@@ -195,7 +195,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         let params = StaggeredParams { mass, ..naive().params };
         let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
         let mut phi = DeviceField::zero(&domain, VECTORS).unwrap();
-        m.row(0, true, &xi, &mut phi).unwrap();
+        m.apply_parity(0, true, &xi, &mut phi).unwrap();
         let scaled = solvers::VectorSpace::axpby(
             &FieldSpace::new(&domain, VECTORS),
             &[Complex64::ZERO],

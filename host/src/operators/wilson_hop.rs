@@ -13,7 +13,7 @@ use gpu_kernels::exterior::{WILSON_EXTERIOR, WILSON_EXTERIOR_DOTS};
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::wilson::{Hopping, WILSON_ROW, WilsonRow};
+use gpu_kernels::wilson::{Hopping, WILSON_DSLASH, WilsonDslash};
 
 /// Arguments of a product: D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ, where A is the term in `diagonal`.
 pub(super) struct WilsonHop<'a> {
@@ -32,12 +32,12 @@ pub(super) struct WilsonHop<'a> {
     /// Arguments of a, A or A⁻¹.
     pub diagonal: DiagonalArguments,
     /// Kernel for sites whose neighbours are all on this device.
-    pub interior: &'static Instances<WilsonRow>,
+    pub interior: &'static Instances<WilsonDslash>,
 }
 
 /// Sums that are computed with a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowSums {
+pub(super) enum DslashSums {
     /// Sums (w, y) and ‖y‖².
     Dot,
     /// Sums of BiCGstab's second half step.
@@ -47,7 +47,7 @@ pub(super) enum RowSums {
 impl<'a> WilsonHop<'a> {
     /// Returns the arguments of out = D ψ.
     pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
-        let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_ROW);
+        let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_DSLASH);
         WilsonHop { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
     }
     /// Returns the arguments of out = a x + b D ψ.
@@ -65,8 +65,8 @@ impl<'a> WilsonHop<'a> {
         [self.input, self.out, self.x.unwrap_or(self.out)]
     }
     /// Returns the kernel's arguments, with w and for the sites of a region.
-    fn arguments(&self, wilson: &Wilson, w: Field, region: Region, ghosts: Ghosts) -> WilsonRow {
-        WilsonRow {
+    fn arguments(&self, wilson: &Wilson, w: Field, region: Region, ghosts: Ghosts) -> WilsonDslash {
+        WilsonDslash {
             out: self.out.view(),
             x: self.x.unwrap_or(self.out).view(),
             w,
@@ -107,21 +107,21 @@ impl Wilson {
         Ok(())
     }
     /// Computes a product.
-    pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
-        let (backend, format, shape) = (self.domain().backend(), self.format(), self.shape_of(row));
-        self.expect(&row.fields(), shape)?;
+    pub(super) fn launch(&self, product: &WilsonHop<'_>) -> Result {
+        let (backend, format, shape) = (self.domain().backend(), self.format(), self.shape_of(product));
+        self.expect(&product.fields(), shape)?;
         let blocks = shape.blocks() as u32;
-        let interior = row.interior;
+        let interior = product.interior;
         hop(
-            row.input,
-            self.hop_of(row),
+            product.input,
+            self.hop_of(product),
             &mut |region, sites| {
-                let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
-                Ok(backend.launch(interior, format, &row, sites, blocks)?)
+                let arguments = product.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
+                Ok(backend.launch(interior, format, &arguments, sites, blocks)?)
             },
             &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
-                let row = row.arguments(self, view::NO_FIELD, region, ghosts);
-                Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &row)?, sites, blocks)?)
+                let arguments = product.arguments(self, view::NO_FIELD, region, ghosts);
+                Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &arguments)?, sites, blocks)?)
             },
         )
     }
@@ -129,50 +129,50 @@ impl Wilson {
     /// with D, not D†.
     pub(super) fn launch_sums(
         &self,
-        row: &WilsonHop<'_>,
-        rows: &DiagonalKernels,
-        (which, w): (RowSums, &DeviceField),
+        product: &WilsonHop<'_>,
+        kernels: &DiagonalKernels,
+        (which, w): (DslashSums, &DeviceField),
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
-        debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
-        let (backend, nrhs, format) = (self.domain().backend(), self.shape_of(row).nrhs, self.format());
+        debug_assert!(product.x.is_some() && !product.dagger, "sums come with x and D only");
+        let (backend, nrhs, format) = (self.domain().backend(), self.shape_of(product).nrhs, self.format());
         let shape = FieldShape::spinors(self.precision(), nrhs);
-        self.expect(&row.fields(), shape)?;
+        self.expect(&product.fields(), shape)?;
         self.expect(&[w], shape)?;
         let (interior, values) = match which {
-            RowSums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
-            RowSums::Dots => (rows.dots, 8),
+            DslashSums::Dot => kernels.dot.map_or((kernels.dots, 8), |dot| (dot, 3)),
+            DslashSums::Dots => (kernels.dots, 8),
         };
         let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
         hop(
-            row.input,
-            self.hop_of(row),
+            product.input,
+            self.hop_of(product),
             &mut |region, sites| {
                 let slot = sums.borrow_mut().slot(0, values);
-                let row = row.arguments(self, w.view(), region, Ghosts::NONE);
-                target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot)
+                let arguments = product.arguments(self, w.view(), region, Ghosts::NONE);
+                target.reduce(backend, None, Call::of_sum(interior, format, &arguments)?, sites, nrhs as u32, slot)
             },
             &mut |ExteriorPart { part, region, sites, ghosts, stream }| {
                 let slot = sums.borrow_mut().slot(part, 8);
-                let row = row.arguments(self, w.view(), region, ghosts);
-                let call = Call::of_sum(&WILSON_EXTERIOR_DOTS, format, &row)?;
+                let arguments = product.arguments(self, w.view(), region, ghosts);
+                let call = Call::of_sum(&WILSON_EXTERIOR_DOTS, format, &arguments)?;
                 target.reduce(backend, stream, call, sites, nrhs as u32, slot)
             },
         )?;
         Ok(sums.into_inner())
     }
-    fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
+    fn hop_of(&self, product: &WilsonHop<'_>) -> Hop {
         Hop {
             steps: 1,
-            parity: row.parity,
-            dagger: row.dagger,
+            parity: product.parity,
+            dagger: product.dagger,
             boundary: self.boundary(),
-            blocks: self.shape_of(row).blocks(),
+            blocks: self.shape_of(product).blocks(),
         }
     }
     /// Returns the shape of the fields of a product, with the right-hand sides for which it is computed.
-    fn shape_of(&self, row: &WilsonHop<'_>) -> FieldShape {
-        let nrhs = self.nrhs().of(row.input.nrhs());
-        FieldShape::spinors(self.precision(), nrhs).with_ls(row.input.shape().ls)
+    fn shape_of(&self, product: &WilsonHop<'_>) -> FieldShape {
+        let nrhs = self.nrhs().of(product.input.nrhs());
+        FieldShape::spinors(self.precision(), nrhs).with_ls(product.input.shape().ls)
     }
 }

@@ -8,13 +8,13 @@ use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
 /// Value on a site of the result.
-pub type Value<F, K> = <<K as Row<F>>::Sites as SiteFormat>::Value;
+pub type Value<F, K> = <<K as Dslash<F>>::Sites as SiteFormat>::Value;
 
 /// Computes out = a x + …, one site of one parity at a time, x on the same sites.
 ///
 /// # Safety
 /// Call (i, rhs) of `compute` reads no element of `out` but its own.
-pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
+pub unsafe trait Dslash<F>: Copy + Send + Sync + 'static {
     /// The format of out, x and w.
     type Sites: SiteFormat;
     /// Whether kernels with sums may compute several sites in a thread.
@@ -43,47 +43,47 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     fn group_sites(&self) -> u32;
 }
 
-/// Consumer of the results of a [`Row`]. A closure would become a separate function if two forms of a kernel called it.
-pub trait Then<Rows> {
+/// Consumer of the results of a [`Dslash`]. A closure would become a separate function if two forms of a kernel called it.
+pub trait Then<Results> {
     /// Output of the consumer.
     type Output;
     /// Consumes the results.
-    fn take(self, rows: Rows) -> Self::Output;
+    fn take(self, results: Results) -> Self::Output;
 }
 /// Consumer that returns the results.
 struct Keep;
-impl<Rows> Then<Rows> for Keep {
-    type Output = Rows;
+impl<Results> Then<Results> for Keep {
+    type Output = Results;
     #[inline(always)]
-    fn take(self, rows: Rows) -> Rows {
-        rows
+    fn take(self, results: Results) -> Results {
+        results
     }
 }
 /// Consumer that writes the results.
 struct Write<'a, F, K> {
-    row: &'a K,
+    dslash: &'a K,
     i: u32,
     first: u32,
     format: PhantomData<F>,
 }
-impl<F, K: Row<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, F, K> {
+impl<F, K: Dslash<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, F, K> {
     type Output = ();
     #[inline(always)]
-    fn take(self, rows: [[Value<F, K>; 2]; N]) {
+    fn take(self, results: [[Value<F, K>; 2]; N]) {
         each_rhs!(k < N: {
             // SAFETY: made where the site exists and no other thread writes it.
-            unsafe { self.row.out().store::<K::Sites>(self.i, self.first + k as u32, &rows[k][0]) }
+            unsafe { self.dslash.out().store::<K::Sites>(self.i, self.first + k as u32, &results[k][0]) }
         });
     }
 }
 
-/// Format of a [`Row`] without sums.
+/// Format of a [`Dslash`] without sums.
 pub struct Plain<F>(PhantomData<F>);
-/// Format of a [`Row`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
-pub struct RowDot<F>(PhantomData<F>);
-/// Format of a [`Row`] that also returns the sums of y = A x for the second half step of BiCGstab: \[Re (x, y), Im (x, y), Re
+/// Format of a [`Dslash`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
+pub struct DslashDot<F>(PhantomData<F>);
+/// Format of a [`Dslash`] that also returns the sums of y = A x for the second half step of BiCGstab: \[Re (x, y), Im (x, y), Re
 /// (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
-pub struct RowDots<F>(PhantomData<F>);
+pub struct DslashDots<F>(PhantomData<F>);
 
 /// \[Re (w, y), Im (w, y), ‖y‖²\]
 #[inline(always)]
@@ -98,94 +98,94 @@ pub(crate) fn dots<T: Real, V: SiteValue<T>>(x: V, y: V, w: V) -> [f64; 8] {
     [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
 }
 
-/// Methods that take the order of sites from the [`Row`].
-macro_rules! in_order_of_row {
+/// Methods that take the order of sites from the [`Dslash`].
+macro_rules! in_order_of_dslash {
     () => {
         #[inline(always)]
         fn place(&self, i: u32) -> u32 {
-            Row::<F>::place(self, i)
+            Dslash::<F>::place(self, i)
         }
         #[inline(always)]
         fn place_multi_rhs(&self, i: u32) -> u32 {
-            Row::<F>::place_multi_rhs(self, i)
+            Dslash::<F>::place_multi_rhs(self, i)
         }
         #[inline(always)]
         fn group_sites(&self) -> u32 {
-            Row::<F>::group_sites(self)
+            Dslash::<F>::group_sites(self)
         }
     };
 }
 
 // SAFETY: call (i, rhs) writes element (i, rhs) of `out` only, and reads no other element of it.
-unsafe impl<F, K: Row<F>> Kernel<Plain<F>> for K {
-    in_order_of_row!();
+unsafe impl<F, K: Dslash<F>> Kernel<Plain<F>> for K {
+    in_order_of_dslash!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe { MultiRhsKernel::<Plain<F>>::multi_rhs::<1>(self, i, rhs) }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
+unsafe impl<F, K: Dslash<F>> MultiRhsKernel<Plain<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) {
-        unsafe { self.compute::<N, _>(i, first, Write { row: self, i, first, format: PhantomData }) };
+        unsafe { self.compute::<N, _>(i, first, Write { dslash: self, i, first, format: PhantomData }) };
     }
 }
 
-// SAFETY: as for the row; w is not written.
-unsafe impl<F, K: Row<F>> Reduction<RowDot<F>> for K {
+// SAFETY: as for [`Dslash`]; w is not written.
+unsafe impl<F, K: Dslash<F>> Reduction<DslashDot<F>> for K {
     type Values = [f64; 3];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
     const LOOPS: bool = K::LOOPS;
-    in_order_of_row!();
+    in_order_of_dslash!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe { MultiRhsReduction::<RowDot<F>>::multi_rhs::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<DslashDot<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDot<F>> for K {
+unsafe impl<F, K: Dslash<F>> MultiRhsReduction<DslashDot<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
-        let rows = unsafe { self.compute::<N, _>(i, first, Keep) };
+        let results = unsafe { self.compute::<N, _>(i, first, Keep) };
         let mut sums = [[0.0; 3]; N];
         each_rhs!(k < N: {
-            unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
-            sums[k] = dot(rows[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
+            unsafe { self.out().store::<K::Sites>(i, first + k as u32, &results[k][0]) };
+            sums[k] = dot(results[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
         });
         sums
     }
 }
 
-// SAFETY: as for the row; w is not written.
-unsafe impl<F, K: Row<F>> Reduction<RowDots<F>> for K {
+// SAFETY: as for [`Dslash`]; w is not written.
+unsafe impl<F, K: Dslash<F>> Reduction<DslashDots<F>> for K {
     type Values = [f64; 8];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
     const LOOPS: bool = K::LOOPS;
-    in_order_of_row!();
+    in_order_of_dslash!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe { MultiRhsReduction::<RowDots<F>>::multi_rhs::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<DslashDots<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDots<F>> for K {
+unsafe impl<F, K: Dslash<F>> MultiRhsReduction<DslashDots<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
-        let rows = unsafe { self.compute::<N, _>(i, first, Keep) };
+        let results = unsafe { self.compute::<N, _>(i, first, Keep) };
         let mut sums = [[0.0; 8]; N];
         each_rhs!(k < N: {
-            unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
-            sums[k] = dots(rows[k][1], rows[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
+            unsafe { self.out().store::<K::Sites>(i, first + k as u32, &results[k][0]) };
+            sums[k] = dots(results[k][1], results[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
         });
         sums
     }
 }
 
 /// Implements staging of links for kernels with sums, from that of the kernels without.
-macro_rules! stage_row {
+macro_rules! stage_dslash {
     ($($sum:ident)*) => {$(
         impl<F, K: StageLinks<F>> StageLinks<$sum<F>> for K {
             type Staged = $sum<K::Staged>;
@@ -201,11 +201,11 @@ macro_rules! stage_row {
         }
     )*};
 }
-stage_row!(Plain RowDot RowDots);
+stage_dslash!(Plain DslashDot DslashDots);
 
 #[cfg(target_arch = "x86_64")]
 mod lanes {
-    use super::{Plain, RowDot, RowDots};
+    use super::{DslashDot, DslashDots, Plain};
     use crate::format::LaneFormat;
     use crate::storage::VectorSet;
 
@@ -217,5 +217,5 @@ mod lanes {
             }
         )*};
     }
-    in_lanes!(Plain RowDot RowDots);
+    in_lanes!(Plain DslashDot DslashDots);
 }
