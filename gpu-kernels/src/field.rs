@@ -202,6 +202,7 @@ impl Links {
         self.base
     }
     /// Returns the storage of the links.
+    #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     pub(crate) fn storage(&self) -> LinkStorage {
         self.storage

@@ -58,12 +58,12 @@ fn sites(geometry: &Geometry) -> usize {
 
 /// Fields for the kernels, in a format, with numbers of either sign that are moderate in the precision; all are of the same size, that
 /// of the largest.
-struct Memory {
+struct LaneMemory {
     geometry: Geometry,
     storage: LinkStorage,
     fields: Vec<Vec<Chunk>>,
 }
-impl Memory {
+impl LaneMemory {
     fn new(geometry: Geometry, format: Format, count: usize) -> Self {
         let precision = format.precision.expect("kernels with fields have a precision");
         let links = format.links.map_or(0, |links| links.with_all_reals().site_bytes(precision));
@@ -82,7 +82,7 @@ impl Memory {
             };
             fields.push((0..bytes / 16).map(|_| Chunk(std::array::from_fn(&mut word))).collect());
         }
-        Memory { geometry, storage: format.links.unwrap_or(LinkStorage::FULL), fields }
+        LaneMemory { geometry, storage: format.links.unwrap_or(LinkStorage::FULL), fields }
     }
     fn address(&mut self, k: usize) -> *mut u8 {
         self.fields[k].as_mut_ptr().cast()
@@ -106,11 +106,11 @@ impl Memory {
 }
 
 /// Runs a kernel of a table in every format: with all sites at once, and with one after the other.
-fn compare<K>(geometry: Geometry, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+fn compare<K>(geometry: Geometry, table: &Table, fields: usize, make: impl Fn(&mut LaneMemory) -> K) {
     compare_for(geometry, NRHS, table, fields, make);
 }
-/// For so many right-hand sides, or directions.
-fn compare_for<K>(geometry: Geometry, nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+/// Runs a kernel as [`compare`] does, with `nrhs` right-hand sides or directions.
+fn compare_for<K>(geometry: Geometry, nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut LaneMemory) -> K) {
     for vectors in Vectors::COMPILED.iter().filter(|vectors| vectors.exist()) {
         for instance in table.instances() {
             let all = outcome(geometry, *vectors, instance, (fields, nrhs), &make, sites(&geometry));
@@ -131,10 +131,10 @@ fn outcome<K>(
     vectors: Vectors,
     instance: &Instance,
     (fields, nrhs): (usize, usize),
-    make: impl Fn(&mut Memory) -> K,
+    make: impl Fn(&mut LaneMemory) -> K,
     together: usize,
 ) -> (Vec<Vec<Chunk>>, Vec<f64>, Vec<f64>) {
-    let mut memory = Memory::new(geometry, instance.format, fields);
+    let mut memory = LaneMemory::new(geometry, instance.format, fields);
     let before = memory.fields.clone();
     let kernel = make(&mut memory);
     let run = instance.cpu.of(vectors).expect("compiled");
@@ -161,7 +161,7 @@ fn hopping_terms_of_wilson_like_operators() {
 }
 fn hopping_terms_of_wilson_like_operators_on(geometry: Geometry) {
     let dslash = |kind: fn(Clover) -> DiagonalArguments, dagger: u32, sum: u32, parity: u32| {
-        move |m: &mut Memory| WilsonDslash {
+        move |m: &mut LaneMemory| WilsonDslash {
             out: m.field(0),
             x: m.field(1),
             w: m.field(2),
@@ -209,7 +209,7 @@ fn hopping_terms_of_staggered_operators() {
 fn hopping_terms_of_staggered_operators_on(geometry: Geometry) {
     for parity in [0, 1] {
         for sum in [0, 1] {
-            let dslash = |m: &mut Memory, storage: fn(LinkStorage) -> LinkStorage| StaggeredDslash {
+            let dslash = |m: &mut LaneMemory, storage: fn(LinkStorage) -> LinkStorage| StaggeredDslash {
                 out: m.field(0),
                 x: m.field(1),
                 w: m.field(2),
@@ -228,8 +228,8 @@ fn hopping_terms_of_staggered_operators_on(geometry: Geometry) {
                 long_factor: 0.25.into(),
                 ghosts: Ghosts::NONE,
             };
-            let naive = |m: &mut Memory| dslash(m, |links| links);
-            let improved = |m: &mut Memory| dslash(m, LinkStorage::with_all_reals);
+            let naive = |m: &mut LaneMemory| dslash(m, |links| links);
+            let improved = |m: &mut LaneMemory| dslash(m, LinkStorage::with_all_reals);
             compare(geometry, STAGGERED_DSLASH.0, 6, naive);
             compare(geometry, IMPROVED_DSLASH.0, 6, improved);
             if sum == 1 {
@@ -278,7 +278,7 @@ fn linear_algebra_on(geometry: Geometry) {
         sums: unsafe { DeviceSums::new(curvatures.as_ptr().cast_mut().cast(), 6, [3, 0, 0, 0, 0]) },
         first: 0,
     });
-    let four = |m: &mut Memory| [0, 1, 2, 3].map(|k| m.field(k));
+    let four = |m: &mut LaneMemory| [0, 1, 2, 3].map(|k| m.field(k));
     compare(geometry, MULTI_DOT.0, 5, |m| MultiDot { x: four(m), y: m.field(4) });
     compare(geometry, MULTI_AXPY.0, 5, |m| MultiAxpy { x: four(m), a: [number(); 4], y: m.field(4) });
     let last = NRHS as u32 - 1;
@@ -305,7 +305,7 @@ fn gauge_fields() {
 fn gauge_fields_on(geometry: Geometry) {
     let lattice = Bordered::bare(geometry);
     for parity in [0, 1] {
-        let force = |m: &mut Memory| GaugeForce {
+        let force = |m: &mut LaneMemory| GaugeForce {
             links: [m.thin(0), m.thin(1)],
             momenta: m.momenta(2),
             lattice,
@@ -325,7 +325,7 @@ fn gauge_fields_on(geometry: Geometry) {
         compare(geometry, FIELD_STRENGTH.0, 2, |m| FieldStrength { links: [m.thin(0), m.thin(1)], lattice, parity });
         compare(geometry, PLAQUETTE.0, 2, |m| Plaquette { here: m.thin(0), there: m.thin(1), lattice, parity });
         for mu in [0, 3] {
-            let at = |m: &mut Memory| Sublattice { links: [m.thin(0), m.thin(1)], lattice, parity, mu };
+            let at = |m: &mut LaneMemory| Sublattice { links: [m.thin(0), m.thin(1)], lattice, parity, mu };
             let [x, y, z, _] = geometry.size();
             let position = Position { origin: [0; 4], extents: [x, y, z] };
             compare(geometry, HEATBATH.0, 2, |m| Heatbath {
@@ -359,7 +359,7 @@ fn gauge_fields_on(geometry: Geometry) {
         });
         for unitarise in [0, 1] {
             let step = 0.3;
-            let make = |m: &mut Memory| MoveLinks {
+            let make = |m: &mut LaneMemory| MoveLinks {
                 links: m.thin(0),
                 momenta: m.momenta(1),
                 lattice,
@@ -396,7 +396,7 @@ fn forces_of_staggered_fermions() {
 }
 fn forces_of_staggered_fermions_on(geometry: Geometry) {
     let (lattice, phases) = (Bordered::bare(geometry), Phases::new([0, 1, 3, 7]));
-    let pairs = |m: &mut Memory| HopPairs { vectors: [m.field(0), m.field(1)], count: 2, phases, across: -1.0 };
+    let pairs = |m: &mut LaneMemory| HopPairs { vectors: [m.field(0), m.field(1)], count: 2, phases, across: -1.0 };
     for parity in [0, 1] {
         compare_for(geometry, 4, NAIVE_FORCE.0, 4, |m| NaiveForce {
             pairs: pairs(m),
@@ -406,7 +406,8 @@ fn forces_of_staggered_fermions_on(geometry: Geometry) {
             parity,
             step: 0.3,
         });
-        let gradient = |m: &mut Memory| HopGradient { pairs: pairs(m), out: m.thin(2), geometry, parity, factor: 0.3 };
+        let gradient =
+            |m: &mut LaneMemory| HopGradient { pairs: pairs(m), out: m.thin(2), geometry, parity, factor: 0.3 };
         compare_for(geometry, 4, HOP_GRADIENT.0, 3, gradient);
         compare_for(geometry, 4, LONG_HOP_GRADIENT.0, 3, gradient);
         for (mu, nu) in [(0, 3), (3, 1)] {

@@ -51,7 +51,7 @@ fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> TestMemory {
     TestMemory::new(seed, step() as usize * PADDING * R::SITE_BYTES)
 }
 
-/// What was written and the sums, all of them.
+/// All memory of the result, and all sums.
 type Outcome = (Vec<Chunk>, Vec<f64>);
 
 /// Runs what computes `N` right-hand sides at a site over all of them.
@@ -123,7 +123,7 @@ where
     one
 }
 
-/// The same with links that can be kept.
+/// A hopping term with sums in format `S` whose links can be kept.
 fn staged_sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K)
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + StageLinks<S>,
@@ -137,7 +137,7 @@ where
     });
 }
 
-/// What Wilson-like hopping terms read.
+/// Operands of Wilson-like hopping terms, with their memory.
 struct Operands {
     dslashes: [WilsonDslash; 2],
     clover: Clover,

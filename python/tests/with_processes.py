@@ -80,10 +80,10 @@ def numbers(folder):
     for thing in (U, D, S, fe.to_device(field)):
         try:
             pickle.dumps(thing)
-            told = False
+            refused = False
         except TypeError as error:
-            told = "of several processes cannot be pickled, as each process has a part" in str(error)
-        assert told == (fe.device().comm is not None), thing
+            refused = "of several processes cannot be pickled, as each process has a part" in str(error)
+        assert refused == (fe.device().comm is not None), thing
     assert copy.deepcopy(U).plaquette() == U.plaquette() and copy.deepcopy(D).parameters == D.parameters
     assert np.array_equal(copy.deepcopy(S).columns, S.columns)
     mg = D.setup(vectors=8, blocks=[(2, 2, 2, 2)])

@@ -1,4 +1,4 @@
-//! How accurate results can be in each precision.
+//! Accuracy that results can have in each precision.
 use crate::report::Tolerance;
 use ferrite::Precision;
 
@@ -16,7 +16,8 @@ pub trait Accuracy: Copy {
     /// store · peak / √3, and the peak of 24 normal components is 2.4 times their rms. Floating point: uniform in
     /// ± store / m of a component with mantissa m from 1 to 2, and ⟨m²⟩ = 3 / (2 ln 2) where logarithms are uniform.
     fn store_rms(self) -> f64;
-    /// The same for colour vectors: in fixed point the peak of 6 normal components is 1.75 times their rms.
+    /// Rms error of storing a field of colour vectors, relative to its norm: in fixed point the peak of 6 normal components is 1.75 times
+    /// their rms.
     fn colour_rms(self) -> f64;
     /// Largest error of projecting a spinor, relative to what comes out, beyond `unit`: Fp16 rounds the sums of two
     /// components to 11 bits.
@@ -25,17 +26,16 @@ pub trait Accuracy: Copy {
     fn round_link(self, x: f64) -> f64;
     /// Double precision cannot be imitated in double: rounding to single stands for it, with this factor.
     fn link_scale(self) -> f64;
-    /// Of a sum in double over n terms of stored numbers, relative to the sum of their magnitudes. Terms are added over
-    /// colour in the field's own precision: at most six roundings, of either sign. Of Fp16, squares of 11-bit numbers end
-    /// in 0, 1 or 4 modulo 8: where these bits are rounded away, errors have a sign in common and do not average out; a
-    /// quarter of a unit is left.
+    /// Error of a sum in double over n terms of stored numbers, relative to the sum of their magnitudes. Terms are added over colour in the
+    /// field's own precision: at most six roundings, of either sign. Squares of the 11-bit numbers of Fp16 end in 0, 1 or 4 modulo 8: where
+    /// these bits are rounded away, errors have a sign in common and do not average out; a quarter of a unit is left.
     fn stored_sum(self, n: usize) -> f64;
 
     /// Whether storage is coarser than arithmetic.
     fn is_coarse(self) -> bool {
         self.store() > self.unit()
     }
-    /// Of a sum of a few terms, made of stored fields and stored.
+    /// Tolerance of a sum of a few terms, made of stored fields and stored.
     ///
     /// *Worst*: spins are rotated by 1/√2 (1 1; −1 1) on the way in and back, which can make the peak of a site √2
     /// times larger and adds two errors over √2: twice the error of storage. Arithmetic: sixteen roundings of each of two
@@ -49,7 +49,7 @@ pub trait Accuracy: Copy {
             worst: 2.02 * self.store() + 64.0 * self.unit(),
         }
     }
-    /// The same on sites with that many spins. One spin is not rotated: it has the error of storage once.
+    /// Tolerance of a sum of a few terms on sites with `spins` spins. One spin is not rotated: it has the error of storage once.
     fn sum_of(self, spins: usize) -> Tolerance {
         if spins == 4 {
             return self.sum();
@@ -59,9 +59,8 @@ pub trait Accuracy: Copy {
             worst: 1.01 * self.store() + 64.0 * self.unit(),
         }
     }
-    /// Of a sum in double over n terms of what was computed and stored on the way: the sum sees the value before
-    /// storage. |‖y + δ‖² − ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 store ‖y‖ for any field of spinors,
-    /// √6 of colour vectors; and sixteen roundings on the way.
+    /// Error of a sum in double over n terms that were computed and stored on the way: the sum is of the values before storage. |‖y + δ‖² −
+    /// ‖y‖²| ≤ 2 ‖y‖ ‖δ‖, ‖δ‖ ≤ √24 store ‖y‖ for any field of spinors, √6 of colour vectors; and sixteen roundings on the way.
     fn fused_sum(self, n: usize) -> f64 {
         10.0 * self.store() + 16.0 * self.unit() + summation(n)
     }
@@ -132,8 +131,8 @@ impl Accuracy for Precision {
     }
 }
 
-/// Of sums in double over n terms of either sign, relative to the sum of their magnitudes: the mean rounding error of
-/// a partial sum is below half a unit, and those of n partial sums add up as a random walk at worst.
+/// Error of sums in double over n terms of either sign, relative to the sum of their magnitudes: the mean rounding error of a partial sum
+/// is below half a unit, and those of n partial sums add up as a random walk at worst.
 pub fn summation(n: usize) -> f64 {
     (n as f64).sqrt() * f64::EPSILON
 }

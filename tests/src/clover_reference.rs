@@ -5,13 +5,13 @@
 //! F̂ = (Q − Q†)/8 with Q the sum of the four leaves of the plane (μ, ν) at x (Babich, Clark and Joó 2010, eq. 2;
 //! factors as in Chroma).
 use crate::gamma::{self, SpinMatrix};
-use crate::reference::{Dirac, adjoint, combine, field, multiply, norm2, on_parity, unit};
+use crate::reference::{WilsonDirac, adjoint, combine, field, multiply, norm2, on_parity, unit};
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::operators::{CloverParams, Schur};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// On spin and colour, index = 3 · spin + colour.
+/// Matrix on spin and colour, index = 3 · spin + colour.
 pub type SiteMatrix = [[Complex64; 12]; 12];
 
 /// The product of links along a path from `site`: each step a direction, forward or backward.
@@ -71,7 +71,7 @@ fn term(gauge: &HostGauge, site: usize, diagonal: f64, space: f64, time: f64) ->
     a
 }
 
-/// By Gauss and Jordan with pivots from the column. Panics if the matrix is singular.
+/// Inverts a matrix by Gauss-Jordan elimination with pivots from the column. Panics if the matrix is singular.
 pub fn invert(matrix: &SiteMatrix) -> SiteMatrix {
     let mut a = *matrix;
     let mut inverse = [[Complex64::ZERO; 12]; 12];
@@ -101,7 +101,7 @@ pub fn invert(matrix: &SiteMatrix) -> SiteMatrix {
 /// A Wilson-clover operator.
 pub struct CloverDirac<'a> {
     /// The hopping term and the diagonal.
-    pub dirac: Dirac<'a>,
+    pub dirac: WilsonDirac<'a>,
     /// A at every site.
     pub term: Vec<SiteMatrix>,
     /// A⁻¹ at every site.
@@ -109,8 +109,8 @@ pub struct CloverDirac<'a> {
 }
 
 impl<'a> CloverDirac<'a> {
-    /// With the given factors of σ F̂ in spatial and temporal planes.
-    pub fn new(dirac: Dirac<'a>, space: f64, time: f64) -> Self {
+    /// Makes the operator with the given factors of σ F̂ in spatial and temporal planes.
+    pub fn new(dirac: WilsonDirac<'a>, space: f64, time: f64) -> Self {
         let sites = (0..dirac.gauge.lattice().volume()).into_par_iter();
         let term: Vec<_> = sites.map(|x| term(dirac.gauge, x, dirac.diagonal(), space, time)).collect();
         let inverse = term.par_iter().map(invert).collect();
@@ -119,8 +119,12 @@ impl<'a> CloverDirac<'a> {
     /// The operator that the program makes of these parameters.
     pub fn from_params(gauge: &'a HostGauge, params: &CloverParams) -> Self {
         let wilson = &params.wilson;
-        let dirac = Dirac::new(gauge, wilson.mass, wilson.boundary.sign());
-        Self::new(Dirac { space: wilson.anisotropy.nu / wilson.anisotropy.xi, ..dirac }, params.space, params.time)
+        let dirac = WilsonDirac::new(gauge, wilson.mass, wilson.boundary.sign());
+        Self::new(
+            WilsonDirac { space: wilson.anisotropy.nu / wilson.anisotropy.xi, ..dirac },
+            params.space,
+            params.time,
+        )
     }
     /// The factor of D̃ in M.
     fn hop(&self) -> f64 {
@@ -196,7 +200,7 @@ mod tests {
     #[allow(clippy::needless_range_loop, reason = "rows and columns of matrices")]
     fn the_term_is_hermitian_and_commutes_with_gamma5() {
         let gauge = generate::random(Lattice::new([2, 4, 2, 4]).unwrap(), 1);
-        let operator = CloverDirac::new(Dirac { space: 0.4, ..Dirac::new(&gauge, 0.3, -1.0) }, 0.5, 1.1);
+        let operator = CloverDirac::new(WilsonDirac { space: 0.4, ..WilsonDirac::new(&gauge, 0.3, -1.0) }, 0.5, 1.1);
         for (a, inverse) in operator.term.iter().zip(&operator.inverse) {
             for i in 0..12 {
                 for j in 0..12 {
@@ -214,7 +218,7 @@ mod tests {
         let lattice = Lattice::new([2, 4, 2, 6]).unwrap();
         let gauge = generate::random(lattice, 3);
         let (phi, psi) = (generate::random_source(lattice, 1), generate::random_source(lattice, 2));
-        let m = CloverDirac::new(Dirac { space: 0.4, ..Dirac::new(&gauge, 0.3, -1.0) }, 0.5, 1.1);
+        let m = CloverDirac::new(WilsonDirac { space: 0.4, ..WilsonDirac::new(&gauge, 0.3, -1.0) }, 0.5, 1.1);
         let (a, b) = (dot(&phi, &m.apply(false, &psi)), dot(&m.apply(true, &phi), &psi));
         assert!((a - b).norm() < 1e-11, "{a} {b}");
         let c = dot(&gamma5(&m.apply(false, &gamma5(&phi))), &psi);

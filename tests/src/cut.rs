@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A field that was computed.
-struct Image {
+struct ComputedField {
     label: String,
     components: usize,
     /// One array for each right-hand side, `[site][component]`.
@@ -31,35 +31,35 @@ struct Image {
 }
 
 /// A number that was computed: a sum over the lattice.
-struct Number {
+struct ComputedSum {
     label: String,
     value: f64,
-    /// What its error is relative to.
+    /// Scale of the error.
     scale: f64,
     tolerance: f64,
 }
 
-/// What a rank computed.
+/// Fields and sums that a rank computed.
 #[derive(Default)]
 pub struct Images {
-    fields: Vec<Image>,
-    numbers: Vec<Number>,
+    fields: Vec<ComputedField>,
+    numbers: Vec<ComputedSum>,
 }
 
-/// What is computed with, on the whole lattice; a rank takes its section.
-pub struct Input {
+/// Links on the whole lattice, of which a rank takes its section, and the sources.
+pub struct LatticeInput {
     gauge: HostGauge,
-    /// The same in temporal gauge.
+    /// Links in temporal gauge.
     temporal: HostGauge,
     seed: u64,
     nrhs: usize,
 }
 
-impl Input {
-    /// Of a weak field and `nrhs` random sources.
+impl LatticeInput {
+    /// Makes the input of a weak field and `nrhs` random sources.
     pub fn new(lattice: Lattice, seed: u64, nrhs: usize) -> Self {
         let gauge = generate::weak_field(lattice, seed, 0.25);
-        Input { temporal: temporal_gauge(&gauge).0, gauge, seed, nrhs }
+        LatticeInput { temporal: temporal_gauge(&gauge).0, gauge, seed, nrhs }
     }
     /// Extents of the whole lattice.
     pub fn lattice(&self) -> Lattice {
@@ -67,12 +67,12 @@ impl Input {
     }
 }
 
-/// Which formats are computed, by their numbers in the lists of [`formats`].
+/// Share of the formats that is computed, by their numbers in the lists of [`formats`].
 #[derive(Clone, Copy)]
 pub struct FormatShare {
-    /// One of so many.
+    /// Number of shares, of which one is computed.
     pub one_of: usize,
-    /// Which: the numbers that have this remainder.
+    /// Remainder, modulo `one_of`, of the numbers of the formats that are computed.
     pub which: usize,
 }
 
@@ -102,7 +102,7 @@ struct Computing<'a> {
 }
 
 impl<'a> Computing<'a> {
-    fn new(domain: &'a Domain, input: &Input) -> Self {
+    fn new(domain: &'a Domain, input: &LatticeInput) -> Self {
         Computing { domain, seed: input.seed, nrhs: input.nrhs, out: Images::default() }
     }
 }
@@ -132,11 +132,11 @@ impl Computing<'_> {
             FermionKind::Wilson => (Spinor::COMPONENTS, numbers::<Spinor>(field)?),
             FermionKind::Staggered => (ColourVector::COMPONENTS, numbers::<ColourVector>(field)?),
         };
-        self.out.fields.push(Image { label, components, fields, tolerance });
+        self.out.fields.push(ComputedField { label, components, fields, tolerance });
         Ok(())
     }
     fn number(&mut self, label: String, value: f64, scale: f64, tolerance: f64) {
-        self.out.numbers.push(Number { label, value, scale, tolerance });
+        self.out.numbers.push(ComputedSum { label, value, scale, tolerance });
     }
     /// A Schur complement with all its ways to be applied.
     fn operator(
@@ -274,7 +274,7 @@ impl Computing<'_> {
 }
 
 /// Everything of Wilson, clover and naive staggered operators.
-pub fn one_hop(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+pub fn one_hop(domain: &Domain, input: &LatticeInput, share: FormatShare) -> Result<Images> {
     let section = domain.section();
     let mut c = Computing::new(domain, input);
     let gauge = GaugeField::upload(domain, &links_of(&section, &input.gauge))?;
@@ -297,7 +297,7 @@ pub fn one_hop(domain: &Domain, input: &Input, share: FormatShare) -> Result<Ima
 }
 
 /// Everything of asqtad and HISQ.
-pub fn three_hops(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+pub fn three_hops(domain: &Domain, input: &LatticeInput, share: FormatShare) -> Result<Images> {
     let (mut all, hisq) = (asqtad(domain, input, share)?, hisq(domain, input, share)?);
     all.fields.extend(hisq.fields);
     all.numbers.extend(hisq.numbers);
@@ -305,7 +305,7 @@ pub fn three_hops(domain: &Domain, input: &Input, share: FormatShare) -> Result<
 }
 
 /// Everything of asqtad, whose links are made on the cut lattice, too.
-pub fn asqtad(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+pub fn asqtad(domain: &Domain, input: &LatticeInput, share: FormatShare) -> Result<Images> {
     let mut c = Computing::new(domain, input);
     let thin = GaugeField::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
@@ -314,7 +314,7 @@ pub fn asqtad(domain: &Domain, input: &Input, share: FormatShare) -> Result<Imag
     for (name, links) in [("fat", &asqtad.fat), ("long", &asqtad.long)] {
         let host = links.download()?;
         let numbers = bytemuck::cast_slice(host.links()).to_vec();
-        c.out.fields.push(Image { label: name.into(), components: 36, fields: vec![numbers], tolerance: 0.0 });
+        c.out.fields.push(ComputedField { label: name.into(), components: 36, fields: vec![numbers], tolerance: 0.0 });
     }
     // Long links of asqtad are in SU(3), those of HISQ in U(3).
     c.improved("asqtad", &asqtad, share, |storage| !storage.keeps_phase())?;
@@ -322,7 +322,7 @@ pub fn asqtad(domain: &Domain, input: &Input, share: FormatShare) -> Result<Imag
 }
 
 /// Everything of HISQ.
-pub fn hisq(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+pub fn hisq(domain: &Domain, input: &LatticeInput, share: FormatShare) -> Result<Images> {
     let mut c = Computing::new(domain, input);
     let thin = GaugeField::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let hisq = Improvement::hisq(&thin, -0.1)?;
@@ -330,7 +330,7 @@ pub fn hisq(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images
     Ok(c.out)
 }
 
-/// What a rank found that differs from the whole lattice.
+/// Lists the results of a rank that differ from those of the whole lattice.
 pub fn differences(whole: &Images, part: &Images, section: &Section) -> Vec<String> {
     let mut found = Vec::new();
     if (whole.fields.len(), whole.numbers.len()) != (part.fields.len(), part.numbers.len()) {
@@ -363,7 +363,7 @@ pub fn differences(whole: &Images, part: &Images, section: &Section) -> Vec<Stri
     found
 }
 
-/// The part of this rank of a cut lattice.
+/// Makes the domain of this rank of a partitioned lattice.
 pub fn domain(
     backend: impl Into<Arc<dyn Backend>>,
     lattice: Lattice,

@@ -5,15 +5,15 @@ use num_complex::Complex64;
 
 /// A square matrix, row by row.
 #[derive(Clone, Debug)]
-pub struct Dense {
-    /// Rows.
+pub struct DenseMatrix {
+    /// Number of rows.
     pub size: usize,
-    /// Its elements.
+    /// Elements, row by row.
     pub elements: Vec<Complex64>,
 }
 
-impl Dense {
-    /// That of a linear map of fields: column k is the image of the field whose k-th number is 1.
+impl DenseMatrix {
+    /// Returns the matrix of a linear map of fields: column k is the image of the field whose k-th number is 1.
     pub fn of<T: Fermion>(lattice: Lattice, apply: impl Fn(&HostField<T>) -> HostField<T>) -> Self {
         let size = lattice.volume() * T::COMPONENTS;
         let mut elements = vec![Complex64::ZERO; size * size];
@@ -24,13 +24,13 @@ impl Dense {
                 elements[row * size + column] = *value;
             }
         }
-        Dense { size, elements }
+        DenseMatrix { size, elements }
     }
     /// Rows and columns of some numbers only.
     #[must_use]
     pub fn restricted(&self, places: &[usize]) -> Self {
         let elements = places.iter().flat_map(|row| places.iter().map(|column| self.at(*row, *column))).collect();
-        Dense { size: places.len(), elements }
+        DenseMatrix { size: places.len(), elements }
     }
     /// An element.
     pub fn at(&self, row: usize, column: usize) -> Complex64 {
@@ -40,7 +40,7 @@ impl Dense {
     pub fn times(&self, x: &[Complex64]) -> Vec<Complex64> {
         self.elements.chunks(self.size).map(|row| row.iter().zip(x).map(|(a, x)| a * x).sum()).collect()
     }
-    /// By Gauss and Jordan with row pivoting. Panics for a singular matrix.
+    /// Inverts the matrix by Gauss-Jordan elimination with row pivoting. Panics for a singular matrix.
     #[must_use]
     pub fn inverse(&self) -> Self {
         let n = self.size;
@@ -63,7 +63,7 @@ impl Dense {
                 other.iter_mut().zip(&own).for_each(|(z, own)| *z -= factor * own);
             }
         }
-        Dense { size: n, elements: rows.iter().flat_map(|row| row[n..].iter().copied()).collect() }
+        DenseMatrix { size: n, elements: rows.iter().flat_map(|row| row[n..].iter().copied()).collect() }
     }
     /// The eigenvalues of A†A in ascending order: A is made orthogonal by rotations of pairs of columns (one-sided Jacobi; Hestenes
     /// 1958), whose norms then are the singular values.

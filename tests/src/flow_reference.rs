@@ -3,7 +3,7 @@ use crate::reference::{adjoint, multiply, unit};
 use ferrite::field::host::{HostGauge, Matrix};
 use num_complex::Complex64;
 
-/// What links follow.
+/// Force that the links follow in the flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowForce {
     /// The weight of plaquettes, and that of rectangles.
@@ -90,7 +90,7 @@ impl FlowForce {
     }
 }
 
-/// By its series.
+/// Returns the exponential of a matrix by its series.
 fn exponential(x: &Matrix) -> Matrix {
     let (mut term, mut out) = (unit(), unit());
     for n in 1..40 {

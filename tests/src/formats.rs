@@ -15,23 +15,23 @@ fn of_links(table: &Table) -> Vec<LinkFormat> {
     formats(table).map(|f| (f.precision.expect("of fields"), f.links.expect("of links"))).collect()
 }
 
-/// Of the Wilson and the Wilson-clover operator.
+/// Formats of the Wilson and the Wilson-clover operator.
 pub fn wilson() -> Vec<LinkFormat> {
     of_links(WILSON_DSLASH.0)
 }
-/// Of the naive staggered operator.
+/// Formats of the naive staggered operator.
 pub fn naive() -> Vec<LinkFormat> {
     of_links(STAGGERED_DSLASH.0)
 }
-/// Of improved staggered operators, with the storage of their long links.
+/// Formats of improved staggered operators, with the storage of their long links.
 pub fn improved() -> Vec<LinkFormat> {
     of_links(IMPROVED_DSLASH.0)
 }
-/// Of fermion fields of a kind.
+/// Precisions of fermion fields of a kind.
 pub fn fields(kind: FermionKind) -> Vec<Precision> {
     formats(NORM2.0).filter(|f| f.kind == Some(kind)).map(|f| f.precision.expect("of fields")).collect()
 }
-/// As reports say it.
+/// Name of a format in reports.
 pub fn name((precision, storage): LinkFormat) -> String {
     format!("{precision} recon-{storage}")
 }

@@ -1,6 +1,6 @@
-//! The same checks on a GPU, and its results against those of the CPU.
+//! Checks on a GPU, and a comparison of its results with those of the CPU.
 use crate::checks::{self, Case};
-use crate::report::{Report, Scope, compare};
+use crate::report::{CheckReport, Scope, compare};
 use crate::{rhs_blocking, tuning};
 use ferrite::backend::{Backend, Cpu, Cuda};
 use ferrite::gauge::generate;
@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
 /// The checks of some groups, or all, on GPU 0. `None`, and a word about it, where there is none.
-pub fn check(groups: &[String]) -> Option<Result<Report, Box<dyn Error>>> {
+pub fn check(groups: &[String]) -> Option<Result<CheckReport, Box<dyn Error>>> {
     match Cuda::new(0) {
         Ok(gpu) => {
             println!("{}", gpu.device());
@@ -24,7 +24,7 @@ pub fn check(groups: &[String]) -> Option<Result<Report, Box<dyn Error>>> {
 }
 
 /// Solves on a GPU to which another thread brings all kernels meanwhile.
-fn solves_while_loading(case: &Case, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn solves_while_loading(case: &Case, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     let gpu = Cuda::new(0)?;
     let modules: BTreeSet<&str> = gpu_kernels::instances().map(|instance| instance.module).collect();
     let modules: Vec<String> = modules.into_iter().map(String::from).collect();
@@ -39,13 +39,13 @@ fn solves_while_loading(case: &Case, report: &mut Report) -> Result<(), Box<dyn 
 }
 
 /// Prints how many checks there were so far, and those that failed: all of them take minutes.
-fn print_outcomes(report: &Report, what: &str) {
+fn print_outcomes(report: &CheckReport, what: &str) {
     let failures: Vec<String> = report.failures().map(|failure| failure.to_string()).collect();
     println!("to the end of {what}: {} checks, {} failed", report.outcomes.len(), failures.len());
     failures.iter().take(20).for_each(|failure| println!("FAILED {failure}"));
 }
 
-type Group = fn(&Cuda, &Cpu, &mut Report) -> Result<(), Box<dyn Error>>;
+type Group = fn(&Cuda, &Cpu, &mut CheckReport) -> Result<(), Box<dyn Error>>;
 
 /// The groups of checks by name, in their order.
 const GROUPS: [(&str, Group); 8] = [
@@ -59,12 +59,12 @@ const GROUPS: [(&str, Group); 8] = [
     ("dynamics", dynamics),
 ];
 
-fn all(gpu: &Cuda, wanted: &[String]) -> Result<Report, Box<dyn Error>> {
+fn all(gpu: &Cuda, wanted: &[String]) -> Result<CheckReport, Box<dyn Error>> {
     let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
         return Err(format!("there is no group '{unknown}'; there are {}", names.join(", ")).into());
     }
-    let (cpu, mut report) = (Cpu::new(None), Report::default());
+    let (cpu, mut report) = (Cpu::new(None), CheckReport::default());
     for (name, group) in GROUPS.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|one| one == name)) {
         group(gpu, &cpu, &mut report)?;
         print_outcomes(&report, name);
@@ -75,7 +75,7 @@ fn all(gpu: &Cuda, wanted: &[String]) -> Result<Report, Box<dyn Error>> {
 /// Checks on both, and the results of one against those of the other. What is kept for that is dropped afterwards.
 macro_rules! on_both {
     ($gpu:ident, $cpu:ident, $report:ident: $($check:ident($($argument:expr),*)),*) => {{
-        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        let (mut on_gpu, mut on_cpu) = (CheckReport::keeping(), CheckReport::keeping());
         $(
             checks::$check($gpu, $($argument,)* &mut on_gpu)?;
             checks::$check($cpu, $($argument,)* &mut on_cpu)?;
@@ -85,28 +85,28 @@ macro_rules! on_both {
     }};
 }
 
-fn dynamics(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn dynamics(gpu: &Cuda, _: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     checks::dynamics(gpu, report)?;
     Ok(())
 }
 
-fn contractions(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn contractions(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     checks::contractions(gpu, cpu, report)?;
     Ok(())
 }
 
-fn smearing(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn smearing(gpu: &Cuda, _: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     checks::quark_smearing(gpu, report)?;
     Ok(())
 }
 
-fn twisted_boundaries(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn twisted_boundaries(gpu: &Cuda, _: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     checks::wilson_like_angles(gpu, report)?;
     checks::staggered_angles(gpu, report)?;
     Ok(())
 }
 
-fn wilson(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn wilson(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
         on_both!(gpu, cpu, report: kernels(&case));
     }
@@ -120,7 +120,7 @@ fn wilson(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-fn wilson_like(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn wilson_like(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     for case in checks::clover_cases() {
         on_both!(gpu, cpu, report: clover_kernels(&case));
     }
@@ -129,7 +129,7 @@ fn wilson_like(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn
     Ok(())
 }
 
-fn staggered(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn staggered(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     for case in checks::staggered_cases() {
         on_both!(gpu, cpu, report: staggered_kernels(&case), improved_kernels(&case));
     }
@@ -147,7 +147,7 @@ fn staggered(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn E
     Ok(())
 }
 
-fn solves(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+fn solves(gpu: &Cuda, cpu: &Cpu, report: &mut CheckReport) -> Result<(), Box<dyn Error>> {
     tuning::check(report)?;
     rhs_blocking::check(report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");

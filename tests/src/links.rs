@@ -1,5 +1,5 @@
-//! What storage does to links: how far a link is from itself after rounding its kept numbers to a format and making
-//! the others from them, here in double from the formulas of Clark et al. 2009, appendix A.
+//! Errors from storing links: the distance of a link from itself after its kept numbers are rounded to a format and the others made from
+//! them, here in double from the formulas of Clark et al. 2009, appendix A.
 use crate::accuracy::Accuracy;
 use crate::formats::LinkFormat;
 use crate::reference::adjoint;
@@ -8,7 +8,7 @@ use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;
 
-/// How much larger than those of storage the errors of a reconstruction's own arithmetic may be.
+/// Largest errors of a reconstruction's own arithmetic, in units of those of storage.
 pub fn arithmetic(storage: LinkStorage) -> f64 {
     match storage.reals {
         // Far below the errors of storage.
@@ -102,7 +102,7 @@ pub fn errors(gauge: &HostGauge, (precision, storage): LinkFormat) -> [f64; 2] {
     [mean * precision.link_scale(), worst * precision.link_scale()]
 }
 
-/// Of the hopping term, made of a stored field.
+/// Tolerance of the hopping term, made of a stored field.
 ///
 /// *Relative*: that of the links, (δU ψ) / ψ, hops being independent; that of storing the result; that of projecting,
 /// where it rounds as storage does; and the roundings of 48 products, each at most one unit, as a random walk.

@@ -1,8 +1,8 @@
 //! Configurations and answers of other codes, which are not part of the repository.
 use std::path::{Path, PathBuf};
 
-/// Where they are: the folder that FERRITE_REFDATA names, or `shared/refdata` beside the repository. `None`, and a word
-/// about it, where there are none.
+/// Returns the folder of the reference data: the one that FERRITE_REFDATA names, or `shared/refdata` beside the repository. Prints a note
+/// and returns `None` if there is none.
 pub fn folder() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/refdata");
     let folder = std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from);

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 /// A Wilson operator.
 #[derive(Clone, Copy)]
-pub struct Dirac<'a> {
+pub struct WilsonDirac<'a> {
     /// U
     pub gauge: &'a HostGauge,
     /// m
@@ -90,10 +90,10 @@ pub fn norm2<T: Fermion>(psi: &HostField<T>) -> f64 {
     dot(psi, psi).re
 }
 
-impl<'a> Dirac<'a> {
-    /// On an isotropic lattice.
+impl<'a> WilsonDirac<'a> {
+    /// Makes the operator on an isotropic lattice.
     pub fn new(gauge: &'a HostGauge, mass: f64, time_sign: f64) -> Self {
-        Dirac { gauge, mass, time_sign, space: 1.0 }
+        WilsonDirac { gauge, mass, time_sign, space: 1.0 }
     }
     /// 1 + 3 s + m
     pub fn diagonal(&self) -> f64 {
@@ -248,7 +248,7 @@ mod tests {
         let gauge = generate::random(lattice, 3);
         let (phi, psi) = (generate::random_source(lattice, 1), generate::random_source(lattice, 2));
         for time_sign in [1.0, -1.0] {
-            let m = Dirac { space: 0.4, ..Dirac::new(&gauge, 0.3, time_sign) };
+            let m = WilsonDirac { space: 0.4, ..WilsonDirac::new(&gauge, 0.3, time_sign) };
             let (a, b) = (dot(&phi, &m.apply(false, &psi)), dot(&m.apply(true, &phi), &psi));
             assert!((a - b).norm() < 1e-11, "{a} {b}");
             let (a, b) = (dot(&phi, &m.schur(false, &psi)), dot(&m.schur(true, &phi), &psi));

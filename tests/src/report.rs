@@ -11,7 +11,7 @@ pub struct Outcome {
     pub operation: String,
     /// Precision and reconstruction.
     pub format: String,
-    /// Lattice, boundary condition and whatever else tells this comparison from the others.
+    /// Lattice, boundary condition and everything else that distinguishes this comparison from the others.
     pub detail: String,
     /// The error found.
     pub error: f64,
@@ -20,7 +20,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// False for NaN too.
+    /// Whether the error is within the tolerance; false for NaN.
     pub fn passed(&self) -> bool {
         self.error <= self.tolerance
     }
@@ -33,16 +33,16 @@ impl Display for Outcome {
     }
 }
 
-/// How far a field may be from another.
+/// Largest errors allowed between two fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// For ‖a − b‖ / ‖b‖: rounding errors of many sites add up like a random walk, so this one is sharp.
+    /// Bound of ‖a − b‖ / ‖b‖: rounding errors of many sites add up like a random walk, so this bound is sharp.
     pub relative: f64,
-    /// For the largest |a − b| of any real component over the largest |b| of its site: this one sees a single bad site.
+    /// Bound of the largest |a − b| of any real component over the largest |b| of its site: it detects a single bad site.
     pub worst: f64,
 }
 
-/// What was computed with: repeated in every outcome.
+/// Format and conditions of a computation, repeated in every outcome.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Precision and reconstruction.
@@ -53,21 +53,21 @@ pub struct Scope {
 
 /// Outcomes, and the fields and numbers themselves where they are wanted for a comparison of backends.
 #[derive(Default)]
-pub struct Report {
+pub struct CheckReport {
     /// All comparisons so far.
     pub outcomes: Vec<Outcome>,
     keep: bool,
-    fields: Vec<(String, Scope, Tolerance, Kept)>,
+    fields: Vec<(String, Scope, Tolerance, ReportedFields)>,
     numbers: Vec<(String, Scope, f64, f64, f64)>,
 }
 
 /// Fields of any kind: complex numbers, so many of which belong to a site.
-struct Kept {
+struct ReportedFields {
     components: usize,
     fields: Vec<Vec<Complex64>>,
 }
 
-impl Kept {
+impl ReportedFields {
     fn slices(&self) -> Vec<&[Complex64]> {
         self.fields.iter().map(Vec::as_slice).collect()
     }
@@ -117,10 +117,10 @@ fn worst(components: usize, a: &[&[Complex64]], b: &[&[Complex64]]) -> f64 {
     worst
 }
 
-impl Report {
+impl CheckReport {
     /// A report that keeps what was computed, for [`compare`].
     pub fn keeping() -> Self {
-        Report { keep: true, ..Default::default() }
+        CheckReport { keep: true, ..Default::default() }
     }
     /// Notes an error.
     pub fn error(&mut self, scope: &Scope, operation: &str, error: f64, tolerance: f64) {
@@ -159,7 +159,7 @@ impl Report {
         self.error(scope, &format!("{operation}, worst site"), worst(components, got, expected), tol.worst);
         if self.keep {
             let fields = got.iter().map(|field| field.to_vec()).collect();
-            self.fields.push((operation.into(), scope.clone(), tol, Kept { components, fields }));
+            self.fields.push((operation.into(), scope.clone(), tol, ReportedFields { components, fields }));
         }
     }
     /// Compares a number with what it should be; the error is in units of `scale`.
@@ -169,12 +169,12 @@ impl Report {
             self.numbers.push((operation.into(), scope.clone(), got, scale, tolerance));
         }
     }
-    /// Those that did not pass.
+    /// Returns the outcomes that did not pass.
     pub fn failures(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().filter(|outcome| !outcome.passed())
     }
     /// Adds the outcomes of another report.
-    pub fn absorb(&mut self, other: Report) {
+    pub fn absorb(&mut self, other: CheckReport) {
         self.outcomes.extend(other.outcomes);
     }
     /// Panics with a list if something did not pass, or if nothing was compared.
@@ -210,8 +210,8 @@ impl Report {
 }
 
 /// Compares what two backends computed, by the tolerances that each had against the reference.
-pub fn compare(one: &Report, other: &Report) -> Report {
-    let mut report = Report::default();
+pub fn compare(one: &CheckReport, other: &CheckReport) -> CheckReport {
+    let mut report = CheckReport::default();
     let paired = one.fields.len() == other.fields.len() && one.numbers.len() == other.numbers.len();
     let all = Scope { format: String::new(), detail: String::new() };
     report.holds(&all, "backends: the same comparisons", paired);

@@ -1,7 +1,7 @@
 //! The blockings in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
 //! images have the bits of each right-hand side alone.
 use crate::formats::{self, LinkFormat};
-use crate::report::{Report, Scope, larger};
+use crate::report::{CheckReport, Scope, larger};
 use ferrite::Precision;
 use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
@@ -27,25 +27,25 @@ const SUMMED: [usize; 6] = [2, 3, 6, 8, 12, 16];
 /// Odd extents in halves, and more rows than a block has.
 const LATTICE: [usize; 4] = [12, 4, 6, 8];
 
-/// What a format made of the right-hand sides.
+/// Images and sums of the right-hand sides in a format.
 #[derive(Clone, PartialEq)]
-struct Image {
+struct FormatImages {
     format: String,
     /// Numbers of the images under M̂, M̂† and, with sums, M̂ again.
     numbers: Vec<Vec<Complex64>>,
-    /// Of each right-hand side: (w, M̂ ψ) and ‖M̂ ψ‖², then all that BiCGstab wants.
+    /// Sums of each right-hand side: (w, M̂ ψ) and ‖M̂ ψ‖², then all that BiCGstab needs.
     sums: Vec<[f64; 11]>,
 }
 
 /// Checks on GPU 0. Writes to a folder of its own, which is removed.
-pub fn check(report: &mut Report) -> std::result::Result<(), SolveFailure> {
+pub fn check(report: &mut CheckReport) -> std::result::Result<(), SolveFailure> {
     let folder = std::env::temp_dir().join(format!("ferrite-blockings-{}", std::process::id()));
     let outcome = check_in(&folder, report);
     let _ = std::fs::remove_dir_all(&folder);
     outcome
 }
 
-fn check_in(folder: &Path, report: &mut Report) -> std::result::Result<(), SolveFailure> {
+fn check_in(folder: &Path, report: &mut CheckReport) -> std::result::Result<(), SolveFailure> {
     let blockings: BTreeSet<RhsBlocking> =
         gpu_kernels::instances().flat_map(|instance| instance.variants).map(|variant| variant.blocking).collect();
     for nrhs in NRHS {
@@ -89,7 +89,7 @@ fn open(mode: Mode, path: &Path) -> Result<Cuda> {
     Ok(Cuda::with_tuning(0, Tuning { mode, cache: Some(path.into()) })?)
 }
 
-/// A file that tells every kernel which has it to be launched in this way.
+/// Writes a tuning file by which every kernel that has this blocking is launched with it.
 fn force(blocking: RhsBlocking, nrhs: usize, path: &Path) -> Result {
     let failed = |error: CacheError| DeviceError::from(ferrite::backend::BackendError::from(error));
     let devices = Cuda::devices()?;
@@ -112,7 +112,7 @@ fn force(blocking: RhsBlocking, nrhs: usize, path: &Path) -> Result {
 }
 
 /// Images of random fields under all operators in all formats, `batch` right-hand sides together.
-fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Image>, SolveFailure> {
+fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<FormatImages>, SolveFailure> {
     assert!(nrhs <= MAX_RHS_PER_LAUNCH);
     let lattice = Lattice::new(LATTICE).map_err(DeviceError::from)?;
     let domain = Domain::single(gpu.clone(), lattice)?;
@@ -147,8 +147,8 @@ fn image<F: Fermion>(
     domain: &Domain,
     (operator, precision, batch): (&dyn EvenOdd, Precision, usize),
     sources: &[HostField<F>],
-) -> Result<Image> {
-    let mut image = Image { format, numbers: vec![Vec::new(); 3], sums: Vec::new() };
+) -> Result<FormatImages> {
+    let mut image = FormatImages { format, numbers: vec![Vec::new(); 3], sums: Vec::new() };
     for sources in sources.chunks(batch) {
         let nrhs = sources.len();
         let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, nrhs));

@@ -21,20 +21,20 @@ pub type Step = (usize, bool);
 
 /// A choice of η_μ(x) = ±1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phases {
+pub enum EtaPhases {
     /// η_x = (−1)^t, η_y = (−1)^(t+x), η_z = (−1)^(t+x+y), η_t = 1.
     Milc,
     /// η_x = 1, η_y = (−1)^x, η_z = (−1)^(x+y), η_t = (−1)^(x+y+z), as in CL2QCD.
     Standard,
 }
 
-impl Phases {
+impl EtaPhases {
     /// η_μ(x)
     pub fn eta(self, mu: usize, x: [usize; 4]) -> f64 {
         // η_μ counts the coordinates before μ, in an order that differs.
         let order = match self {
-            Phases::Milc => [3, 0, 1, 2],
-            Phases::Standard => [0, 1, 2, 3],
+            EtaPhases::Milc => [3, 0, 1, 2],
+            EtaPhases::Standard => [0, 1, 2, 3],
         };
         sign(order.into_iter().take_while(|&nu| nu != mu).map(|nu| x[nu]).sum())
     }
@@ -45,7 +45,7 @@ fn sign(n: usize) -> f64 {
     if n.is_multiple_of(2) { 1.0 } else { -1.0 }
 }
 
-/// Where the boundary condition in t goes.
+/// Place of the boundary condition in t.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Boundary {
     /// A factor, 1 or −1, for each time that a hop crosses the end of the lattice.
@@ -69,7 +69,7 @@ impl Boundary {
 
 /// Coefficients of the paths from x to x+μ̂ that make a fat link, and of the long link; for links without phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Coefficients {
+pub struct LinkCoefficients {
     /// U_μ(x)
     pub one_link: f64,
     /// ν μ −ν
@@ -84,15 +84,15 @@ pub struct Coefficients {
     pub naik: f64,
 }
 
-impl Coefficients {
+impl LinkCoefficients {
     /// Thin links alone.
     pub fn naive() -> Self {
-        Coefficients { one_link: 1.0, ..Default::default() }
+        LinkCoefficients { one_link: 1.0, ..Default::default() }
     }
     /// Asqtad with the tadpole factor u_0: 1/u_0 for every link of a path after the first.
     pub fn asqtad(u0: f64) -> Self {
         // 5/8 is ⅛ as in fat7, ⅜ that cancels Lepage's paths, ⅛ that cancels the long link.
-        Coefficients {
+        LinkCoefficients {
             one_link: 5.0 / 8.0,
             three: 1.0 / 16.0 / u0.powi(2),
             five: 1.0 / 64.0 / u0.powi(4),
@@ -103,12 +103,12 @@ impl Coefficients {
     }
     /// The first level of HISQ, which couples to gluons of momentum k with Π_ν ½ (1 + cos k_ν).
     pub fn fat7() -> Self {
-        Coefficients { lepage: 0.0, naik: 0.0, one_link: 1.0 / 8.0, ..Self::asqtad(1.0) }
+        LinkCoefficients { lepage: 0.0, naik: 0.0, one_link: 1.0 / 8.0, ..Self::asqtad(1.0) }
     }
     /// The second level of HISQ with the correction ε of the Naik term. Lepage's coefficient is twice that of asqtad,
     /// because both levels of smearing have errors of a².
     pub fn hisq(epsilon: f64) -> Self {
-        Coefficients {
+        LinkCoefficients {
             one_link: 1.0 + epsilon / 8.0,
             lepage: -1.0 / 8.0,
             naik: -(1.0 + epsilon) / 24.0,
@@ -132,7 +132,7 @@ impl Coefficients {
     pub fn sum(&self) -> f64 {
         self.one_link + 6.0 * self.three + 24.0 * self.five + 48.0 * self.seven + 6.0 * self.lepage
     }
-    /// What stands for p_μ on unit links: D² = −4 Σ_μ s(p_μ)², with s(p) = c_1 sin p + c_3 sin 3p.
+    /// Lattice momentum s(p), which replaces p on unit links: D² = −4 Σ_μ s(p_μ)², with s(p) = c_1 sin p + c_3 sin 3p.
     pub fn free_momentum(&self, p: f64) -> f64 {
         self.sum() * p.sin() + self.naik * (3.0 * p).sin()
     }
@@ -164,7 +164,7 @@ pub fn links(lattice: Lattice, link: impl Fn(usize, usize) -> Matrix + Send + Sy
 }
 
 /// F_μ(x) = Σ c P over all paths P from x to x+μ̂.
-pub fn fat_links(gauge: &HostGauge, coefficients: &Coefficients) -> HostGauge {
+pub fn fat_links(gauge: &HostGauge, coefficients: &LinkCoefficients) -> HostGauge {
     let paths: [_; 4] = std::array::from_fn(|mu| coefficients.paths(mu));
     links(gauge.lattice(), |site, mu| {
         let mut sum = Matrix::default();
@@ -209,34 +209,34 @@ fn inverse_adjoint(w: &Matrix) -> Matrix {
 
 /// W of HISQ: fat7 links, each made unitary.
 pub fn unitary_links(gauge: &HostGauge) -> HostGauge {
-    let v = fat_links(gauge, &Coefficients::fat7());
+    let v = fat_links(gauge, &LinkCoefficients::fat7());
     links(gauge.lattice(), |site, mu| project(v.link(site, mu)))
 }
 
 /// The links of an improved operator.
-pub struct Improved {
+pub struct ReferenceLinks {
     /// F
     pub fat: HostGauge,
     /// L
     pub long: HostGauge,
 }
 
-impl Improved {
-    /// From paths of these links.
-    pub fn new(gauge: &HostGauge, coefficients: &Coefficients) -> Self {
-        Improved { fat: fat_links(gauge, coefficients), long: long_links(gauge, coefficients.naik) }
+impl ReferenceLinks {
+    /// Makes the links of an operator from paths of `gauge`.
+    pub fn new(gauge: &HostGauge, coefficients: &LinkCoefficients) -> Self {
+        ReferenceLinks { fat: fat_links(gauge, coefficients), long: long_links(gauge, coefficients.naik) }
     }
     /// Asqtad with the tadpole factor u_0.
     pub fn asqtad(gauge: &HostGauge, u0: f64) -> Self {
-        Self::new(gauge, &Coefficients::asqtad(u0))
+        Self::new(gauge, &LinkCoefficients::asqtad(u0))
     }
     /// HISQ with the correction ε of the Naik term.
     pub fn hisq(gauge: &HostGauge, epsilon: f64) -> Self {
-        Self::new(&unitary_links(gauge), &Coefficients::hisq(epsilon))
+        Self::new(&unitary_links(gauge), &LinkCoefficients::hisq(epsilon))
     }
     /// M on these links.
-    pub fn operator(&self, mass: f64, phases: Phases, boundary: Boundary) -> Staggered<'_> {
-        Staggered { fat: &self.fat, long: Some(&self.long), mass, phases, boundary }
+    pub fn operator(&self, mass: f64, phases: EtaPhases, boundary: Boundary) -> StaggeredDirac<'_> {
+        StaggeredDirac { fat: &self.fat, long: Some(&self.long), mass, phases, boundary }
     }
 }
 
@@ -253,23 +253,23 @@ pub fn shift(lattice: Lattice, mut x: [usize; 4], mu: usize, steps: i64) -> usiz
 
 /// A staggered operator.
 #[derive(Clone, Copy)]
-pub struct Staggered<'a> {
+pub struct StaggeredDirac<'a> {
     /// F, or the thin links of the naive operator.
     pub fat: &'a HostGauge,
-    /// L, where there are any.
+    /// L, if the operator has long links.
     pub long: Option<&'a HostGauge>,
     /// m
     pub mass: f64,
     /// η
-    pub phases: Phases,
-    /// In t.
+    pub phases: EtaPhases,
+    /// Boundary condition in t.
     pub boundary: Boundary,
 }
 
-impl<'a> Staggered<'a> {
-    /// With thin links.
-    pub fn naive(gauge: &'a HostGauge, mass: f64, phases: Phases, boundary: Boundary) -> Self {
-        Staggered { fat: gauge, long: None, mass, phases, boundary }
+impl<'a> StaggeredDirac<'a> {
+    /// Makes the naive operator, on thin links.
+    pub fn naive(gauge: &'a HostGauge, mass: f64, phases: EtaPhases, boundary: Boundary) -> Self {
+        StaggeredDirac { fat: gauge, long: None, mass, phases, boundary }
     }
     /// D v
     pub fn derivative(&self, v: &HostColour) -> HostColour {

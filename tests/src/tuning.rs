@@ -1,5 +1,5 @@
 //! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
-use crate::report::{Report, Scope};
+use crate::report::{CheckReport, Scope};
 use ferrite::FermionKind;
 use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{CacheError, Entry, Mode, Shape, Tuning};
@@ -39,14 +39,14 @@ fn solve(gpu: &Cuda, lattice: Lattice) -> Result<(Vec<HostSpinor>, usize, Vec<La
 }
 
 /// Checks on GPU 0. Writes to a folder of its own, which is removed.
-pub fn check(report: &mut Report) -> Result<(), SolveFailure> {
+pub fn check(report: &mut CheckReport) -> Result<(), SolveFailure> {
     let folder = std::env::temp_dir().join(format!("ferrite-tuning-{}", std::process::id()));
     let outcome = check_in(&folder, report);
     let _ = std::fs::remove_dir_all(&folder);
     outcome
 }
 
-fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
+fn check_in(folder: &Path, report: &mut CheckReport) -> Result<(), SolveFailure> {
     let lattice = Lattice::new([8, 8, 8, 8]).map_err(DeviceError::from)?;
     let scope = Scope { format: "half recon-12".into(), detail: lattice.to_string() };
     let (solutions, iterations, launches) = solve(&open(Mode::Off, &folder.join("off"))?, lattice)?;

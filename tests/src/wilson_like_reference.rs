@@ -1,7 +1,7 @@
 //! Any Wilson-like operator M = A − h D from its formula, in double: a 12×12 matrix A at every site and explicit hops. A
 //! need not be Hermitian. Nothing here shares code with the kernels.
 use crate::clover_reference::{CloverDirac, SiteMatrix, invert};
-use crate::reference::{Dirac, combine, field, norm2, on_parity};
+use crate::reference::{WilsonDirac, combine, field, norm2, on_parity};
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::operators::{CloverParams, WilsonParams};
 use num_complex::Complex64;
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 /// The operator.
 pub struct WilsonLikeDirac<'a> {
-    dirac: Dirac<'a>,
+    dirac: WilsonDirac<'a>,
     term: Vec<SiteMatrix>,
     inverse: Vec<SiteMatrix>,
 }
@@ -45,22 +45,22 @@ fn twist(mut a: SiteMatrix, mu: f64) -> SiteMatrix {
 }
 
 impl<'a> WilsonLikeDirac<'a> {
-    fn new(dirac: Dirac<'a>, term: Vec<SiteMatrix>) -> Self {
+    fn new(dirac: WilsonDirac<'a>, term: Vec<SiteMatrix>) -> Self {
         let inverse = term.par_iter().map(invert).collect();
         WilsonLikeDirac { dirac, term, inverse }
     }
-    /// With A = d + iμγ5 + (the clover term − d), d the diagonal of Wilson's M: zero coefficients leave a twisted mass.
+    /// Makes the operator with A = d + iμγ5 + (the clover term − d), d the diagonal of Wilson's M: zero coefficients leave a twisted mass.
     pub fn twisted(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2], mu: f64) -> Self {
         let clover = CloverDirac::from_params(gauge, &CloverParams { wilson, space, time });
         let term = clover.term.into_iter().map(|a| twist(a, mu)).collect();
         Self::new(clover.dirac, term)
     }
-    /// With A = d exp(X/d) + iμγ5, d + X the clover term of these coefficients.
+    /// Makes the operator with A = d exp(X/d) + iμγ5, d + X the clover term of these coefficients.
     pub fn twisted_exponential(gauge: &'a HostGauge, wilson: WilsonParams, c: [f64; 2], mu: f64) -> Self {
         let WilsonLikeDirac { dirac, term, .. } = Self::exponential(gauge, wilson, c);
         Self::new(dirac, term.into_iter().map(|a| twist(a, mu)).collect())
     }
-    /// With A = d exp(X/d), d + X the clover term of these coefficients.
+    /// Makes the operator with A = d exp(X/d), d + X the clover term of these coefficients.
     pub fn exponential(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2]) -> Self {
         let clover = CloverDirac::from_params(gauge, &CloverParams { wilson, space, time });
         let d = wilson.diagonal();

@@ -1,8 +1,8 @@
 //! Check of words: doc comments that are fragments, words that the glossary of `docs/style.md` rules out, and names of types and public
-//! constants that are defined twice. `xtask/words-left.toml` lists what is left in each file; the numbers may only fall.
+//! constants that are defined twice.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,12 @@ pub const WORDS_HELP: &str = "\
 List doc comments that are fragments, words that docs/style.md rules out, and names of types and public constants that are
 defined twice.
 
-Usage: cargo xtask words [--write]
-
-  --write   replace xtask/words-left.toml, the list of what is left, by these findings; it cannot grow
+Usage: cargo xtask words
 ";
 
-/// File with the number of findings that are left in each file.
-const LEFT: &str = "xtask/words-left.toml";
 /// Folders that are searched.
-const FOLDERS: [&str; 16] = [
+const FOLDERS: [&str; 17] = [
+    "tests",
     "cli",
     "comms",
     "cuda-loader",
@@ -42,7 +39,7 @@ const FOLDERS: [&str; 16] = [
     "examples",
 ];
 /// Folders in them that are not.
-const SKIPPED: [&str; 6] = ["target", "tests", "measurements", "snapshots", "__pycache__", "site"];
+const SKIPPED: [&str; 4] = ["target", "snapshots", "__pycache__", "site"];
 
 /// Beginnings of doc comments that need the item above to be understood.
 const FRAGMENTS: [&str; 33] = [
@@ -105,71 +102,29 @@ struct Finding {
     line: usize,
     what: String,
 }
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { file, line, what } = self;
+        write!(f, "{file}:{line}: {what}")
+    }
+}
 
-/// Fails if a file has more findings than [`LEFT`] allows, or fewer, in which case the list has to shrink.
+/// Fails if there are findings.
 pub fn check(root: &Path) -> Result<()> {
     let findings = findings(root)?;
-    let mut counts = BTreeMap::<&str, usize>::new();
-    for finding in &findings {
-        *counts.entry(finding.file.as_str()).or_default() += 1;
+    if findings.is_empty() {
+        return Ok(());
     }
-    let path = root.join(LEFT);
-    let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let left: BTreeMap<String, usize> = toml::from_str(&text).with_context(|| LEFT.to_string())?;
-    let mut wrong = String::new();
-    for (file, count) in &counts {
-        let allowed = left.get(*file).copied().unwrap_or(0);
-        if *count > allowed {
-            let _ = writeln!(wrong, "{file}: {count} findings, {allowed} allowed:");
-            for Finding { line, what, .. } in findings.iter().filter(|finding| finding.file == *file) {
-                let _ = writeln!(wrong, "  {file}:{line}: {what}");
-            }
-        }
-    }
-    if !wrong.is_empty() {
-        bail!("words that docs/style.md rules out\n{wrong}");
-    }
-    let gone = |(file, allowed): &(&String, &usize)| counts.get(file.as_str()).copied().unwrap_or(0) < **allowed;
-    let gone: Vec<_> = left.iter().filter(gone).map(|(file, _)| file.as_str()).collect();
-    if !gone.is_empty() {
-        bail!("fewer findings than {LEFT} lists in {}: run `cargo xtask words --write`", gone.join(", "));
-    }
-    println!("{} findings left in {} files", findings.len(), counts.len());
-    Ok(())
+    let list: String = findings.iter().map(|finding| format!("  {finding}\n")).collect();
+    bail!("{} that docs/style.md rules out:\n{list}", process::plural(findings.len(), "finding"));
 }
 
 /// Runs the command `words`.
 pub fn run(args: &[String]) -> Result<()> {
-    let mut args = args.to_vec();
-    let write = process::take_flag(&mut args, "--write");
-    process::expect_no_more(&args)?;
-    let root = process::root()?;
-    let findings = findings(&root)?;
-    if !write {
-        for Finding { file, line, what } in &findings {
-            println!("{file}:{line}: {what}");
-        }
-        println!("{} findings", findings.len());
-        return Ok(());
-    }
-    let mut counts = BTreeMap::<String, usize>::new();
-    for finding in &findings {
-        *counts.entry(finding.file.clone()).or_default() += 1;
-    }
-    let path = root.join(LEFT);
-    if let Ok(text) = fs::read_to_string(&path) {
-        let left: BTreeMap<String, usize> = toml::from_str(&text).with_context(|| LEFT.to_string())?;
-        let grown = counts.iter().find(|(file, count)| left.get(*file).is_none_or(|allowed| *count > allowed));
-        if let Some((file, count)) = grown {
-            bail!("{file} has {count} findings, more than {LEFT} lists: rewrite them");
-        }
-    }
-    let mut text =
-        String::from("# Findings of `cargo xtask words` that are left in each file. Numbers may only fall.\n");
-    for (file, count) in &counts {
-        let _ = writeln!(text, "\"{file}\" = {count}");
-    }
-    fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))
+    process::expect_no_more(args)?;
+    check(&process::root()?)?;
+    println!("no findings");
+    Ok(())
 }
 
 fn findings(root: &Path) -> Result<Vec<Finding>> {

@@ -27,32 +27,32 @@ mod jobs {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    /// What a failing job may take until nothing of it is left.
+    /// Longest time until nothing is left of a job that fails.
     const SECONDS: Duration = Duration::from_secs(10);
-    /// What a job that succeeds may take, on two cores that do other things as well.
+    /// Longest time of a job that succeeds, on two cores that also do other work.
     const PATIENCE: Duration = Duration::from_secs(240);
 
-    /// One job at a time: ranks of several would fight for the cores.
+    /// Lock that lets one job run at a time: ranks of several jobs would compete for the cores.
     static TURN: Mutex<()> = Mutex::new(());
 
     /// A job that runs.
     struct Job {
         mpirun: Child,
-        /// What it writes, as it comes.
+        /// Output of the job, as it arrives.
         output: Receiver<String>,
         started: Instant,
     }
 
-    /// How a job ended.
+    /// End of a job.
     #[derive(Debug)]
     struct End {
-        /// Of `mpirun`; none if a signal ended it.
+        /// Exit code of `mpirun`; none if a signal ended it.
         code: Option<i32>,
         output: String,
         took: Duration,
     }
 
-    /// The starter of Open MPI or MPICH; says so if there is none.
+    /// Returns the starter of Open MPI or MPICH. Prints a note if there is none.
     fn mpirun() -> Option<Command> {
         let version = Command::new("mpirun").arg("--version").output();
         let Ok(version) = version else {
@@ -140,7 +140,7 @@ mod jobs {
         Some(start(mpirun()?, ranks, subject).end(limit))
     }
 
-    /// How often a text occurs.
+    /// Counts the occurrences of a text in the output.
     fn count(end: &End, text: &str) -> usize {
         end.output.matches(text).count()
     }
@@ -154,7 +154,7 @@ mod jobs {
         }
     }
 
-    /// The same with messages copied straight from the sender's memory, where this machine allows it.
+    /// All checks also pass with messages copied straight from the sender's memory, if this machine allows it.
     #[test]
     fn all_checks_pass_with_single_copies() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,7 +287,7 @@ mod jobs {
             let (mut text, mut processes) = (String::new(), HashMap::new());
             while processes.len() < ranks {
                 let left = PATIENCE.saturating_sub(job.started.elapsed());
-                text += &job.output.recv_timeout(left).expect("the ranks tell their process numbers");
+                text += &job.output.recv_timeout(left).expect("the ranks report their process numbers");
                 // Whole lines only: the next may have come in part.
                 let reported = text.split_inclusive('\n').filter_map(|line| {
                     let line = line.strip_suffix('\n')?.strip_prefix("rank ")?;
@@ -312,7 +312,7 @@ mod jobs {
         }
     }
 
-    /// Free memory in bytes, where the system tells.
+    /// Free memory in bytes, if the system reports it.
     fn free_memory() -> Option<u64> {
         let text = std::fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SIZES: [usize; 5] = [1, 2, 3, 4, 8];
 
-/// A run that has to end by itself: a test that hangs tells nobody why.
+/// Runs `body` on `size` ranks and fails after two minutes: a test that hangs does not report why.
 fn run<T, E>(size: usize, body: impl Fn(Threads) -> Result<T, E> + Send + Sync + 'static) -> Result<Vec<T>, RankFailure>
 where
     T: Send + 'static,
@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// What rank 1 does to the others, and what they do meanwhile: whatever it is, they get its name.
+/// A rank that fails by an error, a panic or an abort wakes all others, whatever they wait for. Each of them gets its number and the cause.
 #[test]
 fn a_failing_rank_wakes_all_others() {
     type Does = fn(&Threads) -> Result<(), CommError>;
@@ -201,7 +201,7 @@ fn waiting_for_what_cannot_come_is_an_error() {
         1 => world.sum(&mut []),
         _ => Ok(()),
     }));
-    // Whichever comes second is told.
+    // The error names the call that comes second.
     let orders = ["rank 1 calls sum with length 0, but rank 0 calls", "rank 0 calls barrier, but rank 1 calls sum"];
     assert!(orders.iter().any(|order| reported.contains(order)), "{reported}");
 

@@ -2,7 +2,7 @@
 //!
 //! Such a float has 11 bits of mantissa: numbers from 2⁻¹⁴ to 65504 are rounded by 2⁻¹¹ at most, relative to themselves,
 //! smaller ones to multiples of 2⁻²⁴. Larger numbers become infinite, and NaN is preserved.
-use super::{Complex, Phase, Sign, complex};
+use super::{Complex, Phase, complex};
 
 /// A complex number of two 16-bit floats, the real part in the low half of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ mod machine {
     /// Computes a + phase · b. A sum in 24 bits that is then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
-        let sum = phase.combine(widen(a), Sign::Plus, widen(exchanged.rotate_left(16)));
+        let sum = phase.combine(widen(a), crate::algebra::Sign::Plus, widen(exchanged.rotate_left(16)));
         complex(rounded(sum.re), rounded(sum.im))
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for all functions, intervals and orders, seen from outside and in double precision.
+//! Properties that hold for all functions, intervals and orders, checked through the public interface and in double precision.
 
 use proptest::prelude::*;
 use rational::{Approximation, Error, Factor, Fraction, Interval, Power, approximate, approximate_to};

@@ -24,7 +24,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// What MILC was told and what it answered.
+/// Reads the power and the order that were requested of MILC, and the partial fractions that it returned.
 fn read(entry: &Value) -> (Power, usize, PartialFractions) {
     let [y, z, m] = ["y", "z", "m"].map(|key| numbers(&entry[key]));
     let factors = (0..y.len()).filter(|k| y[*k] != 0.0).map(|k| {
@@ -37,7 +37,7 @@ fn read(entry: &Value) -> (Power, usize, PartialFractions) {
     (Power::product(factors).unwrap(), entry["order"].as_u64().unwrap() as usize, fractions)
 }
 
-/// The interval that MILC was told.
+/// Interval that was given to MILC.
 fn interval() -> Interval {
     Interval::new(1e-15, 90.0).unwrap()
 }

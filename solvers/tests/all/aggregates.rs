@@ -13,10 +13,10 @@ pub type Rows = Vec<BTreeMap<usize, Complex64>>;
 pub struct Sparse<'a> {
     space: &'a Space,
     entries: Vec<(usize, Complex64)>,
-    /// Where each row begins.
+    /// Indices in `entries` at which the rows begin, and the end of the last row.
     starts: Vec<usize>,
     pub applications: Cell<usize>,
-    /// How many right-hand sides were in them.
+    /// Number of right-hand sides in all applications.
     pub rhs: Cell<usize>,
 }
 
@@ -65,14 +65,14 @@ pub fn shifted(rows: &Rows, sigma: f64) -> Rows {
 }
 
 /// Vectors that are orthonormal in each of some sets of indices, and zero elsewhere: the columns of P.
-pub struct Aggregates {
+pub struct AggregateVectors {
     /// Indices of an aggregate.
     sets: Vec<Vec<usize>>,
     /// `columns[a][k]` belongs to the coarse index a n + k for n vectors in an aggregate.
     columns: Vec<Vec<Vec<Complex64>>>,
 }
 
-impl Aggregates {
+impl AggregateVectors {
     /// Cuts vectors into the sets and orthonormalises the pieces, by modified Gram-Schmidt done twice.
     pub fn new(sets: &[Vec<usize>], vectors: &[Vec<Complex64>]) -> Self {
         let orthonormal = |set: &Vec<usize>| {
@@ -151,13 +151,13 @@ impl Aggregates {
 pub struct BlockTransfer<'a> {
     pub fine: &'a Space,
     pub coarse: &'a Space,
-    pub aggregates: &'a Aggregates,
+    pub aggregates: &'a AggregateVectors,
     /// Whether it says that it can become narrower.
     pub narrows: bool,
 }
 
 impl<'a> BlockTransfer<'a> {
-    pub fn new(fine: &'a Space, coarse: &'a Space, aggregates: &'a Aggregates) -> Self {
+    pub fn new(fine: &'a Space, coarse: &'a Space, aggregates: &'a AggregateVectors) -> Self {
         assert_eq!(coarse.n, aggregates.coarse_n());
         Self { fine, coarse, aggregates, narrows: true }
     }
@@ -189,21 +189,21 @@ impl TransferOperator<Space, Space> for BlockTransfer<'_> {
 /// The matrices of three levels, and what lies between them.
 pub struct Hierarchy {
     pub rows: [Rows; 3],
-    pub aggregates: [Aggregates; 2],
+    pub aggregates: [AggregateVectors; 2],
 }
 
 impl Hierarchy {
-    /// Of an operator on a torus of `size`² sites with two numbers each, from near-null vectors. Aggregates of each level are
-    /// blocks of sites of one chirality; the near-null vectors of the second level are the restricted ones of the first.
+    /// Builds the hierarchy of an operator on a torus of `size`² sites with two numbers each, from near-null vectors. Aggregates of each
+    /// level are blocks of sites of one chirality; the near-null vectors of the second level are the restricted ones of the first.
     pub fn new(rows: &Rows, size: usize, blocks: [usize; 2], vectors: &[Vec<Complex64>]) -> Self {
-        let first = Aggregates::new(&chiral_blocks(size, blocks[0], 2), vectors);
+        let first = AggregateVectors::new(&chiral_blocks(size, blocks[0], 2), vectors);
         let restricted = |v: &Vec<Complex64>| {
             let mut coarse = vec![Complex64::ZERO; first.coarse_n()];
             first.restrict(v, &mut coarse);
             coarse
         };
         let vectors: Vec<_> = vectors.iter().map(restricted).collect();
-        let second = Aggregates::new(&chiral_blocks(size / blocks[0], blocks[1], 2 * vectors.len()), &vectors);
+        let second = AggregateVectors::new(&chiral_blocks(size / blocks[0], blocks[1], 2 * vectors.len()), &vectors);
         let coarse = first.galerkin(rows);
         let coarsest = second.galerkin(&coarse);
         Self { rows: [rows.clone(), coarse, coarsest], aggregates: [first, second] }

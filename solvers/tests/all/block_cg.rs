@@ -1,6 +1,6 @@
 //! Block CG: the answers of CG in fewer iterations, and what happens where right-hand sides depend on each other.
 
-use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, norm, positive, residual, with_spectrum};
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, norm, positive, residual, with_spectrum};
 use num_complex::Complex64;
 use solvers::*;
 
@@ -13,7 +13,7 @@ fn block<Y: System<Error = Broken>>(system: &Y, b: &Precise<Y>, x: &mut Precise<
     block_cg(system, b, x, &params, &mut BlockCgWorkspace::new(system)?, &mut ())
 }
 
-/// By block CG and by CG in double precision, from zero.
+/// Solves by block CG and by CG in double precision, from zero.
 fn both(a: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
     let space = Space::double(a.len().isqrt(), b.len() / a.len().isqrt());
     let operator = Dense::new(&space, a);
@@ -141,7 +141,7 @@ fn guesses_are_used_and_finished_ones_are_left_alone() {
 
 #[test]
 fn two_precisions_reach_double_precision() {
-    for (precision, more) in [(Precision::Single, 1.5), (Precision::Half, 4.0), (Precision::Narrow, 4.0)] {
+    for (precision, more) in [(Rounding::Single, 1.5), (Rounding::Half, 4.0), (Rounding::Narrow, 4.0)] {
         let a = positive(N, 100.0, 14);
         let (space, small) = (Space::double(N, 4), Space::new(N, 4, precision));
         let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
@@ -249,7 +249,7 @@ fn limits_parameters_and_workspaces() {
     assert!(first.unwrap() == second.unwrap() && x == y);
 }
 
-/// On the normal equations of a general M, by block CG and by CG.
+/// Solves the normal equations of a general M by block CG and by CG.
 fn on_normal_equations(m: &[Complex64], b: &Vec<Complex64>, tol: f64) -> [(Vec<Complex64>, Answer); 2] {
     let space = Space::double(m.len().isqrt(), b.len() / m.len().isqrt());
     let operator = Dense::new(&space, m);

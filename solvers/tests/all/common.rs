@@ -11,18 +11,18 @@ pub fn c(re: f64, im: f64) -> Complex64 {
     Complex64::new(re, im)
 }
 
-/// How stored numbers are rounded.
+/// Rounding of stored numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Precision {
+pub enum Rounding {
     Double,
     Single,
-    /// 16-bit fixed point with one norm per 12 complex numbers: what half-precision spinors are.
+    /// 16-bit fixed point with one norm per 12 complex numbers, as in half-precision spinors.
     Half,
     /// IEEE binary16 without a norm: overflows above 65504, loses digits below 6e-5 and all of them below 3e-8.
     Narrow,
 }
 
-/// The error that a test asks for.
+/// Error that a test provokes.
 #[derive(Debug, PartialEq)]
 pub struct Broken;
 impl fmt::Display for Broken {
@@ -36,17 +36,17 @@ impl std::error::Error for Broken {}
 pub struct Space {
     pub n: usize,
     pub nrhs: usize,
-    /// Right-hand sides that are worked on.
+    /// Number of right-hand sides that are worked on.
     pub width: Cell<usize>,
-    pub precision: Precision,
+    pub precision: Rounding,
     pub allocations: Cell<usize>,
     pub reductions: Cell<usize>,
-    /// How many domains the vectors have that are converted from a space with margins.
+    /// Number of domains of vectors that are converted from a space of overlapping domains.
     pub domains: usize,
 }
 
 impl Space {
-    pub fn new(n: usize, nrhs: usize, precision: Precision) -> Self {
+    pub fn new(n: usize, nrhs: usize, precision: Rounding) -> Self {
         Self {
             n,
             nrhs,
@@ -59,15 +59,15 @@ impl Space {
     }
 
     pub fn double(n: usize, nrhs: usize) -> Self {
-        Self::new(n, nrhs, Precision::Double)
+        Self::new(n, nrhs, Rounding::Double)
     }
 
     pub fn round(&self, x: &mut [Complex64]) {
         match self.precision {
-            Precision::Double => {}
-            Precision::Single => x.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64)),
-            Precision::Narrow => x.iter_mut().for_each(|v| *v = c(binary16(v.re), binary16(v.im))),
-            Precision::Half => {
+            Rounding::Double => {}
+            Rounding::Single => x.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64)),
+            Rounding::Narrow => x.iter_mut().for_each(|v| *v = c(binary16(v.re), binary16(v.im))),
+            Rounding::Half => {
                 for rhs in x.chunks_mut(self.n) {
                     for site in rhs.chunks_mut(12) {
                         let norm = site.iter().fold(0.0f64, |m, v| m.max(v.re.abs()).max(v.im.abs())) as f32 as f64;
@@ -113,7 +113,7 @@ impl VectorSpace for Space {
         Ok(())
     }
     fn target_norm(&self) -> Option<f64> {
-        (self.precision == Precision::Narrow).then(|| 0.25 * (2.0 * self.n as f64).sqrt())
+        (self.precision == Rounding::Narrow).then(|| 0.25 * (2.0 * self.n as f64).sqrt())
     }
     fn allocate(&self) -> Result<Vec<Complex64>, Broken> {
         self.allocations.set(self.allocations.get() + 1);
@@ -197,7 +197,7 @@ impl VectorSpace for Space {
         self.reductions.set(self.reductions.get() + 1);
         Ok(())
     }
-    /// So that some updates of a multi-shift solve are late, as they are on a device.
+    /// Makes some updates of a multi-shift solve late, as they are on a device.
     fn overlapped_updates(&self) -> usize {
         1
     }
@@ -256,7 +256,7 @@ impl<'a> Dense<'a> {
     pub fn new(space: &'a Space, a: &[Complex64]) -> Self {
         let mut a = a.to_vec();
         assert_eq!(a.len(), space.n * space.n);
-        if space.precision != Precision::Double {
+        if space.precision != Rounding::Double {
             a.iter_mut().for_each(|v| *v = c(v.re as f32 as f64, v.im as f32 as f64));
         }
         Self { space, a, applications: Cell::new(0), fails_at: 0, nan: None }

@@ -1,7 +1,7 @@
 //! Batches become smaller while they are solved: finished right-hand sides are no longer computed, and nobody outside
 //! notices.
 
-use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, norm, positive, residual, with_spectrum};
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, norm, positive, residual, with_spectrum};
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::{Cell, RefCell};
@@ -84,16 +84,23 @@ fn blocks() -> (Vec<Complex64>, Vec<Complex64>) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Method {
+enum CompactedMethod {
     Cg,
     Cgnr,
     Cgne,
     Bicgstab,
     Idr,
-    /// With restarts after so many directions.
+    /// GCR with a restart after this number of directions.
     Gcr(usize),
 }
-const ALL: [Method; 6] = [Method::Cg, Method::Cgnr, Method::Cgne, Method::Bicgstab, Method::Idr, Method::Gcr(12)];
+const ALL: [CompactedMethod; 6] = [
+    CompactedMethod::Cg,
+    CompactedMethod::Cgnr,
+    CompactedMethod::Cgne,
+    CompactedMethod::Bicgstab,
+    CompactedMethod::Idr,
+    CompactedMethod::Gcr(12),
+];
 
 /// The shadow vectors of IDR(4), the same for all right-hand sides.
 fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
@@ -101,16 +108,16 @@ fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
 }
 
 /// Applications of an operator in an iteration.
-fn per_iteration(method: Method) -> usize {
+fn per_iteration(method: CompactedMethod) -> usize {
     match method {
-        Method::Cg | Method::Gcr(_) => 1,
-        Method::Cgnr | Method::Cgne | Method::Bicgstab => 2,
-        Method::Idr => 5,
+        CompactedMethod::Cg | CompactedMethod::Gcr(_) => 1,
+        CompactedMethod::Cgnr | CompactedMethod::Cgne | CompactedMethod::Bicgstab => 2,
+        CompactedMethod::Idr => 5,
     }
 }
 
 fn solve<Y: System<Error = Broken>>(
-    method: Method,
+    method: CompactedMethod,
     system: &Y,
     b: &Precise<Y>,
     x: &mut Precise<Y>,
@@ -122,17 +129,17 @@ where
 {
     let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
     match method {
-        Method::Cg => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, observer),
-        Method::Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
-        Method::Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
-        Method::Idr => {
+        CompactedMethod::Cg => cg(system, b, x, &params, &mut CgWorkspace::new(system)?, observer),
+        CompactedMethod::Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
+        CompactedMethod::Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, observer),
+        CompactedMethod::Idr => {
             idr(system, b, x, &params, &mut IdrWorkspace::new(system, shadow(system.sloppy().nrhs()))?, observer)
         }
-        Method::Bicgstab => {
+        CompactedMethod::Bicgstab => {
             let params = SolverParams { tol, max_iterations: 4000, ..Default::default() };
             bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, observer)
         }
-        Method::Gcr(k_max) => {
+        CompactedMethod::Gcr(k_max) => {
             let params = GcrParams { k_max, ..SolverParams { tol, max_iterations: 4000, ..Default::default() }.into() };
             gcr(system, &Identity, b, x, &params, &mut GcrWorkspace::new(system, k_max)?, observer)
         }
@@ -183,7 +190,7 @@ fn finished_right_hand_sides_are_no_longer_computed() {
             let single = single.unwrap();
             // The updates of others cost the normal equations iterations: their condition number is the square, up to 1.6e7,
             // and rounding alone makes 75 iterations of the 20 that exact arithmetic needs.
-            let more = if per_iteration(method) == 1 || method == Method::Bicgstab { 10 } else { 2 };
+            let more = if per_iteration(method) == 1 || method == CompactedMethod::Bicgstab { 10 } else { 2 };
             assert!(own[j].abs_diff(single.iterations) <= 2 + single.iterations / more, "{method:?} {j}: {single:?}");
             assert!(distance(&alone, space.rhs(&x, j)) < 1e-6, "{method:?} {j}");
         }
@@ -200,7 +207,7 @@ fn finished_right_hand_sides_are_no_longer_computed() {
         assert_eq!(info.flops, all, "{method:?}");
         own.sort_unstable();
         // An iteration of IDR(4) is five applications.
-        assert!(if method == Method::Idr { 2 } else { 3 } * own[0] < own[NRHS - 1], "{own:?}");
+        assert!(if method == CompactedMethod::Idr { 2 } else { 3 } * own[0] < own[NRHS - 1], "{own:?}");
     }
 }
 
@@ -218,7 +225,7 @@ fn two_precisions_and_dense_matrices() {
         }
     }
     for method in ALL {
-        for precision in [Precision::Single, Precision::Half, Precision::Narrow] {
+        for precision in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
             let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, precision));
             let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
             let system = Mixed::new(&space, &operator, &small, &sloppy);
@@ -251,7 +258,7 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
                 assert!(truth <= 1.001e-10, "{method:?} {j}: {truth:e}");
             }
             // The last M†y of CGNE, made for all, meets the NaN too.
-            assert!(method == Method::Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
+            assert!(method == CompactedMethod::Cgne || x.iter().all(|v| v.is_finite()), "{method:?}");
             assert!(info.sloppy_rhs < NRHS * info.sloppy_applications && space.nrhs() == NRHS, "{method:?}");
         }
     }
@@ -261,7 +268,7 @@ fn one_that_fails_leaves_the_batch_and_is_named_by_its_own_number() {
 fn a_preconditioner_becomes_smaller_with_its_batch() {
     let (a, b) = blocks();
     for movable in [true, false] {
-        let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, Precision::Single));
+        let (space, small) = (Space::double(N, NRHS), Space::new(N, NRHS, Rounding::Single));
         let (operator, inside) = (Dense::new(&space, &a), Counting { movable, ..Counting::new(&small, &a) });
         let system = Uniform::new(&space, &operator);
         let params = MrParams { steps: 4, ..Default::default() };
@@ -333,7 +340,7 @@ fn the_width_comes_back_however_a_solve_ends() {
         assert!(error.info().unwrap().true_residual[3] <= 1e-10, "{method:?}");
 
         operator.counts.borrow_mut().fill(0);
-        let more = if method == Method::Idr { 0 } else { 5 };
+        let more = if method == CompactedMethod::Idr { 0 } else { 5 };
         operator.fails = Some((4, per_iteration(method) * (easy + more)));
         let error = solve(method, &Uniform::new(&space, &operator), &b, &mut x, 1e-13, &mut ()).unwrap_err();
         assert!(matches!(error, SolveError::Backend(Broken)), "{method:?} {error}");
@@ -369,12 +376,12 @@ fn a_shift_for_each_right_hand_side_keeps_them_in_their_places() {
     let shifted = Shifted::per_rhs(&space, &operator, &shifts);
     let system = Uniform::new(&space, &shifted);
     let mut x = space.allocate().unwrap();
-    let info = solve(Method::Cg, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
+    let info = solve(CompactedMethod::Cg, &system, &b, &mut x, 1e-10, &mut ()).unwrap();
     assert_eq!(info.sloppy_rhs, NRHS * info.sloppy_applications);
     // The same shift for all is no hindrance, and holds for whoever is left.
     let same = Shifted::new(&space, &operator, c(0.001, 0.0));
     x.fill(Complex64::ZERO);
-    let info = solve(Method::Cg, &Uniform::new(&space, &same), &b, &mut x, 1e-10, &mut ()).unwrap();
+    let info = solve(CompactedMethod::Cg, &Uniform::new(&space, &same), &b, &mut x, 1e-10, &mut ()).unwrap();
     assert!(info.sloppy_rhs < NRHS * info.sloppy_applications);
     let mut a = a;
     (0..N).for_each(|i| a[i * N + i] += 0.001);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 pub type Answer = Result<Info, SolveError<Broken>>;
 
-/// What an observer saw of every iterate.
+/// Kind and residual of every iterate, as an observer saw them.
 pub type Course = Vec<(IterationKind, f64)>;
 
 pub fn solve<Y, K>(system: &Y, k: &K, b: &Precise<Y>, x: &mut Precise<Y>, params: &GcrParams) -> Answer

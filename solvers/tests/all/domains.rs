@@ -1,6 +1,6 @@
 //! A Dirac operator in two dimensions, its domains, and domains that overlap.
 
-use crate::common::{Broken, Dense, I, Precision, Random, Space, c};
+use crate::common::{Broken, Dense, I, Random, Rounding, Space, c};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, LinearOperator, VectorSpace};
 use std::cell::Cell;
@@ -38,7 +38,7 @@ pub fn schwinger(columns: usize, mass: f64, disorder: f64, seed: u64) -> Vec<Com
     a
 }
 
-/// What is left of a matrix when `domains` equal ranges of indices do not see each other.
+/// Returns the matrix without the elements that couple `domains` equal ranges of indices.
 pub fn decoupled(a: &[Complex64], domains: usize) -> Vec<Complex64> {
     let n = a.len().isqrt();
     let size = n / domains;
@@ -49,7 +49,7 @@ pub fn decoupled(a: &[Complex64], domains: usize) -> Vec<Complex64> {
 ///
 /// Vectors hold the domains one after the other, so a [`Space`] of `domains` times as many shorter vectors is the space
 /// of domains.
-pub struct Blocks<'a> {
+pub struct DiagonalBlocks<'a> {
     pub space: &'a Space,
     pub blocks: Vec<Vec<Complex64>>,
     pub applications: Cell<usize>,
@@ -57,7 +57,7 @@ pub struct Blocks<'a> {
     pub nan: Option<usize>,
 }
 
-impl<'a> Blocks<'a> {
+impl<'a> DiagonalBlocks<'a> {
     /// The diagonal blocks of `a`. `space` has `domains` vectors for each right-hand side.
     pub fn new(space: &'a Space, a: &[Complex64], domains: usize) -> Self {
         let windows: Vec<_> = (0..domains).map(|d| (0..space.n).map(|i| d * space.n + i).collect()).collect();
@@ -78,7 +78,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-impl LinearOperator<Space> for Blocks<'_> {
+impl LinearOperator<Space> for DiagonalBlocks<'_> {
     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
         self.applications.set(self.applications.get() + 1);
         let n = self.space.n;
@@ -102,25 +102,25 @@ impl LinearOperator<Space> for Blocks<'_> {
     }
 }
 
-/// The space of whole vectors in the shape of domains with margins: each domain has `overlap` columns of its neighbours
-/// on either side. Conversion fetches them, and drops them on the way back (restricted additive Schwarz).
+/// Space of whole vectors, kept as overlapping domains: each domain has `overlap` columns of its neighbours on either side. Conversion
+/// fetches them, and drops them on the way back (restricted additive Schwarz).
 pub struct Extended {
-    /// The same memory as a space of domains.
+    /// Space in which each domain, with its overlap, is a vector of its own.
     pub domains: Space,
     windows: Vec<Vec<usize>>,
     n: usize,
 }
 
 impl Extended {
-    pub fn new(n: usize, nrhs: usize, domains: usize, overlap: usize, precision: Precision) -> Self {
+    pub fn new(n: usize, nrhs: usize, domains: usize, overlap: usize, precision: Rounding) -> Self {
         let (size, margin) = (n / domains, overlap * COLUMN);
         let windows =
             (0..domains).map(|d| (0..size + 2 * margin).map(|i| (d * size + n - margin + i) % n).collect()).collect();
         Self { domains: Space::new(size + 2 * margin, nrhs * domains, precision), windows, n }
     }
 
-    pub fn operator(&self, a: &[Complex64]) -> Blocks<'_> {
-        Blocks::windows(&self.domains, a, &self.windows)
+    pub fn operator(&self, a: &[Complex64]) -> DiagonalBlocks<'_> {
+        DiagonalBlocks::windows(&self.domains, a, &self.windows)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What cannot be solved ends in the right error, with a true report, and never in a wrong claim.
+//! Systems that cannot be solved end in the right error, with a true report, and never in a wrong claim.
 
-use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, general, positive, residual, with_spectrum};
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, general, positive, residual, with_spectrum};
 use num_complex::Complex64;
 use solvers::*;
 use std::ops::ControlFlow;
@@ -250,7 +250,7 @@ fn observers_see_every_iterate_and_can_stop() {
     let a = positive(N, 30.0, 7);
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Precision::Single);
+    let small = Space::new(N, 1, Rounding::Single);
     let sloppy = Dense::new(&small, &a);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let b = Random(8).vector(N);
@@ -370,7 +370,7 @@ fn updates_of_others_are_no_stalls() {
     for seed in 0..12 {
         let (n, nrhs) = (96, 12);
         let a = general(n, 0.93, 40 + seed);
-        let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Precision::Single));
+        let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Rounding::Single));
         let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
         let system = Mixed::new(&space, &operator, &small, &sloppy);
         let b = Random(60 + seed).vector(n * nrhs);
@@ -393,7 +393,7 @@ fn a_batch_has_hardly_more_updates_than_each_by_itself() {
         let b = Random(60 + seed).vector(n * nrhs);
         let params = SolverParams { tol: 1e-11, ..Default::default() };
         let updates = |b: &[Complex64], nrhs: usize| {
-            let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Precision::Single));
+            let (space, small) = (Space::double(n, nrhs), Space::new(n, nrhs, Rounding::Single));
             let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
             let system = Mixed::new(&space, &operator, &small, &sloppy);
             let (mut x, mut workspace) = (space.allocate().unwrap(), BicgstabWorkspace::new(&system).unwrap());

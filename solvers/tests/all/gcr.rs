@@ -1,6 +1,6 @@
 //! GCR: against elimination, in one and two precisions, for one and several right-hand sides.
 
-use crate::common::{Dense, I, Precision, Random, Space, c, direct, distance, general, norm, residual};
+use crate::common::{Dense, I, Random, Rounding, Space, c, direct, distance, general, norm, residual};
 use crate::cycles::{check_claims, solve, solve_double};
 use num_complex::Complex64;
 use solvers::*;
@@ -40,7 +40,7 @@ fn solutions_agree_with_elimination() {
 fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
     let a = general(N, 0.8, 11);
     let b = Random(12).vector(2 * N);
-    for (precise, tol) in [(Precision::Double, 1e-12), (Precision::Single, 2e-6)] {
+    for (precise, tol) in [(Rounding::Double, 1e-12), (Rounding::Single, 2e-6)] {
         let space = Space::new(N, 2, precise);
         let operator = Dense::new(&space, &a);
         let mut rounded = b.clone();
@@ -48,7 +48,7 @@ fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
         let mut x = space.allocate().unwrap();
         let params = GcrParams::from(SolverParams { tol, ..Default::default() });
         let plain = solve(&Uniform::new(&space, &operator), &Identity, &rounded, &mut x, &params).unwrap();
-        for krylov in [Precision::Single, Precision::Half, Precision::Narrow] {
+        for krylov in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
             let small = Space::new(N, 2, krylov);
             let sloppy = Dense::new(&small, &a);
             let system = Mixed::new(&space, &operator, &small, &sloppy);
@@ -63,7 +63,7 @@ fn two_precisions_reach_the_precise_one_in_about_as_many_iterations() {
                     let info = solve(&system, &Identity, &rounded, &mut x, &params).unwrap();
                     println!("{precise:?} {krylov:?} {delta} {orthogonalisation:?}: {}", info.iterations);
                     // Single: A and x have been rounded, 1e-7 each, and the sum over a row has 96 terms.
-                    let rounding = if precise == Precision::Single { 1e-6 } else { 1e-13 };
+                    let rounding = if precise == Rounding::Single { 1e-6 } else { 1e-13 };
                     for j in 0..2 {
                         let truth = residual(&operator.a, space.rhs(&rounded, j), space.rhs(&x, j));
                         assert!(truth <= tol + rounding, "{precise:?} {krylov:?}: {truth:e}");
@@ -83,7 +83,7 @@ fn without_delta_low_precision_works_for_nothing() {
     let b = Random(14).vector(N);
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Precision::Half);
+    let small = Space::new(N, 1, Rounding::Half);
     let sloppy = Dense::new(&small, &a);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let iterations = |delta: f64| {
@@ -103,7 +103,7 @@ fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() 
     let a = general(N, 0.6, 15);
     let space = Space::double(N, 2);
     let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 2, Precision::Narrow);
+    let small = Space::new(N, 2, Rounding::Narrow);
     let sloppy = Dense::new(&small, &a);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let mut b = Random(16).vector(2 * N);
@@ -132,7 +132,7 @@ fn several_right_hand_sides_take_the_steps_of_single_ones() {
     let mut guess = vec![Complex64::ZERO; 5 * N];
     guess[3 * N..4 * N].copy_from_slice(&easy);
     guess[4 * N..].copy_from_slice(&direct(&a, &b[4 * N..]));
-    for krylov in [Precision::Double, Precision::Single, Precision::Half] {
+    for krylov in [Rounding::Double, Rounding::Single, Rounding::Half] {
         for (delta, k_max) in [(0.0, 8), (0.1, 16), (0.3, 32)] {
             let params = GcrParams { k_max, ..SolverParams { delta: Some(delta), ..Default::default() }.into() };
             let run = |b: &[Complex64], guess: &[Complex64]| {

@@ -1,8 +1,8 @@
-//! What GCR cannot solve ends in the right error, with a true report, and never in a wrong claim; what it can solve in
-//! spite of trouble it solves.
+//! Systems that GCR cannot solve end in the right error, with a true report, and never in a wrong claim. GCR solves those that are solvable
+//! in spite of trouble.
 
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual, with_spectrum,
 };
 use crate::cycles::{Answer, solve};
 use num_complex::Complex64;
@@ -123,7 +123,7 @@ fn an_exhausted_space_leads_to_a_restart_and_not_to_an_error() {
     let a = with_spectrum(&values, 9);
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &a);
-    for precision in [Precision::Double, Precision::Single, Precision::Half] {
+    for precision in [Rounding::Double, Rounding::Single, Rounding::Half] {
         let small = Space::new(N, 1, precision);
         let sloppy = Dense::new(&small, &a);
         for delta in [0.0, 0.1] {

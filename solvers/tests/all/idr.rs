@@ -1,7 +1,7 @@
 //! IDR(s): residuals against their definition, and breakdowns.
 
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::*;
@@ -76,7 +76,7 @@ fn residuals_are_those_of_the_definition() {
     }
 }
 
-/// Where BiCGstab is slow, IDR(4) takes fewer applications.
+/// IDR(4) takes fewer applications than BiCGstab where BiCGstab is slow.
 #[test]
 fn more_shadow_vectors_save_applications() {
     // Eigenvalues on a circle that comes close to 0.
@@ -159,7 +159,7 @@ fn what_has_no_solution_ends_in_an_error() {
 fn a_nan_is_reported_with_its_right_hand_side() {
     let (a, b) = (general(N, 0.5, 5), Random(6).vector(3 * N));
     for from in [1, 5, 12] {
-        for precision in [Precision::Double, Precision::Narrow] {
+        for precision in [Rounding::Double, Rounding::Narrow] {
             let (space, small) = (Space::double(N, 3), Space::new(N, 3, precision));
             let (operator, mut sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
             sloppy.nan = Some((1, from));

@@ -1,7 +1,7 @@
 //! Inverters of inverters: deflation, preconditioning and precisions put together.
 
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::inverter::*;
@@ -135,7 +135,7 @@ fn defect_correction_deflates_anew_with_rough_vectors() {
 #[test]
 fn double_precision_is_reached_with_single_inside() {
     let a = positive(N, 300.0, 9);
-    let (space, small) = (Space::double(N, 2), Space::new(N, 2, Precision::Single));
+    let (space, small) = (Space::double(N, 2), Space::new(N, 2, Rounding::Single));
     let (operator, sloppy) = (Dense::new(&space, &a), Dense::new(&small, &a));
     let (uniform, mixed) = (Uniform::new(&space, &operator), Mixed::new(&space, &operator, &small, &sloppy));
     let b = Random(10).vector(2 * N);
@@ -208,9 +208,9 @@ fn inverters_are_the_functions_of_their_names_and_keep_their_memory() {
     }
 }
 
-/// Multiplies by numbers.
-struct Scaling(Vec<f64>);
-impl LinearOperator<Space> for Scaling {
+/// Multiplies each component by a number.
+struct DiagonalScaling(Vec<f64>);
+impl LinearOperator<Space> for DiagonalScaling {
     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
         out.iter_mut().zip(x).enumerate().for_each(|(i, (out, x))| *out = self.0[i % N] * x);
         Ok(())
@@ -233,7 +233,7 @@ fn a_preconditioner_takes_away_what_it_knows() {
     let operator = Dense::new(&space, &a);
     let system = Uniform::new(&space, &operator);
     let b = Random(15).vector(2 * N);
-    let inverse = || Scaling(d.iter().map(|d| 1.0 / d).collect());
+    let inverse = || DiagonalScaling(d.iter().map(|d| 1.0 / d).collect());
     let mut events = Vec::new();
     let mut watch = |event: &Iteration<'_>| {
         events.push(event.iteration);
@@ -254,7 +254,7 @@ fn a_preconditioner_takes_away_what_it_knows() {
     let plain = plain.map_or_else(|error| error.info().unwrap().iterations, |info| info.iterations);
     assert!(plain > 4 * info.iterations, "{plain} {}", info.iterations);
     // In single precision within double.
-    let small = Space::new(N, 2, Precision::Single);
+    let small = Space::new(N, 2, Rounding::Single);
     let sloppy = Dense::new(&small, &a);
     let mixed = Mixed::new(&space, &operator, &small, &sloppy);
     x.fill(Complex64::ZERO);

@@ -1,8 +1,8 @@
 //! Levels of multigrid: transfers, coarse operators, cycles, and the setup of near-null vectors.
 
-use crate::aggregates::{Aggregates, BlockTransfer, Hierarchy, Sparse, metropolis, shifted, wilson};
+use crate::aggregates::{AggregateVectors, BlockTransfer, Hierarchy, Sparse, metropolis, shifted, wilson};
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::*;
@@ -20,14 +20,14 @@ fn sets(size: usize) -> Vec<Vec<usize>> {
 }
 
 /// Aggregates of `size` numbers with as many random vectors.
-fn aggregates(size: usize, vectors: usize, seed: u64) -> (Aggregates, Vec<Block>) {
+fn aggregates(size: usize, vectors: usize, seed: u64) -> (AggregateVectors, Vec<Block>) {
     let mut random = Random(seed);
     let vectors: Vec<Block> = (0..vectors).map(|_| random.vector(N)).collect();
-    (Aggregates::new(&sets(size), &vectors), vectors)
+    (AggregateVectors::new(&sets(size), &vectors), vectors)
 }
 
 /// The columns of P, and so P dense.
-fn columns(aggregates: &Aggregates) -> Vec<Block> {
+fn columns(aggregates: &AggregateVectors) -> Vec<Block> {
     let column = |k: usize| {
         let (mut unit, mut column) = (vec![Complex64::ZERO; aggregates.coarse_n()], vec![Complex64::ZERO; N]);
         unit[k] = Complex64::ONE;
@@ -72,7 +72,7 @@ impl Preconditioner<Space> for Matrix {
         self.norms.set(self.norms.get() + usize::from(!norms.is_empty()));
         for j in 0..space.nrhs() {
             let (size, rounding) =
-                (norm(space.rhs(r, j)), if space.precision == Precision::Double { 1e-12 } else { 1e-3 });
+                (norm(space.rhs(r, j)), if space.precision == Rounding::Double { 1e-12 } else { 1e-3 });
             assert!(norms.get(j).is_none_or(|given| (given - size).abs() <= rounding * size));
             z[j * self.n..][..self.n].copy_from_slice(&product(&self.matrix, space.rhs(r, j)));
         }
@@ -194,7 +194,7 @@ fn a_level_is_its_formula() {
         let rho = subtract(r, &product(&a, &z));
         add(&z, &product(&after, &rho))
     };
-    for precision in [Precision::Double, Precision::Narrow] {
+    for precision in [Rounding::Double, Rounding::Narrow] {
         let coarse = Space::new(aggregates.coarse_n(), nrhs, precision);
         // Far from the range of 16 bits, and in it.
         for scale in [1e-20, 1.0, 1e20] {
@@ -210,7 +210,7 @@ fn a_level_is_its_formula() {
                 if pre {
                     level = level.with_pre_smoother(&smoothers[0]);
                 }
-                let narrow = precision == Precision::Narrow;
+                let narrow = precision == Rounding::Narrow;
                 assert_eq!(level.needs_norms(), if pre { needs_norms } else { narrow });
                 let mut z = vec![c(f64::NAN, 0.0); nrhs * N];
                 let reductions = (fine.reductions.get(), coarse.reductions.get(), operator.applications.get());
@@ -250,8 +250,8 @@ fn small_wilson() -> Hierarchy {
     Hierarchy::new(&rows, 8, [2, 2], &vectors)
 }
 
-/// What there is to see of a solve with a K-cycle of three levels.
-struct Solve {
+/// Solution, reports and counts of a solve with a K-cycle of three levels.
+struct KCycleSolve {
     x: Block,
     info: Info,
     reports: [LevelReport; 4],
@@ -263,7 +263,7 @@ struct Solve {
 }
 
 /// Solves by GCR from the guess `x`, in a K-cycle where coarse levels can become narrower if `narrows` says so.
-fn solve(hierarchy: &Hierarchy, b: &Block, mut x: Block, tol: f64, narrows: bool) -> Solve {
+fn solve(hierarchy: &Hierarchy, b: &Block, mut x: Block, tol: f64, narrows: bool) -> KCycleSolve {
     let nrhs = b.len() / hierarchy.rows[0].len();
     let spaces = hierarchy.spaces(nrhs);
     let operators = hierarchy.operators(&spaces);
@@ -288,7 +288,7 @@ fn solve(hierarchy: &Hierarchy, b: &Block, mut x: Block, tol: f64, narrows: bool
     let transfers = cycle.report().calls as f64 * 2.0 * TransferOperator::<Space, Space>::flops(&first)
         + middle.report().calls as f64 * 2.0 * TransferOperator::<Space, Space>::flops(&second);
     let applied: f64 = operators.iter().map(|a| a.applications.get() as f64 * a.flops()).sum();
-    Solve {
+    KCycleSolve {
         x,
         info,
         reports: [cycle.report(), coarse.report(), middle.report(), coarsest.report()],
@@ -455,7 +455,7 @@ fn what_is_not_a_number_stays_in_its_right_hand_side() {
 fn inverse_iteration_finds_the_smallest_eigenvalue() {
     let values: Vec<_> = (0..N).map(|i| if i == 0 { c(0.01, 0.02) } else { c(0.3 + 0.1 * i as f64, 0.1) }).collect();
     let a = with_spectrum(&values, 3);
-    for precision in [Precision::Double, Precision::Narrow] {
+    for precision in [Rounding::Double, Rounding::Narrow] {
         let space = Space::new(N, 2, precision);
         let operator = Dense::new(&space, &a);
         // With an eighth of A⁻¹ in 16 bits, that what it enlarges stays in their range.
@@ -468,7 +468,7 @@ fn inverse_iteration_finds_the_smallest_eigenvalue() {
         blocks[1][N..].fill(Complex64::ZERO);
         let few = inverse_iteration(&space, &operator, &exact, &mut blocks, 1).unwrap();
         let quotients = inverse_iteration(&space, &operator, &exact, &mut blocks, 8).unwrap();
-        let tolerance = if precision == Precision::Double { 1e-9 } else { 1e-3 };
+        let tolerance = if precision == Rounding::Double { 1e-9 } else { 1e-3 };
         for (quotient, few) in quotients.iter().zip(&few).take(3) {
             let smallest = values[0].norm();
             assert!(

@@ -2,7 +2,7 @@
 //! leave each other alone.
 
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, positive, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, positive, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::*;
@@ -363,7 +363,7 @@ fn low_precision_and_limited_range() {
     let a: Block = general(N, 0.8, 3).iter().map(|a| 40.0 * a).collect();
     let r = Random(8).vector(N);
     let exact = smallest_residual(&r, &powers(&a, &r, 6)) / norm(&r);
-    for precision in [Precision::Single, Precision::Half, Precision::Narrow] {
+    for precision in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
         let space = Space::new(N, 1, precision);
         let operator = Dense::new(&space, &a);
         let size = space.target_norm().unwrap_or(1.0) / norm(&r);
@@ -378,7 +378,7 @@ fn low_precision_and_limited_range() {
         let second = relative(&apply(&ca, &space, &r, &[]).0);
         assert!(second < 1.05 * exact, "{precision:?}: {second:e} {exact:e}");
         assert!(
-            first < 0.7 && (first > second || precision != Precision::Narrow),
+            first < 0.7 && (first > second || precision != Rounding::Narrow),
             "{precision:?}: {first:e} {second:e}"
         );
     }

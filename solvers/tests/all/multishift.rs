@@ -1,7 +1,7 @@
 //! Multi-shift CG: against a direct solve of each shift, against plain CG, and what it leaves alone.
 
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, norm, positive, residual, with_spectrum,
+    Broken, Dense, Random, Rounding, Space, c, direct, distance, norm, positive, residual, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::*;
@@ -39,7 +39,7 @@ fn blocks(space: &Space, shifts: usize) -> Vec<Block> {
 /// Solves in `precision` with new memory. The right-hand sides are as many as `b` holds.
 fn solve(
     a: &[Complex64],
-    precision: Precision,
+    precision: Rounding,
     shifts: &[f64],
     b: &Block,
     params: &MultiShiftParams<'_>,
@@ -78,7 +78,7 @@ fn each_shift_equals_its_direct_solve() {
         let b = Random(2).vector(nrhs * N);
         // Unsorted, negative (but above −1/20) and zero ones among them.
         for shifts in [&[0.3][..], &[0.0], &[0.5, 0.0], &[2.0, -0.02, 0.0, 0.1, 30.0], &[3.0, 2.0, 1.0, 0.5]] {
-            let (x, answer) = solve(&a, Precision::Double, shifts, &b, &TIGHT);
+            let (x, answer) = solve(&a, Rounding::Double, shifts, &b, &TIGHT);
             let info = answer.unwrap();
             for (i, shift) in shifts.iter().enumerate() {
                 let a = shifted(&a, *shift);
@@ -102,7 +102,7 @@ fn shifts_over_twenty_orders_of_magnitude() {
     let a = positive(N, 100.0, 3);
     let b = Random(4).vector(2 * N);
     let params = MultiShiftParams { tolerances: &[1e-13], ..TIGHT };
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &params);
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &params);
     let info = answer.unwrap();
     assert!(info.whole.iterations > 30);
     for (i, shift) in shifts.iter().enumerate() {
@@ -127,10 +127,9 @@ fn together_they_end_with_the_base_system() {
     let shifts = [1.0, 1e-3, 1e6, 1e100];
     let (a, b) = (positive(N, 100.0, 3), Random(4).vector(2 * N));
     let params = MultiShiftParams { tolerances: &[1e-2, 1e-6, 1e-2, 1e-2], ..TIGHT };
-    let (_, alone) =
-        solve(&a, Precision::Double, &shifts[1..2], &b, &MultiShiftParams { tolerances: &[1e-6], ..TIGHT });
-    let (_, each) = solve(&a, Precision::Double, &shifts, &b, &params);
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams { together: true, ..params });
+    let (_, alone) = solve(&a, Rounding::Double, &shifts[1..2], &b, &MultiShiftParams { tolerances: &[1e-6], ..TIGHT });
+    let (_, each) = solve(&a, Rounding::Double, &shifts, &b, &params);
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &MultiShiftParams { together: true, ..params });
     let (alone, each, info) = (alone.unwrap(), each.unwrap(), answer.unwrap());
     for (i, shift) in shifts.iter().enumerate() {
         assert_eq!(info.shifts[i].iterations, alone.shifts[0].iterations, "{shift:e}");
@@ -151,7 +150,7 @@ fn differences_far_below_the_base_shift_are_kept() {
     let b = Random(6).vector(N);
     let delta = 1e-15;
     let params = MultiShiftParams { tolerances: &[1e-9], ..TIGHT };
-    let (x, answer) = solve(&a, Precision::Double, &[0.0, delta], &b, &params);
+    let (x, answer) = solve(&a, Rounding::Double, &[0.0, delta], &b, &params);
     answer.unwrap();
     // dx/dσ = −A⁻¹ x. The second order is δ/λ = 10⁻⁷ of it, as are the roundings of x, 10⁻¹⁶ over 10⁻⁷, and a few more.
     let slope: Block = x[1].iter().zip(&x[0]).map(|(x, y)| (y - x) / delta).collect();
@@ -164,7 +163,7 @@ fn equal_shifts_have_equal_solutions() {
     let a = positive(N, 50.0, 7);
     let b = Random(8).vector(2 * N);
     let shifts = [0.2, 0.01, 0.2, 0.01, 0.01];
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams::default());
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &MultiShiftParams::default());
     let info = answer.unwrap();
     assert!(info.whole.converged);
     assert_eq!(x[0], x[2]);
@@ -188,7 +187,7 @@ fn right_hand_sides_are_independent_and_zero_gives_zero() {
     let vector = power(&a, &Random(11).vector(N), 4000);
     b[3 * N..].copy_from_slice(&vector);
     let params = MultiShiftParams::default();
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &params);
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &params);
     let info = answer.unwrap();
     assert!(info.whole.converged);
     for (i, shift) in shifts.iter().enumerate() {
@@ -199,7 +198,7 @@ fn right_hand_sides_are_independent_and_zero_gives_zero() {
         for j in [0, 2, 3] {
             let bj = b[j * N..(j + 1) * N].to_vec();
             assert!(residual(&shifted(&a, *shift), &bj, &x[i][j * N..(j + 1) * N]) < 1.01e-10);
-            let (alone, answer) = solve(&a, Precision::Double, &shifts, &bj, &params);
+            let (alone, answer) = solve(&a, Rounding::Double, &shifts, &bj, &params);
             // A block changes no bit.
             assert_eq!(alone[i], x[i][j * N..(j + 1) * N]);
             let alone = answer.unwrap();
@@ -211,7 +210,7 @@ fn right_hand_sides_are_independent_and_zero_gives_zero() {
     assert_eq!(info.whole.iterations_per_rhs[1], 0);
     assert_eq!(info.whole.history[1], [0.0]);
 
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &vec![Complex64::ZERO; 2 * N], &params);
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &vec![Complex64::ZERO; 2 * N], &params);
     let info = answer.unwrap().whole;
     assert!(x.iter().all(|x| norm(x) == 0.0));
     assert!(info.converged && info.iterations == 0 && info.true_residual == [0.0, 0.0]);
@@ -224,7 +223,7 @@ type Step = (usize, Vec<f64>, Vec<f64>, Vec<f64>);
 struct Watched<'a> {
     inner: &'a Space,
     waits: Cell<usize>,
-    /// Where the solutions lie.
+    /// Addresses of the solutions.
     x: RefCell<Vec<*const Block>>,
     updates: RefCell<Vec<Vec<Step>>>,
     cheap: bool,
@@ -295,8 +294,8 @@ impl VectorSpace for Watched<'_> {
     }
 }
 
-struct Plain<'a>(Dense<'a>);
-impl LinearOperator<Watched<'_>> for Plain<'_> {
+struct WatchedDense<'a>(Dense<'a>);
+impl LinearOperator<Watched<'_>> for WatchedDense<'_> {
     fn apply(&self, x: &Block, out: &mut Block) -> Result<(), Broken> {
         self.0.apply(x, out)
     }
@@ -323,7 +322,7 @@ fn tolerances_hold_for_each_shift_and_dropped_ones_are_left_alone() {
         let space = Space::double(N, nrhs);
         let mut watched = Watched::new(&space);
         (watched.cheap, watched.late) = (cheap, late);
-        let operator = Plain(Dense::new(&space, &a));
+        let operator = WatchedDense(Dense::new(&space, &a));
         let mut x = blocks(&space, shifts.len());
         *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
         let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
@@ -357,7 +356,7 @@ fn tolerances_hold_for_each_shift_and_dropped_ones_are_left_alone() {
                 let truth = residual(&shifted(&a, shifts[i]), space.rhs(&b, j), space.rhs(&x[i], j));
                 assert!(truth <= 1.01 * tol[i], "{i} {j}: {truth:e}");
                 assert!((truth - report.true_residual[j]).abs() < 1e-14);
-                // Dropped in time: one iteration before, the tolerance did not hold. x tells, being what it was then.
+                // Dropped in time: x is what it was when its residual first fell below the tolerance.
                 assert!((truth - report.residual[j]).abs() < 1e-13, "{truth:e} {:e}", report.residual[j]);
             }
         }
@@ -381,7 +380,7 @@ fn a_solve_that_ends_early_leaves_its_last_iterates() {
     for late in [0, 1, 2] {
         let mut watched = Watched::new(&space);
         watched.late = late;
-        let operator = Plain(Dense::new(&space, &a));
+        let operator = WatchedDense(Dense::new(&space, &a));
         let mut x = blocks(&space, shifts.len());
         *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
         let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
@@ -401,7 +400,7 @@ fn an_iteration_waits_twice_whatever_the_number_of_shifts() {
         for check in [false, true] {
             let space = Space::double(N, 2);
             let watched = Watched::new(&space);
-            let operator = Plain(Dense::new(&space, &a));
+            let operator = WatchedDense(Dense::new(&space, &a));
             let mut x = blocks(&space, shifts.len());
             *watched.x.borrow_mut() = x.iter().map(|x| x as *const Block).collect();
             let mut workspace = MultiShiftWorkspace::new(&watched, shifts.len()).unwrap();
@@ -438,7 +437,7 @@ fn iterations_are_those_of_plain_cg_on_the_base_shift() {
         let params = SolverParams { tol: 1e-9, ..Default::default() };
         let one = cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()).unwrap();
         let params = MultiShiftParams { tolerances: &[1e-9], ..Default::default() };
-        let (xs, answer) = solve(&a, Precision::Double, shifts, &b, &params);
+        let (xs, answer) = solve(&a, Rounding::Double, shifts, &b, &params);
         let info = answer.unwrap();
         assert_eq!(info.whole.iterations, one.iterations);
         assert_eq!(info.whole.iterations_per_rhs, one.iterations_per_rhs);
@@ -580,10 +579,10 @@ fn what_is_not_positive_definite_is_named() {
     let a = with_spectrum(&values, 23);
     let b = Random(24).vector(2 * N);
     // A itself is indefinite, but A + 0.6 is not.
-    let (x, answer) = solve(&a, Precision::Double, &[0.6, 2.0], &b, &MultiShiftParams::default());
+    let (x, answer) = solve(&a, Rounding::Double, &[0.6, 2.0], &b, &MultiShiftParams::default());
     assert!(answer.unwrap().whole.converged);
     assert!(x.iter().flatten().all(|v| v.is_finite()));
-    let (x, answer) = solve(&a, Precision::Double, &[0.6, 0.4, 2.0], &b, &MultiShiftParams::default());
+    let (x, answer) = solve(&a, Rounding::Double, &[0.6, 0.4, 2.0], &b, &MultiShiftParams::default());
     let error = answer.unwrap_err();
     assert!(matches!(error, SolveError::NotPositiveDefinite { curvature, .. } if curvature <= 0.0), "{error}");
     assert!(x.iter().flatten().all(|v| v.is_finite()));
@@ -596,7 +595,7 @@ fn what_is_not_positive_definite_is_named() {
     assert!((0..2).all(|j| (worst(j) - info.true_residual[j]).abs() <= 1e-10 * worst(j)), "{info:?}");
     // The zero matrix.
     let zero = vec![Complex64::ZERO; N * N];
-    let (_, answer) = solve(&zero, Precision::Double, &[0.0, 1.0], &b, &MultiShiftParams::default());
+    let (_, answer) = solve(&zero, Rounding::Double, &[0.0, 1.0], &b, &MultiShiftParams::default());
     assert!(matches!(answer, Err(SolveError::NotPositiveDefinite { curvature: 0.0, iteration: 0, rhs: 0, .. })));
 }
 
@@ -635,7 +634,7 @@ fn a_nan_is_reported_with_its_right_hand_side() {
     assert_eq!(info.failed, [1]);
     let mut b = clean;
     b[2 * N + 4] = c(f64::INFINITY, 0.0);
-    let (x, answer) = solve(&a, Precision::Double, &[0.1], &b, &MultiShiftParams::default());
+    let (x, answer) = solve(&a, Rounding::Double, &[0.1], &b, &MultiShiftParams::default());
     assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 2, iteration: 0, .. })));
     assert_eq!(norm(&x[0]), 0.0);
     // (p, A p) is finite, but ‖A p‖² is not.
@@ -643,13 +642,13 @@ fn a_nan_is_reported_with_its_right_hand_side() {
     (wild[0], wild[1], wild[N]) = (c(1.0, 0.0), c(1e200, 0.0), c(1e200, 0.0));
     let mut first = vec![Complex64::ZERO; N];
     first[0] = Complex64::ONE;
-    let (x, answer) = solve(&wild, Precision::Double, &[0.0, 1.0], &first, &MultiShiftParams::default());
+    let (x, answer) = solve(&wild, Rounding::Double, &[0.0, 1.0], &first, &MultiShiftParams::default());
     assert!(matches!(answer, Err(SolveError::NotANumber { rhs: 0, iteration: 0, .. })));
     assert!(x.iter().all(|x| norm(x) == 0.0));
     // δ α beyond all numbers.
     let tiny: Block = a.iter().map(|v| v * 1e-12).collect();
     b[2 * N + 4] = Complex64::ZERO;
-    let (x, answer) = solve(&tiny, Precision::Double, &[0.0, 1e305], &b, &MultiShiftParams::default());
+    let (x, answer) = solve(&tiny, Rounding::Double, &[0.0, 1e305], &b, &MultiShiftParams::default());
     assert!(matches!(answer, Err(SolveError::NotANumber { .. })));
     assert!(x.iter().flatten().all(|v| v.is_finite()));
 }
@@ -661,7 +660,7 @@ fn limits_parameters_and_backends() {
     let shifts = [0.0, 0.5];
     for max_iterations in [0, 5] {
         let params = MultiShiftParams::from(SolverParams { max_iterations, ..Default::default() });
-        let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &params);
+        let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &params);
         let error = answer.unwrap_err();
         assert!(matches!(error, SolveError::NoConvergence { iterations, .. } if iterations == max_iterations));
         let info = error.info().unwrap();
@@ -683,19 +682,19 @@ fn limits_parameters_and_backends() {
         assert!(info.whole.iterations > 40 && info.whole.history[0][1] > 1.0);
     }
     // A tolerance of one and more is fulfilled by zero.
-    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams { tolerances: &[1.0], ..TIGHT });
+    let (x, answer) = solve(&a, Rounding::Double, &shifts, &b, &MultiShiftParams { tolerances: &[1.0], ..TIGHT });
     assert_eq!((answer.unwrap().whole.iterations, norm(&x[1])), (0, 0.0));
 
     let invalid = |shifts: &[f64], tol: &[f64]| {
         let (_, answer) =
-            solve(&a, Precision::Double, shifts, &b, &MultiShiftParams { tolerances: tol, ..Default::default() });
+            solve(&a, Rounding::Double, shifts, &b, &MultiShiftParams { tolerances: tol, ..Default::default() });
         matches!(answer, Err(SolveError::Invalid(_)))
     };
     assert!(invalid(&[], &[1e-8]));
     assert!(invalid(&shifts, &[1e-8; 3]));
     for tol in [0.0, -1.0, 1e-19, f64::NAN, f64::INFINITY] {
         let params = SolverParams { tol, ..Default::default() };
-        let (_, answer) = solve(&a, Precision::Double, &shifts, &b, &params.into());
+        let (_, answer) = solve(&a, Rounding::Double, &shifts, &b, &params.into());
         assert!(matches!(answer, Err(SolveError::Invalid(_))), "{tol}");
         assert!(invalid(&shifts, &[tol]) && invalid(&shifts, &[1e-8, tol]), "{tol}");
     }
@@ -727,20 +726,20 @@ fn limits_parameters_and_backends() {
 fn low_precision_claims_nothing_false_and_stagnates_by_name() {
     let shifts = [0.5, 0.0, 0.03];
     let b = {
-        let space = Space::new(N, 1, Precision::Single);
+        let space = Space::new(N, 1, Rounding::Single);
         let (mut rounded, b) = (space.allocate().unwrap(), Random(29).vector(N));
         space.axpby(&[Complex64::ONE], &b, &[Complex64::ZERO], &mut rounded).unwrap();
         rounded
     };
     // Within reach: found so, and by the same residual that double precision sees.
     let a: Block = positive(N, 100.0, 30).iter().map(|v| c(v.re as f32 as f64, v.im as f32 as f64)).collect();
-    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-5], ..TIGHT });
+    let (x, answer) = solve(&a, Rounding::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-5], ..TIGHT });
     assert!(answer.unwrap().whole.converged);
     for (x, shift) in x.iter().zip(shifts) {
         assert!(residual(&shifted(&a, shift), &b, x) < 1.1e-5);
     }
     // Below single precision the recurrence goes on to claim anything; the check says what is true.
-    let (x, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-12], ..TIGHT });
+    let (x, answer) = solve(&a, Rounding::Single, &shifts, &b, &MultiShiftParams { tolerances: &[1e-12], ..TIGHT });
     let info = answer.unwrap();
     assert!(!info.whole.converged);
     for (i, (x, shift)) in x.iter().zip(shifts).enumerate() {
@@ -751,7 +750,7 @@ fn low_precision_claims_nothing_false_and_stagnates_by_name() {
     }
     // One shift that fails is enough.
     let tol = [1e-12, 1e-5, 1e-5];
-    let (_, answer) = solve(&a, Precision::Single, &shifts, &b, &MultiShiftParams { tolerances: &tol, ..TIGHT });
+    let (_, answer) = solve(&a, Rounding::Single, &shifts, &b, &MultiShiftParams { tolerances: &tol, ..TIGHT });
     let info = answer.unwrap();
     let holds: Vec<_> = info.shifts.iter().zip(tol).map(|(s, tol)| s.true_residual[0] <= tol).collect();
     assert!(holds == [false, true, true] && !info.whole.converged);
@@ -762,7 +761,7 @@ fn low_precision_claims_nothing_false_and_stagnates_by_name() {
         check: true,
         ..SolverParams { max_iterations: 100_000, stagnation_window: Some(100), ..Default::default() }.into()
     };
-    for precision in [Precision::Single, Precision::Half] {
+    for precision in [Rounding::Single, Rounding::Half] {
         let (x, answer) = solve(&a, precision, &[0.5, 0.0], &b, &params);
         let error = answer.unwrap_err();
         println!("{precision:?}: {error}");
@@ -783,7 +782,7 @@ fn refinement_from_single_to_double_precision() {
     let b = Random(33).vector(2 * N);
     let space = Space::double(N, 2);
     let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 2, Precision::Single);
+    let small = Space::new(N, 2, Rounding::Single);
     let sloppy = Dense::new(&small, &a);
     let mut rough = small.allocate().unwrap();
     ConvertFrom::<Space>::convert(&small, &[1.0; 2], &b, &mut rough).unwrap();

@@ -5,12 +5,12 @@ use num_complex::Complex64;
 use solvers::*;
 
 /// A dense matrix, for any number of right-hand sides.
-struct Matrix {
+struct PlainMatrix {
     n: usize,
     a: Vec<Complex64>,
 }
 
-impl LinearOperator<PlainSpace> for Matrix {
+impl LinearOperator<PlainSpace> for PlainMatrix {
     fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), LengthError> {
         for (x, out) in x.chunks(self.n).zip(out.chunks_mut(self.n)) {
             for (row, out) in self.a.chunks(self.n).zip(out) {
@@ -30,7 +30,7 @@ impl LinearOperator<PlainSpace> for Matrix {
 #[test]
 fn solves_agree_with_elimination_for_each_right_hand_side() {
     let (n, nrhs) = (40, 3);
-    let matrix = Matrix { n, a: positive(n, 50.0, 3) };
+    let matrix = PlainMatrix { n, a: positive(n, 50.0, 3) };
     let space = PlainSpace::with_nrhs(n, nrhs);
     let system = Uniform::new(&space, &matrix);
     let b = Random(5).vector(n * nrhs);
@@ -83,7 +83,7 @@ fn a_wrong_length_is_an_error() {
     assert_eq!(wrong.to_string(), "a vector has 3 numbers, those of its space have 4");
 
     // And so from inside a solver.
-    let matrix = Matrix { n: 4, a: positive(4, 2.0, 1) };
+    let matrix = PlainMatrix { n: 4, a: positive(4, 2.0, 1) };
     let system = Uniform::new(&space, &matrix);
     let answer =
         cg(&system, &short, &mut right, &SolverParams::default(), &mut CgWorkspace::new(&system).unwrap(), &mut ());

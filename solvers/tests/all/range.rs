@@ -1,6 +1,6 @@
 //! The size of right-hand sides: powers of two change no bit of a solve, and what has no norm in double precision is refused.
 
-use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, positive, residual};
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, distance, positive, residual};
 use num_complex::Complex64;
 use solvers::*;
 
@@ -158,7 +158,7 @@ fn an_eigenvalue_does_not_depend_on_the_size_of_the_start() {
     assert_eq!(distance(&times(&times(&start, -300), 300), &start), 0.0);
 }
 
-/// Inside, an operator may leave the range of its format although its images would not: for vectors with a number above `limit`.
+/// Operator that leaves the range of its format inside, for vectors with a number above `limit`, although its images would not.
 struct Limited<'a> {
     inner: Dense<'a>,
     limit: f64,
@@ -202,10 +202,10 @@ where
     }
 }
 
-/// What overflows a narrow format begins anew on a smaller scale; where that does not help, it is given up.
+/// A solve that overflows a narrow format starts again on a smaller scale. It is given up if that does not help.
 #[test]
 fn overflow_of_a_narrow_format_is_a_matter_of_scale() {
-    let (double, narrow) = (Space::double(N, 2), Space::new(N, 2, Precision::Narrow));
+    let (double, narrow) = (Space::double(N, 2), Space::new(N, 2, Rounding::Narrow));
     let a = positive(N, 10.0, 3);
     let params = SolverParams { tol: 1e-9, max_iterations: 2000, ..Default::default() };
     for (limit, restarts) in [(1e9, Some(false)), (0.2, Some(true)), (1e-9, None)] {
@@ -240,7 +240,7 @@ fn overflow_of_one_right_hand_side_leaves_the_others_as_they_are() {
     b[N + 5] = c(30.0, 0.0);
     for method in NARROW {
         let solve = |nrhs: usize, b: &[Complex64], limit: f64| {
-            let (double, narrow) = (Space::double(N, nrhs), Space::new(N, nrhs, Precision::Narrow));
+            let (double, narrow) = (Space::double(N, nrhs), Space::new(N, nrhs, Rounding::Narrow));
             let (precise, sloppy) = (Dense::new(&double, &a), Limited { inner: Dense::new(&narrow, &a), limit });
             let system = Mixed::new(&double, &precise, &narrow, &sloppy);
             let mut x = vec![Complex64::ZERO; nrhs * N];
@@ -257,10 +257,10 @@ fn overflow_of_one_right_hand_side_leaves_the_others_as_they_are() {
     }
 }
 
-/// Where it is the solution that has no place in the format, and nothing else.
+/// A solve converges although its solution, and nothing else, is outside the range of the narrow format.
 #[test]
 fn a_solution_out_of_the_range_of_a_narrow_format_is_a_matter_of_scale() {
-    let (double, narrow) = (Space::double(N, 1), Space::new(N, 1, Precision::Narrow));
+    let (double, narrow) = (Space::double(N, 1), Space::new(N, 1, Rounding::Narrow));
     // Two eigenvalues, and of a residual nearly all belongs to the small one: the solution is 5·10⁴ times as large.
     let diagonal = |i: usize| if i == 7 { 2e-5 } else { 1.0 };
     let a: Vec<Complex64> =

@@ -1,7 +1,7 @@
 //! Minimum residual in domains, and GCR with it: GCR-DD on a Dirac operator in two dimensions.
 
-use crate::common::{Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, residual};
-use crate::domains::{Blocks, COLUMN, Extended, decoupled, schwinger};
+use crate::common::{Broken, Dense, Random, Rounding, Space, c, direct, distance, general, norm, residual};
+use crate::domains::{COLUMN, DiagonalBlocks, Extended, decoupled, schwinger};
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::RefCell;
@@ -82,7 +82,7 @@ fn each_domain_of_each_right_hand_side_is_solved_for_itself() {
         let size = N / domains;
         let space = Space::double(size, 3 * domains);
         let whole = Space::double(N, 3);
-        let operator = Blocks::new(&space, &a, domains);
+        let operator = DiagonalBlocks::new(&space, &a, domains);
         for (count, omega) in [(1, 1.0), (1, 0.8), (2, 1.1), (3, 1.0), (10, 0.9), (25, 1.0)] {
             let k = MinimumResidual::on_domains(&space, &operator, MrParams { steps: count, omega }).unwrap();
             // z holds anything on entry.
@@ -122,7 +122,7 @@ fn nothing_gets_from_one_domain_into_another() {
     let space = Space::double(size, 2 * domains);
     let whole = Space::double(N, 2);
     let r = Random(4).vector(2 * N);
-    let run = |operator: &Blocks<'_>, r: &Block, count| {
+    let run = |operator: &DiagonalBlocks<'_>, r: &Block, count| {
         let mut z = whole.allocate().unwrap();
         MinimumResidual::on_domains(&space, operator, steps(count))
             .unwrap()
@@ -131,14 +131,14 @@ fn nothing_gets_from_one_domain_into_another() {
         z
     };
     for count in [1, 2, 7] {
-        let clean = run(&Blocks::new(&space, &a, domains), &r, count);
+        let clean = run(&DiagonalBlocks::new(&space, &a, domains), &r, count);
         let others = |z: &Block, touched: &[usize]| {
             (0..2 * N).filter(|i| !touched.contains(&(i / size))).all(|i| z[i] == clean[i])
         };
         let part = |z: &Block, at: usize| z[at * size..(at + 1) * size].to_vec();
         // The operator gives NaN in domain 2, or its square overflows; A = 0 there: z = r.
         for poison in [f64::NAN, f64::INFINITY, 1e200, 0.0] {
-            let mut operator = Blocks::new(&space, &a, domains);
+            let mut operator = DiagonalBlocks::new(&space, &a, domains);
             if poison.is_nan() {
                 operator.nan = Some(2);
             } else {
@@ -152,12 +152,12 @@ fn nothing_gets_from_one_domain_into_another() {
         let mut special = r.clone();
         special[size..2 * size].fill(Complex64::ZERO);
         special[7 * size + 3] = c(f64::NAN, 0.0);
-        let z = run(&Blocks::new(&space, &a, domains), &special, count);
+        let z = run(&DiagonalBlocks::new(&space, &a, domains), &special, count);
         assert!(others(&z, &[1, 7]));
         assert!(part(&z, 1).iter().all(|z| *z == Complex64::ZERO) && part(&z, 7).iter().any(|z| !z.is_finite()));
     }
     // A domain that goes wrong later keeps what it has: a rotation has (t, r) = 0 in the first step, z = r, and stays.
-    let mut operator = Blocks::new(&space, &a, domains);
+    let mut operator = DiagonalBlocks::new(&space, &a, domains);
     for i in 0..size {
         for k in 0..size {
             let rotates = i / 2 == k / 2 && i != k;
@@ -222,7 +222,7 @@ fn the_preconditioner_saves_iterations_and_applications_with_halo() {
     for domains in [2, 4, 8] {
         let space = Space::double(N / domains, 2 * domains);
         for count in [1, 2, 5, 10, 40] {
-            let operator = Blocks::new(&space, &a, domains);
+            let operator = DiagonalBlocks::new(&space, &a, domains);
             let k = MinimumResidual::on_domains(&space, &operator, steps(count)).unwrap();
             let (_, info) = solve(&a, &k, &b, &params);
             println!("{domains} domains, {count} steps: {} iterations for {}", info.iterations, plain.iterations);
@@ -251,7 +251,7 @@ fn with_decoupled_domains_the_blocks_are_all_there_is() {
     let a = decoupled(&schwinger(COLUMNS, 0.3, 1.0, 8), domains);
     let b = Random(9).vector(N);
     let space = Space::double(size, domains);
-    let operator = Blocks::new(&space, &a, domains);
+    let operator = DiagonalBlocks::new(&space, &a, domains);
     // Enough steps: one iteration of one cycle. Each step takes at least a third of the residual here.
     let k = MinimumResidual::on_domains(&space, &operator, steps(120)).unwrap();
     let (x, info) = solve(&a, &k, &b, &GcrParams::default());
@@ -275,7 +275,7 @@ fn a_domain_that_cannot_be_solved_only_slows_down_the_whole() {
     let space = Space::double(N / domains, domains);
     let mut b = Random(11).vector(N);
     for nan in [None, Some(2)] {
-        let operator = Blocks { nan, ..Blocks::new(&space, &a, domains) };
+        let operator = DiagonalBlocks { nan, ..DiagonalBlocks::new(&space, &a, domains) };
         let k = MinimumResidual::on_domains(&space, &operator, steps(10)).unwrap();
         let (x, info) = solve(&a, &k, &b, &GcrParams::from(SolverParams { max_iterations: 150, ..Default::default() }));
         println!("{nan:?}: {} iterations", info.iterations);
@@ -284,7 +284,7 @@ fn a_domain_that_cannot_be_solved_only_slows_down_the_whole() {
     // All of b in the domain that has no solver.
     b[..N / 2].fill(Complex64::ZERO);
     b[3 * N / 4..].fill(Complex64::ZERO);
-    let operator = Blocks { nan: Some(2), ..Blocks::new(&space, &a, domains) };
+    let operator = DiagonalBlocks { nan: Some(2), ..DiagonalBlocks::new(&space, &a, domains) };
     let k = MinimumResidual::on_domains(&space, &operator, steps(10)).unwrap();
     solve(&a, &k, &b, &GcrParams::default());
 }
@@ -305,12 +305,12 @@ fn three_precisions() {
     let a = schwinger(COLUMNS, 0.1, 1.0, 12);
     let domains = 4;
     let b = Random(13).vector(2 * N);
-    for (outer, tol) in [(Precision::Double, 1e-11), (Precision::Single, 2e-6)] {
+    for (outer, tol) in [(Rounding::Double, 1e-11), (Rounding::Single, 2e-6)] {
         let space = Space::new(N, 2, outer);
         let operator = Dense::new(&space, &a);
         let mut iterations = Vec::new();
-        for krylov in [Precision::Double, Precision::Single, Precision::Half, Precision::Narrow] {
-            for inner in [Precision::Double, Precision::Half, Precision::Narrow] {
+        for krylov in [Rounding::Double, Rounding::Single, Rounding::Half, Rounding::Narrow] {
+            for inner in [Rounding::Double, Rounding::Half, Rounding::Narrow] {
                 let mut answers = Vec::new();
                 for factor in [1.0, 2f64.powi(40), 2f64.powi(-40)] {
                     let mut b: Block = b.iter().enumerate().map(|(i, b)| if i < N { factor * b } else { *b }).collect();
@@ -331,7 +331,7 @@ fn three_precisions() {
                     assert_eq!(extended.domains.allocations.get(), before);
                     for j in 0..2 {
                         // Single: as in the tests of two precisions.
-                        let rounding = if outer == Precision::Single { 1e-6 } else { 1e-13 };
+                        let rounding = if outer == Rounding::Single { 1e-6 } else { 1e-13 };
                         assert!(residual(&operator.a, space.rhs(&b, j), space.rhs(&x, j)) <= tol + rounding);
                     }
                     assert_eq!(info.preconditioner.local_applications, 10 * info.iterations);
@@ -367,9 +367,9 @@ fn conversion_takes_the_size_away_and_gives_it_back() {
     let norms: Vec<_> = r.chunks(N).map(norm).collect();
     let space = Space { domains, ..Space::double(N, 2) };
     let short = Space::double(N / domains, 2 * domains);
-    let exact = Blocks::new(&short, &a, domains);
+    let exact = DiagonalBlocks::new(&short, &a, domains);
     // 16 bits of floating point, whose range ends at 6e4 and 6e-8: eight steps of three digits each.
-    let extended = Extended::new(N, 2, domains, 0, Precision::Narrow);
+    let extended = Extended::new(N, 2, domains, 0, Rounding::Narrow);
     let blocks = extended.operator(&a);
     let mr = MinimumResidual::on_domains(&extended.domains, &blocks, steps(8)).unwrap();
     let mut z = space.allocate().unwrap();
@@ -382,11 +382,12 @@ fn conversion_takes_the_size_away_and_gives_it_back() {
     }
 }
 
-/// In the precision of the outer solver, with the same bits as first converted and then added; without a conversion likewise.
+/// A preconditioner adds its result in the precision of the outer solver, with the bits of a conversion followed by an addition. One
+/// without a conversion also does.
 #[test]
 fn what_a_preconditioner_gives_is_added() {
     let a = schwinger(COLUMNS, 0.1, 1.0, 17);
-    let (space, small) = (Space::double(N, 2), Space::new(N, 2, Precision::Half));
+    let (space, small) = (Space::double(N, 2), Space::new(N, 2, Rounding::Half));
     let operator = Dense::new(&small, &a);
     let (r, before) = (Random(19).vector(2 * N), Random(20).vector(2 * N));
     let norms: Vec<_> = r.chunks(N).map(norm).collect();
@@ -413,7 +414,7 @@ fn overlap_saves_iterations() {
     for (count, bound) in [(10, 4), (40, 6)] {
         let mut table = Vec::new();
         for overlap in 0..4 {
-            let extended = Extended::new(n, 1, domains, overlap, Precision::Half);
+            let extended = Extended::new(n, 1, domains, overlap, Rounding::Half);
             let blocks = extended.operator(&a);
             let mr = MinimumResidual::on_domains(&extended.domains, &blocks, steps(count)).unwrap();
             let k = Converted::new(&extended, mr).unwrap();

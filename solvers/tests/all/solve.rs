@@ -1,7 +1,7 @@
 //! Answers: against a direct solve, in one and two precisions, for one and several right-hand sides.
 
 use crate::common::{
-    Broken, Dense, I, Precision, Random, Space, c, direct, distance, general, norm, positive, residual,
+    Broken, Dense, I, Random, Rounding, Space, c, direct, distance, general, norm, positive, residual,
 };
 use num_complex::Complex64;
 use solvers::*;
@@ -9,7 +9,7 @@ use solvers::*;
 type Answer = Result<Info, SolveError<Broken>>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Method {
+enum SolveMethod {
     Cg,
     Cgnr,
     Cgne,
@@ -18,25 +18,25 @@ enum Method {
     /// Defect correction around BiCGstab.
     Defect,
 }
-use Method::*;
+use SolveMethod::*;
 
-const ALL: [Method; 6] = [Cg, Cgnr, Cgne, Bicgstab, Idr, Defect];
+const ALL: [SolveMethod; 6] = [Cg, Cgnr, Cgne, Bicgstab, Idr, Defect];
 
 #[derive(Clone, Copy)]
-struct Options {
+struct SolveLimits {
     tol: f64,
     delta: Option<f64>,
     max_iterations: usize,
 }
 
-const USUAL: Options = Options { tol: 1e-10, delta: None, max_iterations: 5000 };
+const USUAL: SolveLimits = SolveLimits { tol: 1e-10, delta: None, max_iterations: 5000 };
 
 fn solve<Y: System<Error = Broken>>(
-    method: Method,
+    method: SolveMethod,
     system: &Y,
     b: &Precise<Y>,
     x: &mut Precise<Y>,
-    o: Options,
+    o: SolveLimits,
 ) -> Answer
 where
     Y::Sloppy: VectorSpace<Vector = Vec<Complex64>>,
@@ -114,7 +114,7 @@ fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
     (0..4).map(|i| Random(90 + i).vector(N).repeat(nrhs)).collect()
 }
 
-fn matrix(method: Method) -> Vec<Complex64> {
+fn matrix(method: SolveMethod) -> Vec<Complex64> {
     if method == Cg { positive(N, 100.0, 5) } else { general(N, 0.6, 6) }
 }
 
@@ -144,7 +144,7 @@ fn solutions_agree_with_elimination() {
         let system = Uniform::new(&space, &operator);
         let b = Random(1).vector(N);
         let mut x = space.allocate().unwrap();
-        let info = solve(method, &system, &b, &mut x, Options { tol: 1e-12, ..USUAL }).unwrap();
+        let info = solve(method, &system, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
         assert!(info.converged && info.true_residual[0] <= 1e-12, "{method:?}");
         check_claims(&a, &space, &b, &x, &info, 1e-12);
         assert!(distance(&x, &direct(&a, &b)) < 1e-9, "{method:?}");
@@ -160,18 +160,18 @@ fn two_precisions_reach_double_precision_in_about_as_many_iterations() {
         let b = Random(2).vector(N);
         let uniform = Uniform::new(&space, &operator);
         let mut x = space.allocate().unwrap();
-        let plain = solve(method, &uniform, &b, &mut x, Options { tol: 1e-12, ..USUAL }).unwrap();
-        for precision in [Precision::Single, Precision::Half, Precision::Narrow] {
+        let plain = solve(method, &uniform, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
+        for precision in [Rounding::Single, Rounding::Half, Rounding::Narrow] {
             let small = Space::new(N, 1, precision);
             let sloppy = Dense::new(&small, &a);
             let system = Mixed::new(&space, &operator, &small, &sloppy);
             x.fill(Complex64::ZERO);
-            let info = solve(method, &system, &b, &mut x, Options { tol: 1e-12, ..USUAL }).unwrap();
+            let info = solve(method, &system, &b, &mut x, SolveLimits { tol: 1e-12, ..USUAL }).unwrap();
             check_claims(&a, &space, &b, &x, &info, 1e-12);
             assert!(info.converged && info.reliable_updates >= 2, "{method:?} {precision:?}");
             let factor = match (precision, method) {
                 (_, Defect) => 2.0,
-                (Precision::Half | Precision::Narrow, _) => 2.0,
+                (Rounding::Half | Rounding::Narrow, _) => 2.0,
                 _ => 1.3,
             };
             println!("{method:?} {precision:?}: {} of {} iterations", info.iterations, plain.iterations);
@@ -191,7 +191,7 @@ fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() 
         let a = matrix(method);
         let space = Space::double(N, 2);
         let operator = Dense::new(&space, &a);
-        let small = Space::new(N, 2, Precision::Narrow);
+        let small = Space::new(N, 2, Rounding::Narrow);
         let sloppy = Dense::new(&small, &a);
         let system = Mixed::new(&space, &operator, &small, &sloppy);
         let mut b = Random(2).vector(2 * N);
@@ -235,7 +235,7 @@ fn delta_zero_and_one_precision_is_the_plain_method() {
         assert_eq!(info.flops, operator.applications.get() as f64 * operator.flops());
         // Asked for, updates happen in one precision too.
         x.fill(Complex64::ZERO);
-        let asked = solve(method, &system, &b, &mut x, Options { delta: Some(0.1), ..USUAL }).unwrap();
+        let asked = solve(method, &system, &b, &mut x, SolveLimits { delta: Some(0.1), ..USUAL }).unwrap();
         assert!(asked.reliable_updates > 5 && asked.iterations.abs_diff(info.iterations) <= 3, "{method:?}");
     }
 }
@@ -243,7 +243,7 @@ fn delta_zero_and_one_precision_is_the_plain_method() {
 #[test]
 fn several_right_hand_sides_equal_single_ones() {
     for method in ALL {
-        for precision in [Precision::Double, Precision::Single] {
+        for precision in [Rounding::Double, Rounding::Single] {
             let a = matrix(method);
             // Sizes that differ by powers of ten, one that converges at once (an eigenvector or nearly), one zero.
             let mut b = Random(4).vector(4 * N);
@@ -256,7 +256,7 @@ fn several_right_hand_sides_equal_single_ones() {
                 let small = Space::new(N, nrhs, precision);
                 let sloppy = Dense::new(&small, &a);
                 let mut x = space.allocate().unwrap();
-                let info = if precision == Precision::Double {
+                let info = if precision == Rounding::Double {
                     solve(method, &Uniform::new(&space, &operator), b, &mut x, USUAL).unwrap()
                 } else {
                     solve(method, &Mixed::new(&space, &operator, &small, &sloppy), b, &mut x, USUAL).unwrap()
@@ -322,7 +322,7 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
     const N: usize = 48;
     let a = positive(N, 1e8, 11);
     for method in ALL {
-        for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Narrow] {
+        for precision in [Rounding::Double, Rounding::Single, Rounding::Half, Rounding::Narrow] {
             for tol in [1e-6, 1e-10] {
                 let space = Space::double(N, 1);
                 let operator = Dense::new(&space, &a);
@@ -330,9 +330,9 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
                 let sloppy = Dense::new(&small, &a);
                 let b = Random(12).vector(N);
                 let mut x = space.allocate().unwrap();
-                let max_iterations = if precision == Precision::Narrow { 2_000 } else { 20_000 };
-                let o = Options { tol, max_iterations, ..USUAL };
-                let answer = if precision == Precision::Double {
+                let max_iterations = if precision == Rounding::Narrow { 2_000 } else { 20_000 };
+                let o = SolveLimits { tol, max_iterations, ..USUAL };
+                let answer = if precision == Rounding::Double {
                     solve(method, &Uniform::new(&space, &operator), &b, &mut x, o)
                 } else {
                     solve(method, &Mixed::new(&space, &operator, &small, &sloppy), &b, &mut x, o)
@@ -351,7 +351,7 @@ fn ill_conditioned_systems_end_truly_or_with_an_error() {
                     assert!(truth <= 1.001, "{method:?} {precision:?}: worse than nothing, {truth:e}");
                 }
                 // 1e-10 is below ε κ and out of reach; 1e-6 is not.
-                if method == Cg && tol == 1e-6 && precision == Precision::Single {
+                if method == Cg && tol == 1e-6 && precision == Rounding::Single {
                     assert!(answer.is_ok());
                 }
             }
@@ -364,7 +364,7 @@ fn a_workspace_serves_many_solves_and_nothing_is_allocated_in_them() {
     let a = positive(N, 100.0, 13);
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &a);
-    let small = Space::new(N, 1, Precision::Single);
+    let small = Space::new(N, 1, Rounding::Single);
     let sloppy = Dense::new(&small, &a);
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let mut cg_space = CgWorkspace::new(&system).unwrap();

@@ -8,13 +8,13 @@ use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Transport;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::lattice::Lattice;
-use ferrite_tests::cut::{self, FormatShare, Images, Input};
+use ferrite_tests::cut::{self, FormatShare, Images, LatticeInput};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What the flags say.
+/// Flags of the command line.
 #[derive(Clone, Copy)]
-struct Options {
+struct CheckFlags {
     on_cpu: bool,
     quick: bool,
     in_turn: bool,
@@ -22,7 +22,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let given = |flag: &str| std::env::args().any(|argument| argument == flag);
-    let options = Options { on_cpu: given("--cpu"), quick: given("--quick"), in_turn: given("--in-turn") };
+    let options = CheckFlags { on_cpu: given("--cpu"), quick: given("--quick"), in_turn: given("--in-turn") };
     let done = Mpi::run(|mpi| run(mpi, options));
     match done {
         Ok(0) => ExitCode::SUCCESS,
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mpi: &Mpi, options: Options) -> Result<usize, DeviceError> {
+fn run(mpi: &Mpi, options: CheckFlags) -> Result<usize, DeviceError> {
     #[cfg(feature = "cuda")]
     if !options.on_cpu {
         let gpus = ferrite::backend::Cuda::devices()?.len().max(1);
@@ -44,7 +44,7 @@ fn run(mpi: &Mpi, options: Options) -> Result<usize, DeviceError> {
     check(mpi, options, &Cpu::new(Some(1)))
 }
 
-type Compute = fn(&Domain, &Input, FormatShare) -> ferrite::domain::Result<Images>;
+type Compute = fn(&Domain, &LatticeInput, FormatShare) -> ferrite::domain::Result<Images>;
 
 /// All grids of as many processes, with at most three of them where the lattice would get large.
 fn grids(size: usize) -> Vec<[usize; 4]> {
@@ -60,7 +60,11 @@ fn grids(size: usize) -> Vec<[usize; 4]> {
     all
 }
 
-fn check(mpi: &Mpi, Options { quick, in_turn, .. }: Options, backend: &dyn Backend) -> Result<usize, DeviceError> {
+fn check(
+    mpi: &Mpi,
+    CheckFlags { quick, in_turn, .. }: CheckFlags,
+    backend: &dyn Backend,
+) -> Result<usize, DeviceError> {
     // Numbers that GPUs share in every way that there is: each for itself, two, three, four in a thread.
     let numbers: &[usize] = if quick { &[2] } else { &[2, 3, 4, 12] };
     let all = [Transport::Host, Transport::Mpi, Transport::Copy, Transport::Direct];
@@ -72,7 +76,7 @@ fn check(mpi: &Mpi, Options { quick, in_turn, .. }: Options, backend: &dyn Backe
     for (turn, grid) in grids(mpi.size()).into_iter().enumerate() {
         for (local, compute, name) in shapes {
             let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu]))?;
-            let inputs: Vec<_> = numbers.iter().map(|nrhs| Input::new(lattice, 7, *nrhs)).collect();
+            let inputs: Vec<_> = numbers.iter().map(|nrhs| LatticeInput::new(lattice, 7, *nrhs)).collect();
             let alone = Domain::single(backend, lattice)?;
             let shares = (0..one_of).map(|which| FormatShare { one_of, which });
             let wholes =

@@ -3,7 +3,7 @@ use super::{Kind, peak, upload};
 use crate::accuracy::Accuracy;
 use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
-use crate::report::{Report, Scope};
+use crate::report::{CheckReport, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
@@ -21,7 +21,7 @@ const NRHS: [usize; 6] = [1, 2, 3, 12, 16, 17];
 const FIELDS: usize = 7;
 
 /// Linear algebra on blocks of many right-hand sides, in every format.
-pub fn blocks(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn blocks(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     // 320 sites of a parity: whole tiles, and more than one block of threads.
     let lattice = Lattice::new([4, 4, 4, 10]).expect("even extents");
     let domain = Domain::single(backend, lattice)?;
@@ -29,7 +29,7 @@ pub fn blocks(backend: &dyn Backend, report: &mut Report) -> Result {
     of::<ColourVector>(&domain, report)
 }
 
-fn of<F: Kind>(domain: &Domain, report: &mut Report) -> Result {
+fn of<F: Kind>(domain: &Domain, report: &mut CheckReport) -> Result {
     let lattice = domain.local();
     for precision in formats::fields(F::KIND) {
         for nrhs in NRHS {
@@ -56,7 +56,7 @@ fn each_alone<F: Kind>(
     precision: Precision,
     hosts: &[Vec<HostField<F>>],
     scope: &Scope,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let nrhs = hosts[0].len();
     let (fields, sums) = operations(domain, precision, hosts, 0..nrhs)?;
@@ -159,7 +159,7 @@ fn matrices<F: Kind>(
     precision: Precision,
     hosts: &[Vec<HostField<F>>],
     scope: &Scope,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let n = hosts[0].len();
     let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
@@ -213,7 +213,7 @@ fn krylov_spaces<F: Kind>(
     precision: Precision,
     hosts: &[Vec<HostField<F>>],
     scope: &Scope,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let n = hosts[0].len();
     let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
@@ -264,7 +264,7 @@ type Terms<'a, F> = Vec<(Complex64, &'a HostField<F>)>;
 /// reference; a partial sum is no larger than the terms' magnitudes together. A component of a product is up to √2 times
 /// as large as the factors' magnitudes, and so is one after a rotation of spins.
 fn combined<F: Kind>(
-    report: &mut Report,
+    report: &mut CheckReport,
     (scope, precision): (&Scope, Precision),
     name: &str,
     got: Vec<HostField<F>>,

@@ -4,8 +4,8 @@ use super::Case;
 use super::wilson_like::{THETA, wilson_like_case, wilson_like_operators};
 use crate::formats;
 use crate::reference::turned;
-use crate::report::{Report, Scope};
-use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
+use crate::report::{CheckReport, Scope};
+use crate::staggered_reference::{Boundary, EtaPhases, ReferenceLinks, StaggeredDirac};
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour};
@@ -20,7 +20,7 @@ use ferrite::{LinkStorage, Precision};
 const ZERO: BoundaryAngles = BoundaryAngles([0.0; 4]);
 
 /// Wilson-like operators by every method, in formats that links with phases cannot have: they are stored with all reals.
-pub fn wilson_like_angles(backend: &dyn Backend, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn wilson_like_angles(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), SolveFailure> {
     use Precision::{Double, Half, Single};
     let case = wilson_like_case();
     let with_phases = Case { gauge: turned(&case.gauge, THETA.0), ..wilson_like_case() };
@@ -73,14 +73,15 @@ pub fn wilson_like_angles(backend: &dyn Backend, report: &mut Report) -> Result<
 }
 
 /// Staggered operators, one mass and several, on a configuration, on fat and long links, and with a boundary that is spread.
-pub fn staggered_angles(backend: &dyn Backend, report: &mut Report) -> Result<(), SolveFailure<ColourVector>> {
+pub fn staggered_angles(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), SolveFailure<ColourVector>> {
     use Precision::{Double, Half, Single};
     const MASS: f64 = 0.08;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let (gauge, domain) = (generate::weak_field(lattice, 60, 0.3), Domain::single(backend, lattice)?);
     let sources: Vec<HostColour> = (0..2).map(|k| generate::random_source(lattice, 61 + k)).collect();
     let with_phases = turned(&gauge, THETA.0);
-    let improved = [&gauge, &with_phases].map(|gauge| [Improved::asqtad(gauge, 0.9), Improved::hisq(gauge, -0.1)]);
+    let improved =
+        [&gauge, &with_phases].map(|gauge| [ReferenceLinks::asqtad(gauge, 0.9), ReferenceLinks::hisq(gauge, -0.1)]);
     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
     let (of, half) = (LinkStorage::of, |reals| LinkStorage::of(reals).in_half());
     let thin =
@@ -94,9 +95,9 @@ pub fn staggered_angles(backend: &dyn Backend, report: &mut Report) -> Result<()
         let reference = |theta: BoundaryAngles, mass: f64, boundary: Boundary| {
             let which = usize::from(theta == THETA);
             match name {
-                "naive" => Staggered::naive([&gauge, &with_phases][which], mass, Phases::Milc, boundary),
-                "asqtad" => improved[which][0].operator(mass, Phases::Milc, boundary),
-                _ => improved[which][1].operator(mass, Phases::Milc, boundary),
+                "naive" => StaggeredDirac::naive([&gauge, &with_phases][which], mass, EtaPhases::Milc, boundary),
+                "asqtad" => improved[which][0].operator(mass, EtaPhases::Milc, boundary),
+                _ => improved[which][1].operator(mass, EtaPhases::Milc, boundary),
             }
         };
         let sign = Boundary::Sign(-1.0);

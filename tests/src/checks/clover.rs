@@ -5,7 +5,7 @@ use crate::clover_reference::{CloverDirac, SiteMatrix};
 use crate::formats::{self, LinkFormat};
 use crate::links;
 use crate::reference::{dot, norm2, on_parity};
-use crate::report::{Report, Scope, Tolerance};
+use crate::report::{CheckReport, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
@@ -21,7 +21,7 @@ use solvers::LinearOperator;
 use std::sync::Arc;
 
 /// The kinds of Schur complements.
-pub const SCHURS: [Schur; 2] = [Schur::Symmetric, Schur::Asymmetric];
+pub const SCHUR_KINDS: [Schur; 2] = [Schur::Symmetric, Schur::Asymmetric];
 
 /// An isotropic and an anisotropic operator, with different boundary conditions.
 pub fn parameters(mass: f64) -> [CloverParams; 2] {
@@ -42,7 +42,7 @@ pub fn clover_cases() -> Vec<Case> {
 }
 
 /// Every check of the clover kernels in every precision and reconstruction.
-pub fn clover_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn clover_kernels(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     for params in &parameters(case.mass) {
         let reference = CloverDirac::from_params(&case.gauge, params);
         for format in formats::wilson().into_iter().filter(|(_, storage)| !storage.temporal) {
@@ -52,8 +52,8 @@ pub fn clover_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -
     Ok(())
 }
 
-/// The same on a lattice of several blocks of sites, with one reconstruction for each precision.
-pub fn large_clover_kernels(backend: &dyn Backend, report: &mut Report) -> Result {
+/// Checks the clover kernels on a lattice of several blocks of sites, with one reconstruction for each precision.
+pub fn large_clover_kernels(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     let case = super::large_case();
     let params = &parameters(case.mass)[1];
     let reference = CloverDirac::from_params(&case.gauge, params);
@@ -65,8 +65,8 @@ pub fn large_clover_kernels(backend: &dyn Backend, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// What storing the blocks of A or of A⁻¹ does, from the matrices and the fields in question.
-struct Budget<'a> {
+/// Errors from storing the blocks of A or of A⁻¹, found from the matrices and the fields in question.
+struct CloverBudget<'a> {
     reference: &'a CloverDirac<'a>,
     precision: Precision,
 }
@@ -83,7 +83,7 @@ fn support(psi: &HostSpinor) -> impl Iterator<Item = usize> {
     (0..psi.sites().len()).filter(|x| site_peak(psi, *x) > 0.0)
 }
 
-impl Budget<'_> {
+impl CloverBudget<'_> {
     /// Largest error of an element, relative to the largest element of its site: half a step, or a rounding. In double
     /// nothing is rounded, but elements come out of sums and of an elimination with a few roundings each.
     fn step(&self) -> f64 {
@@ -92,7 +92,7 @@ impl Budget<'_> {
             Precision::Single | Precision::Half | Precision::Fp16 => self.precision.store(),
         }
     }
-    /// Of `out` = A ψ, or A⁻¹ ψ.
+    /// Tolerance of `out` = A ψ, or A⁻¹ ψ.
     ///
     /// *Relative*: real and imaginary parts of elements are off by a number uniform in ± step · a, a the largest of the
     /// site, with variance (step a)² / 3; six such products make a component: ‖δA ψ‖ = 2 step a ‖ψ‖. Half as much again
@@ -116,8 +116,8 @@ impl Budget<'_> {
         let (rounding, sum) = (self.step() + self.precision.unit(), self.precision.sum());
         Tolerance { relative: 3.0 * rounding * relative + sum.relative, worst: 24.0 * rounding * worst + sum.worst }
     }
-    /// Of `out` = A⁻¹ h where h itself has errors: those of random direction grow by ‖A⁻¹‖_F / √12 in the mean, and by
-    /// the largest sum of a row at worst.
+    /// Tolerance of `out` = A⁻¹ h where h itself has errors: those of random direction grow by ‖A⁻¹‖_F / √12 in the mean, and by the
+    /// largest sum of a row at worst.
     fn divided(&self, before: Tolerance, h: &[HostSpinor], out: &[HostSpinor]) -> Tolerance {
         let own = self.product(true, h, out);
         let (mut relative, mut worst) = (0.0f64, 0.0f64);
@@ -152,10 +152,10 @@ pub fn clover(
     (case, reference): (&Case, &CloverDirac),
     params: &CloverParams,
     format: LinkFormat,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let (precision, storage) = format;
-    let budget = Budget { reference, precision };
+    let budget = CloverBudget { reference, precision };
     let hops = links::hopping(&case.gauge, format);
     let domain = case.domain(backend)?;
     let term = params.term(&GaugeField::upload(&domain, &case.gauge)?)?;
@@ -231,7 +231,7 @@ pub fn clover(
         report.fields(scope, "clover full", out.download()?, &expected, both(tolerances[0], hops));
     }
 
-    for schur in SCHURS {
+    for schur in SCHUR_KINDS {
         let operator = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, nrhs)?;
         let name = format!("{schur:?}").to_lowercase();
         let mut images = Vec::new();
@@ -295,7 +295,7 @@ pub fn clover_solves(
     backend: &dyn Backend,
     case: &Case,
     mass: f64,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> std::result::Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
     let sources = &case.sources[..2];
@@ -307,7 +307,7 @@ pub fn clover_solves(
                 [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8), LinkStorage::of(12).in_temporal_gauge()]
             {
                 for method in [Method::BICGSTAB, Method::CG] {
-                    for schur in SCHURS {
+                    for schur in SCHUR_KINDS {
                         let operator = params.with_schur(schur);
                         let request = Request { method, precision, reconstruction, ..Request::new(operator) };
                         let format = format!("{precision} {reconstruction}");

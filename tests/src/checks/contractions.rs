@@ -1,5 +1,5 @@
 //! Hadrons made on a device against those made on another one.
-use crate::report::{Report, Scope};
+use crate::report::{CheckReport, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::FullField;
@@ -16,7 +16,7 @@ use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use num_complex::Complex64;
 
 /// All hadrons of random propagators, for extents that are and are not multiples of four. What they are is tested where they are.
-pub fn contractions(backend: &dyn Backend, other: &dyn Backend, report: &mut Report) -> Result {
+pub fn contractions(backend: &dyn Backend, other: &dyn Backend, report: &mut CheckReport) -> Result {
     let momenta: Vec<[i32; 3]> = (0..19).map(|k| [k % 3 - 1, k / 3 % 3 - 1, k / 9]).collect();
     for size in [[2, 4, 6, 8], [4, 4, 4, 2], [16, 8, 8, 4]] {
         let lattice = Lattice::new(size).expect("even extents");

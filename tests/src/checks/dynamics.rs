@@ -1,6 +1,6 @@
 //! Molecular dynamics on a backend against the same on the CPU, whose forces are derivatives and MILC's in the tests.
 use super::wilson_like::THETA;
-use crate::report::{Report, Scope, Tolerance};
+use crate::report::{CheckReport, Scope, Tolerance};
 use ferrite::Precision;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
@@ -44,20 +44,20 @@ pub fn complement_request(method: &'static Method, precision: Precision, tol: f6
     Request { method, precision, tol, ..Request::new(WilsonParams::from_mass(0.0, TimeBoundary::Periodic)) }
 }
 
-/// What was computed, by name: matrices for links, and numbers.
+/// Results by name: links, fields, numbers and residuals.
 #[derive(Default)]
 struct Found {
-    /// With the largest relative difference; 0 for equal bits.
+    /// Links, each with the largest relative difference allowed; 0 for equal bits.
     links: Vec<(String, HostGauge, f64)>,
     colours: Vec<(String, HostColour)>,
-    /// With the largest difference.
+    /// Numbers, each with the largest difference allowed.
     numbers: Vec<(String, f64, f64)>,
-    /// Of what was asked for to 1e-10.
+    /// Residuals of solutions that were requested to 1e-10.
     residuals: Vec<(String, f64)>,
 }
 
-/// Compares with the CPU.
-pub fn dynamics(backend: &dyn Backend, report: &mut Report) -> Result {
+/// Compares molecular dynamics on `backend` with the CPU.
+pub fn dynamics(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     for (k, size) in [[2, 4, 6, 8], [4, 6, 2, 4], [8, 8, 8, 4]].into_iter().enumerate() {
         let lattice = Lattice::new(size).expect("even extents");
         let gauge = generate::weak_field(lattice, 40 + k as u64, 0.3);
@@ -67,7 +67,7 @@ pub fn dynamics(backend: &dyn Backend, report: &mut Report) -> Result {
     Ok(())
 }
 
-fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &mut Report) -> Result {
+fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &mut CheckReport) -> Result {
     let scope = Scope { format: format!("links in {precision}"), detail: gauge.lattice().to_string() };
     let got = all(&Domain::single(backend, gauge.lattice())?, gauge, precision)?;
     let expected = all(&Domain::single(Cpu::new(None), gauge.lattice())?, gauge, precision)?;
@@ -89,7 +89,7 @@ fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &
     Ok(())
 }
 
-/// On periodic boundaries in space, and on twisted ones.
+/// Returns the staggered operators with periodic and with twisted boundaries in space.
 fn operators() -> [(&'static str, QuarkOperator); 8] {
     let [naive, asqtad, stout, hisq] = plain_operators();
     let twisted = |(_, operator): (&str, QuarkOperator)| QuarkOperator { theta: THETA, ..operator };

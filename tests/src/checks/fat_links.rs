@@ -1,7 +1,7 @@
 //! Links of improved staggered fermions: fat and long links, the projection to U(3), and what formats need of them.
 use crate::accuracy::{Accuracy, summation};
-use crate::report::{Report, Scope, Tolerance};
-use crate::staggered_reference::{self as reference, Coefficients, project, unitary_links};
+use crate::report::{CheckReport, Scope, Tolerance};
+use crate::staggered_reference::{self as reference, LinkCoefficients, project, unitary_links};
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
@@ -26,31 +26,31 @@ pub fn link_cases() -> Vec<HostGauge> {
 }
 
 /// Coefficients that differ from each other, with families left out.
-fn coefficients() -> Vec<Coefficients> {
-    let all = Coefficients { one_link: 0.7, three: 0.11, five: -0.053, seven: 0.029, lepage: -0.19, naik: -0.3 };
+fn coefficients() -> Vec<LinkCoefficients> {
+    let all = LinkCoefficients { one_link: 0.7, three: 0.11, five: -0.053, seven: 0.029, lepage: -0.19, naik: -0.3 };
     vec![
         all,
-        Coefficients { seven: 0.0, naik: 0.23, ..all },
-        Coefficients { five: 0.0, one_link: -0.7, ..all },
-        Coefficients { lepage: 0.0, ..all },
-        Coefficients { three: 0.0, ..all },
-        Coefficients { five: 0.0, seven: 0.0, ..all },
-        Coefficients { five: 0.0, seven: 0.0, lepage: 0.0, ..all },
-        Coefficients { three: 0.0, five: 0.0, seven: 0.0, ..all },
-        Coefficients { three: 0.0, five: 0.0, lepage: 0.0, naik: 0.0, ..all },
-        Coefficients { one_link: 0.0, naik: 1.0, ..Coefficients::naive() },
-        Coefficients::naive(),
+        LinkCoefficients { seven: 0.0, naik: 0.23, ..all },
+        LinkCoefficients { five: 0.0, one_link: -0.7, ..all },
+        LinkCoefficients { lepage: 0.0, ..all },
+        LinkCoefficients { three: 0.0, ..all },
+        LinkCoefficients { five: 0.0, seven: 0.0, ..all },
+        LinkCoefficients { five: 0.0, seven: 0.0, lepage: 0.0, ..all },
+        LinkCoefficients { three: 0.0, five: 0.0, seven: 0.0, ..all },
+        LinkCoefficients { three: 0.0, five: 0.0, lepage: 0.0, naik: 0.0, ..all },
+        LinkCoefficients { one_link: 0.0, naik: 1.0, ..LinkCoefficients::naive() },
+        LinkCoefficients::naive(),
     ]
 }
 
-fn paths(c: &Coefficients) -> PathCoefficients {
-    let &Coefficients { one_link, three, five, seven, lepage, naik } = c;
+fn paths(c: &LinkCoefficients) -> PathCoefficients {
+    let &LinkCoefficients { one_link, three, five, seven, lepage, naik } = c;
     PathCoefficients { one_link, naik, three, five, seven, lepage }
 }
 /// Σ |c| over all paths.
-fn magnitude(c: &Coefficients) -> f64 {
-    let Coefficients { one_link, three, five, seven, lepage, .. } = c;
-    Coefficients {
+fn magnitude(c: &LinkCoefficients) -> f64 {
+    let LinkCoefficients { one_link, three, five, seven, lepage, .. } = c;
+    LinkCoefficients {
         one_link: one_link.abs(),
         three: three.abs(),
         five: five.abs(),
@@ -70,7 +70,7 @@ fn peak(u: &Matrix) -> f64 {
     u.iter().flatten().fold(0.0, |l: f64, z| l.max(z.re.abs()).max(z.im.abs()))
 }
 
-/// For links whose elements are off by `off`: of ‖δF‖ / ‖F‖, and of one element over the largest of its matrix.
+/// Tolerance for links whose elements are off by `off`: of ‖δF‖ / ‖F‖, and of one element over the largest of its matrix.
 fn within(off: f64, links: &HostGauge) -> Tolerance {
     if off == 0.0 {
         return Tolerance { relative: 0.0, worst: 0.0 };
@@ -82,15 +82,15 @@ fn within(off: f64, links: &HostGauge) -> Tolerance {
     Tolerance { relative: off / rms, worst: 8.0 * off / smallest }
 }
 
-/// Of elements of links made of paths with coefficients that sum up to `magnitude`: elements of unitary matrices are 0.6
-/// in the mean; six multiplications, each of which rounds an element six times by up to a unit of that, here and in the
-/// reference, are a random walk of 72 steps.
+/// Error of the elements of links made of paths with coefficients that sum up to `magnitude`: elements of unitary matrices are 0.6 in the
+/// mean; six multiplications, each of which rounds an element six times by up to a unit of that, here and in the reference, are a random
+/// walk of 72 steps.
 fn path_error(magnitude: f64) -> f64 {
     0.6 * (72f64).sqrt() * Precision::Double.unit() * magnitude
 }
 
-/// Links that have a projection; where that is denied it is noted.
-pub(super) fn regular<T>(result: Result<T>, (scope, report): (&Scope, &mut Report)) -> Result<Option<T>> {
+/// Returns links that have a projection. Notes a failure if that is denied.
+pub(super) fn regular<T>(result: Result<T>, (scope, report): (&Scope, &mut CheckReport)) -> Result<Option<T>> {
     match result {
         Ok(links) => Ok(Some(links)),
         Err(DeviceError::SingularLinks { .. }) => {
@@ -102,7 +102,7 @@ pub(super) fn regular<T>(result: Result<T>, (scope, report): (&Scope, &mut Repor
 }
 
 /// Fat links, long links and the projection on the device against the reference, and what [`Improvement`] says of them.
-pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) -> Result {
+pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut CheckReport) -> Result {
     let lattice = gauge.lattice();
     let domain = Domain::single(backend, lattice)?;
     let scope = |detail: &str| Scope { format: "double".into(), detail: format!("{lattice} {detail}") };
@@ -110,9 +110,9 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
     report.holds(&scope(""), "thin links, bits", thin.download()? == *gauge);
 
     for (name, own, theirs) in [
-        ("asqtad", PathCoefficients::asqtad(0.9), Coefficients::asqtad(0.9)),
-        ("Fat7", PathCoefficients::fat7(), Coefficients::fat7()),
-        ("HISQ", PathCoefficients::hisq(-0.1), Coefficients::hisq(-0.1)),
+        ("asqtad", PathCoefficients::asqtad(0.9), LinkCoefficients::asqtad(0.9)),
+        ("Fat7", PathCoefficients::fat7(), LinkCoefficients::fat7()),
+        ("HISQ", PathCoefficients::hisq(-0.1), LinkCoefficients::hisq(-0.1)),
     ] {
         let theirs = paths(&theirs);
         let pairs = [
@@ -128,10 +128,10 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
         report.holds(&scope(name), "coefficients", same);
     }
 
-    for (number, c) in coefficients().into_iter().chain([Coefficients::asqtad(0.9)]).enumerate() {
+    for (number, c) in coefficients().into_iter().chain([LinkCoefficients::asqtad(0.9)]).enumerate() {
         let scope = scope(&format!("coefficients {number}"));
         let made = Improvement::from_paths(&thin, &paths(&c))?;
-        let exact = reference::Improved::new(gauge, &c);
+        let exact = reference::ReferenceLinks::new(gauge, &c);
         let (fat, long) = (made.fat.download()?, made.long.download()?);
         report.links(&scope, "fat links", &fat, &exact.fat, within(path_error(magnitude(&c)), &exact.fat));
         report.links(&scope, "long links", &long, &exact.long, within(path_error(c.naik.abs()), &exact.long));
@@ -153,9 +153,9 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
     let scope = scope("HISQ");
     let Some(made) = regular(Improvement::hisq(&thin, -0.1), (&scope, report))? else { return Ok(()) };
     let (fat, long) = (made.fat.download()?, made.long.download()?);
-    let (v, w) = (reference::fat_links(gauge, &Coefficients::fat7()), unitary_links(gauge));
-    let c = Coefficients::hisq(-0.1);
-    let exact = reference::Improved::new(&w, &c);
+    let (v, w) = (reference::fat_links(gauge, &LinkCoefficients::fat7()), unitary_links(gauge));
+    let c = LinkCoefficients::hisq(-0.1);
+    let exact = reference::ReferenceLinks::new(&w, &c);
     // Errors of V grow with the worst amplification of any.
     let grown = v.links().iter().map(amplification).fold(1.0, f64::max) * path_error(1.0) / path_error(magnitude(&c));
     let tol = |magnitude: f64, links| within((1.0 + grown) * path_error(magnitude), links);
@@ -171,7 +171,7 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
 
 /// No component is larger than the scale of fat links, which is at most 2^¼ times the largest where that is at least a
 /// quarter of the bound on all.
-fn scales(made: &Improvement, fat: &HostGauge, bound: f64, (scope, report): (&Scope, &mut Report)) {
+fn scales(made: &Improvement, fat: &HostGauge, bound: f64, (scope, report): (&Scope, &mut CheckReport)) {
     let (scale, largest) = (made.fat_scale, largest(fat));
     report.holds(scope, "scale of fat links: none is larger", largest <= scale);
     let promised = (2f64.powf(0.25) * largest).max(0.25 * bound).max(f64::MIN_POSITIVE) * (1.0 + 1e-14);
@@ -181,9 +181,9 @@ fn scales(made: &Improvement, fat: &HostGauge, bound: f64, (scope, report): (&Sc
 /// Links from the host are those of the host, with scales that make them fit.
 fn from_host(
     domain: &Domain,
-    links: &reference::Improved,
+    links: &reference::ReferenceLinks,
     group: LinkGroup,
-    (scope, report): (&Scope, &mut Report),
+    (scope, report): (&Scope, &mut CheckReport),
 ) -> Result {
     let made = Improvement::from_host(domain, &links.fat, &links.long)?;
     let same = made.fat.download()? == links.fat && made.long.download()? == links.long;
@@ -214,8 +214,8 @@ fn determinant(u: &Matrix) -> Complex64 {
     u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
 }
 
-/// How much more the rounding of cofactors counts in the inverse: s³ / |det V| for singular values of size s. More than
-/// the condition number where two of them are small.
+/// Factor by which the rounding of cofactors grows in the inverse: s³ / |det V| for singular values of size s. It is larger than the
+/// condition number if two of them are small.
 fn amplification(v: &Matrix) -> f64 {
     let size = (v.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0).sqrt();
     size.powi(3) / determinant(v).norm()
@@ -223,8 +223,8 @@ fn amplification(v: &Matrix) -> f64 {
 
 /// The projection of fat links, and of matrices that are hard to project: tiny and huge, and with condition numbers up
 /// to 10⁸.
-fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut Report)) -> Result {
-    let fat = reference::fat_links(gauge, &Coefficients::fat7());
+fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut CheckReport)) -> Result {
+    let fat = reference::fat_links(gauge, &LinkCoefficients::fat7());
     let mut hard = generate::random(gauge.lattice(), 36);
     for (k, (u, v)) in hard.links_mut().iter_mut().zip(gauge.links()).enumerate() {
         // U diag(1, 1/s, 1/s²) V times a power of ten and a phase.
@@ -257,7 +257,7 @@ fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut
 }
 
 /// Matrices without a projection are an error, and not links.
-pub fn singular_matrices(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn singular_matrices(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     let lattice = Lattice::new([2, 4, 2, 4])?;
     let domain = Domain::single(backend, lattice)?;
     let scope = Scope { format: "double".into(), detail: lattice.to_string() };

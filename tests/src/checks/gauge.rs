@@ -2,14 +2,14 @@
 use super::Case;
 use crate::accuracy::summation;
 use crate::reference::plaquettes;
-use crate::report::Report;
+use crate::report::CheckReport;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::GaugeField;
 use ferrite::gauge::measure;
 
 /// Plaquettes and link trace on the device, against the reference and the host's own measurement.
-pub fn plaquette(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn plaquette(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     let gauge = GaugeField::upload(&case.domain(backend)?, &case.gauge)?;
     let (device, trace) = gauge.plaquette()?;
     let (host, [spatial, temporal]) = (measure::plaquette(&case.gauge), plaquettes(&case.gauge));

@@ -3,7 +3,7 @@ use super::{Case, Kind, NRHS, OnHost, upload};
 use crate::accuracy::Accuracy;
 use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
-use crate::report::{Report, Scope, Tolerance};
+use crate::report::{CheckReport, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField};
@@ -14,15 +14,15 @@ use num_complex::Complex64;
 use solvers::{ConvertFrom, VectorSpace};
 
 /// A block on the device and what it holds there.
-struct Block<F> {
+struct DeviceBlock<F> {
     device: FullField,
     stored: Vec<HostField<F>>,
 }
 
-impl<F: Fermion> Block<F> {
+impl<F: Fermion> DeviceBlock<F> {
     fn new(domain: &Domain, precision: Precision, host: &[HostField<F>]) -> Result<Self> {
         let (device, stored) = upload(domain, precision, host)?;
-        Ok(Block { device, stored })
+        Ok(DeviceBlock { device, stored })
     }
     /// A copy of the device's field that an operation may overwrite.
     fn copy(&self, space: &FieldSpace) -> Result<FullField> {
@@ -48,7 +48,7 @@ pub fn linear_algebra<F: Kind>(
     backend: &dyn Backend,
     case: &Case,
     precision: Precision,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     for nrhs in [1, NRHS] {
         Algebra::<F>::new(backend, case, precision, nrhs)?.all(case, report)?;
@@ -61,11 +61,11 @@ struct Algebra<F> {
     precision: Precision,
     scope: Scope,
     /// Five different blocks.
-    x: Block<F>,
-    y: Block<F>,
-    z: Block<F>,
-    v: Block<F>,
-    w: Block<F>,
+    x: DeviceBlock<F>,
+    y: DeviceBlock<F>,
+    z: DeviceBlock<F>,
+    v: DeviceBlock<F>,
+    w: DeviceBlock<F>,
     /// Coefficients, different for every right-hand side, and exact in every precision.
     a: Vec<Complex64>,
     b: Vec<Complex64>,
@@ -75,7 +75,7 @@ struct Algebra<F> {
 impl<F: Kind> Algebra<F> {
     fn new(backend: &dyn Backend, case: &Case, precision: Precision, nrhs: usize) -> Result<Self> {
         let domain = case.domain(backend)?;
-        let block = |k: usize| Block::new(&domain, precision, &F::block(case, k)[..nrhs]);
+        let block = |k: usize| DeviceBlock::new(&domain, precision, &F::block(case, k)[..nrhs]);
         let coefficients = |re: f64, im: f64| {
             (0..nrhs).map(|j| Complex64::new(re - 0.25 * j as f64, im + 0.5 * j as f64)).collect::<Vec<_>>()
         };
@@ -93,12 +93,12 @@ impl<F: Kind> Algebra<F> {
             one: vec![Complex64::ONE; nrhs],
         })
     }
-    /// Of a sum of a few terms.
+    /// Tolerance of a sum of a few terms.
     fn tol(&self) -> Tolerance {
         self.precision.sum_of(F::KIND.spins())
     }
 
-    fn all(&self, case: &Case, report: &mut Report) -> Result {
+    fn all(&self, case: &Case, report: &mut CheckReport) -> Result {
         self.transfer(case, report)?;
         self.updates(report)?;
         self.sums(report)?;
@@ -111,7 +111,7 @@ impl<F: Kind> Algebra<F> {
     }
 
     /// Notes numbers per right-hand side, made on one parity.
-    fn numbers(&self, report: &mut Report, name: &str, got: &[f64], expected: &[f64], scale: &[f64], tol: f64) {
+    fn numbers(&self, report: &mut CheckReport, name: &str, got: &[f64], expected: &[f64], scale: &[f64], tol: f64) {
         for j in 0..got.len() {
             report.number(&self.scope, name, got[j], expected[j], scale[j], tol);
         }
@@ -123,7 +123,7 @@ impl<F: Kind> Algebra<F> {
     /// Notes (x, y) on one parity, relative to ‖x‖ ‖y‖.
     fn dots(
         &self,
-        report: &mut Report,
+        report: &mut CheckReport,
         name: &str,
         parity: usize,
         got: &[Complex64],
@@ -141,7 +141,7 @@ impl<F: Kind> Algebra<F> {
         F::COMPONENTS * self.x.stored[0].lattice().volume()
     }
 
-    fn transfer(&self, case: &Case, report: &mut Report) -> Result {
+    fn transfer(&self, case: &Case, report: &mut CheckReport) -> Result {
         let sources = &F::block(case, 0)[..self.one.len()];
         report.fields(&self.scope, "pack and unpack", self.x.device.download()?, sources, self.tol());
         let copy = self.x.copy(&self.space)?;
@@ -153,7 +153,7 @@ impl<F: Kind> Algebra<F> {
         Ok(())
     }
 
-    fn updates(&self, report: &mut Report) -> Result {
+    fn updates(&self, report: &mut CheckReport) -> Result {
         let (x, y, a, b) = (&self.x, &self.y, &self.a[..], &self.b[..]);
         let mut out = y.copy(&self.space)?;
         for parity in 0..2 {
@@ -184,7 +184,7 @@ impl<F: Kind> Algebra<F> {
         Ok(())
     }
 
-    fn sums(&self, report: &mut Report) -> Result {
+    fn sums(&self, report: &mut CheckReport) -> Result {
         let (x, y, n) = (&self.x, &self.y, self.one.len());
         let tol = self.precision.stored_sum(self.terms());
         for parity in 0..2 {
@@ -207,7 +207,7 @@ impl<F: Kind> Algebra<F> {
         Ok(())
     }
 
-    fn fused(&self, report: &mut Report) -> Result {
+    fn fused(&self, report: &mut CheckReport) -> Result {
         let (x, y, a, n) = (&self.x, &self.y, &self.a[..], self.one.len());
         let mut norm = vec![0.0; n];
 
@@ -248,7 +248,7 @@ impl<F: Kind> Algebra<F> {
         Ok(())
     }
 
-    fn solver_updates(&self, report: &mut Report) -> Result {
+    fn solver_updates(&self, report: &mut CheckReport) -> Result {
         let Algebra { x, y, z, v, w, a, b, one, space, .. } = self;
         let real = |c: &[Complex64]| c.iter().map(|c| c.re).collect::<Vec<_>>();
         let complex = |c: &[f64]| c.iter().map(|&c| c.into()).collect::<Vec<Complex64>>();
@@ -288,7 +288,7 @@ impl<F: Kind> Algebra<F> {
 }
 
 /// All pairs of precisions.
-pub fn conversions<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn conversions<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     for from in formats::fields(F::KIND) {
         for to in formats::fields(F::KIND) {
             convert::<F>(backend, case, (from, to), report)?;
@@ -297,10 +297,15 @@ pub fn conversions<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut Rep
     Ok(())
 }
 
-fn convert<F: Kind>(backend: &dyn Backend, case: &Case, (p, q): (Precision, Precision), report: &mut Report) -> Result {
+fn convert<F: Kind>(
+    backend: &dyn Backend,
+    case: &Case,
+    (p, q): (Precision, Precision),
+    report: &mut CheckReport,
+) -> Result {
     let domain = case.domain(backend)?;
-    let from = Block::<F>::new(&domain, p, F::block(case, 0))?;
-    let to = Block::<F>::new(&domain, q, F::block(case, 1))?;
+    let from = DeviceBlock::<F>::new(&domain, p, F::block(case, 0))?;
+    let to = DeviceBlock::<F>::new(&domain, q, F::block(case, 1))?;
     let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, q, NRHS));
     let scope = case.scope(&format!("{p} to {q} {}", F::KIND), "");
     // Powers of two, one for each right-hand side.
@@ -324,7 +329,7 @@ fn convert<F: Kind>(backend: &dyn Backend, case: &Case, (p, q): (Precision, Prec
 }
 
 /// A NaN or an infinity in any of the real components of a site comes out of a norm: nothing in storage swallows it.
-pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report: &mut Report) -> Result {
+pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report: &mut CheckReport) -> Result {
     let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
     let domain = Domain::single(backend, lattice)?;
     let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, precision, 1));

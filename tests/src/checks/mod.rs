@@ -21,7 +21,7 @@ mod wilson_like;
 
 pub use blocks::blocks;
 pub use boundary_angles::{staggered_angles, wilson_like_angles};
-pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
+pub use clover::{SCHUR_KINDS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use contractions::contractions;
 pub use dynamics::{complement_request, dynamics};
 pub use fat_links::{fat_links, link_cases, singular_matrices};
@@ -44,7 +44,7 @@ pub use wilson_like::{THETA, wilson_like, wilson_like_solves};
 use crate::accuracy::Accuracy;
 use crate::formats;
 use crate::reference::{combine, dot, norm2, on_parity};
-use crate::report::{Report, Scope, Tolerance};
+use crate::report::{CheckReport, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
@@ -62,9 +62,9 @@ pub const NRHS: usize = 3;
 pub struct Case {
     /// Links.
     pub gauge: HostGauge,
-    /// Sources, a different one for every use.
+    /// Spinor sources, a different one for every use.
     pub sources: Vec<HostSpinor>,
-    /// The same for staggered fermions.
+    /// Colour-vector sources for staggered fermions, a different one for every use.
     pub colours: Vec<HostColour>,
     /// m
     pub mass: f64,
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// What fields that a case has sources of have at a site.
+/// Numbers of a site in the fields that a case has sources of.
 pub trait Kind: Fermion + PartialEq {
     /// Block number `k` of sources.
     fn block(case: &Case, k: usize) -> &[HostField<Self>];
@@ -160,7 +160,7 @@ fn apply_dot<F: Kind>(
     (w, stored_w): Stored<F>,
     (image, expected, tol): (OnHost<F>, OnHost<F>, Tolerance),
     (scope, name): (&Scope, &str),
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let (n, precision) = (expected.len(), psi.even.precision());
     let domain = psi.even.domain();
@@ -212,14 +212,14 @@ fn cg_step<F: Kind>(
     (r, stored_r): Stored<F>,
     (image, tol): (OnHost<F>, Tolerance),
     (scope, name): (&Scope, &str),
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let (n, domain, precision) = (image.len(), psi.even.domain(), psi.even.precision());
     let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
     let rho = |j: usize| if n > 1 && j + 1 == n { 0.0 } else { (0.25 + j as f64) * norm2(&stored_psi[j]) };
     let rho: Vec<f64> = (0..n).map(rho).collect();
     let from = CgStep { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
-    let step = |in_two: bool, report: &mut Report| {
+    let step = |in_two: bool, report: &mut CheckReport| {
         let mut out = FullField::zero(domain, FieldShape::new(F::KIND, precision, n))?;
         let (mut curvature, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
         let (mut first, mut second) = (0, 0);
@@ -272,7 +272,7 @@ fn peak(site: &[Complex64]) -> f64 {
 }
 
 /// Every check of kernels on one case.
-pub fn kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn kernels(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     // Reconstruct 8 is not for links whose first row is (a, 0, 0); solves keep such fields with 12.
     let singular = GaugeField::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
     let expected = case.gauge.links().iter().filter(|u| u[0][1].norm_sqr() + u[0][2].norm_sqr() < 1e-6).count();
@@ -284,8 +284,8 @@ pub fn kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Resul
     fields(backend, case, report)
 }
 /// The checks without links.
-pub fn fields(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
-    fn of<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn fields(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
+    fn of<F: Kind>(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
         for precision in formats::fields(F::KIND) {
             linear_algebra::<F>(backend, case, precision, report)?;
             not_a_number::<F>(backend, precision, report)?;

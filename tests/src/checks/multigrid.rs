@@ -1,6 +1,6 @@
 //! Multigrid: prolongation and restriction, coarse operators, and solves.
 use super::Case;
-use crate::report::{Report, Scope, larger};
+use crate::report::{CheckReport, Scope, larger};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
@@ -70,7 +70,7 @@ fn gamma5(x: &FullField) -> Result<FullField> {
     Ok(out)
 }
 
-/// What an operator makes of vectors of a level.
+/// An operator on vectors of a level: writes the image of the first field to the second.
 type Apply<'a> = dyn Fn(&FullField, &mut FullField) -> Result + 'a;
 
 /// R P = 1, R D P = D_c, and that the Schur complement of D_c belongs to it; `tol` is for the format of P and D_c.
@@ -79,7 +79,7 @@ fn level(
     coarse: &CoarseOperator,
     apply: &Apply<'_>,
     (scope, tol): (&Scope, f64),
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let vectors = space.coarse().space(NRHS);
     let c = random_coarse(space, NRHS, 77)?;
@@ -108,7 +108,7 @@ fn level(
 
 /// The Schur complement of D_c for many right-hand sides together and for each alone: on a GPU, tensor cores compute the former,
 /// eight or sixteen at a time, with numbers split into parts whose products have 22 bits, and sums rounded in their own way.
-fn together_and_alone(space: &NullSpace, coarse: &CoarseOperator, scope: &Scope, report: &mut Report) -> Result {
+fn together_and_alone(space: &NullSpace, coarse: &CoarseOperator, scope: &Scope, report: &mut CheckReport) -> Result {
     let images = |nrhs: usize, seed: u64| -> Result<Vec<HostSpinor>> {
         let mut out = space.coarse().zero(nrhs)?;
         CoarseSchur::new(coarse, nrhs)?.apply(&random_coarse(space, nrhs, seed)?.even, &mut out.even)?;
@@ -153,7 +153,7 @@ fn operators() -> [(&'static str, Operator); 4] {
 }
 
 /// Near-null vectors in both formats, coarse operators of two levels, and aggregates of all shapes.
-pub fn multigrid(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn multigrid(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     // Extents, aggregates, near-null vectors, and aggregates of the level below.
     let shapes = [
         ([4, 4, 8, 8], [2, 2, 2, 2], 8, [1, 1, 2, 2]),
@@ -170,7 +170,7 @@ pub fn multigrid(backend: &dyn Backend, report: &mut Report) -> Result {
 }
 
 /// R P = 1 on lattices with so many aggregates that a warp restricts to several.
-pub fn restriction(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn restriction(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     const VECTORS: usize = 8;
     for (size, block) in
         [([16, 8, 16, 16], [2, 2, 2, 2]), ([16, 16, 16, 16], [2, 2, 2, 2]), ([16, 8, 16, 16], [4, 1, 1, 2])]
@@ -196,16 +196,16 @@ pub fn restriction(backend: &dyn Backend, report: &mut Report) -> Result {
 /// Aggregates of two levels.
 #[derive(Clone, Copy)]
 pub struct Aggregation {
-    /// Of the finest level.
+    /// Extents of an aggregate of the finest level.
     pub block: [usize; 4],
-    /// Near-null vectors.
+    /// Number of near-null vectors.
     pub count: usize,
-    /// Of the level below it.
+    /// Extents of an aggregate of the next coarser level.
     pub below: [usize; 4],
 }
 
 /// The levels of all operators on a domain, whose part of the links is `gauge`.
-pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, report: &mut Report) -> Result {
+pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, report: &mut CheckReport) -> Result {
     let Aggregation { block, count, below } = shape;
     let links = GaugeField::upload(domain, gauge)?;
     let finest = LevelLattice::finest(domain);
@@ -247,7 +247,7 @@ pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, 
 }
 
 /// P of a vector that is zero but at one coarse site is zero outside of one aggregate.
-fn locality(space: &NullSpace, scope: &Scope, report: &mut Report) -> Result {
+fn locality(space: &NullSpace, scope: &Scope, report: &mut CheckReport) -> Result {
     let coarse = random_coarse(space, 1, 31)?;
     let (pseudo, spinors) = (space.coarse().domain().local(), space.coarse().spinors());
     let lattice = space.coarse().lattice();
@@ -275,7 +275,7 @@ fn locality(space: &NullSpace, scope: &Scope, report: &mut Report) -> Result {
 }
 
 /// Solves with multigrid of two and three levels end at the tolerance.
-pub fn multigrid_solves(backend: &dyn Backend, report: &mut Report) -> std::result::Result<(), SolveFailure> {
+pub fn multigrid_solves(backend: &dyn Backend, report: &mut CheckReport) -> std::result::Result<(), SolveFailure> {
     let lattice = Lattice::new([8, 4, 8, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 17, 0.4), 18);
     let domain = case.domain(backend)?;

@@ -1,5 +1,5 @@
 //! Gaussian smearing and shifts of quarks against their formulas.
-use crate::report::{Report, Scope, relative_error};
+use crate::report::{CheckReport, Scope, relative_error};
 use crate::smearing_reference::{gaussian, gaussian_staggered, shifted};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
@@ -14,7 +14,7 @@ use ferrite::{FermionKind, Precision};
 const MOMENTA: [[f64; 3]; 2] = [[0.0; 3], [0.7, -1.0, 2.5]];
 
 /// Spinors and colour vectors on random links, for extents that are and are not multiples of four, with and without momentum.
-pub fn quark_smearing(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn quark_smearing(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     for size in [[2, 4, 6, 8], [6, 2, 4, 2]] {
         let lattice = Lattice::new(size).expect("even extents");
         let gauge = generate::random(lattice, 5);

@@ -1,5 +1,5 @@
-//! What changes links by itself: the quenched generator and gauge fixing, the same on every backend.
-use crate::report::{Report, Scope, larger};
+//! Checks of the quenched generator and of gauge fixing, which change links by themselves: the same on every backend.
+use crate::report::{CheckReport, Scope, larger};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::HostGauge;
@@ -17,7 +17,7 @@ pub fn distance(a: &HostGauge, b: &HostGauge) -> f64 {
 
 /// Heat bath and over-relaxation on `backend` against the same on one thread of the CPU, link by link. A decision that
 /// came out differently would be seen as a distance of order one.
-pub fn quenched(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn quenched(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     let lattice = Lattice::new([4, 4, 6, 8])?;
     // Small β: the proposals from the Haar measure.
     for (beta, start) in [(6.0, Start::Hot), (0.3, Start::Hot), (5.7, Start::Cold)] {
@@ -43,7 +43,7 @@ pub fn quenched(backend: &dyn Backend, report: &mut Report) -> Result {
 
 /// Relaxation to Coulomb and Landau gauge on `backend` against the same on one thread of the CPU, link by link, and the
 /// divergence against that of the host.
-pub fn gauge_fixing(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn gauge_fixing(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     for (size, noise) in [([4, 4, 6, 8], 0.3), ([2, 4, 6, 2], 0.5), ([8, 8, 8, 16], 0.2)] {
         let lattice = Lattice::new(size)?;
         let start = generate::weak_field(lattice, 9, noise);

@@ -1,7 +1,7 @@
 //! Solves in every precision, with every method, checked by the reference operator.
 use super::Case;
-use crate::reference::{Dirac, combine};
-use crate::report::{Report, Tolerance};
+use crate::reference::{WilsonDirac, combine};
+use crate::report::{CheckReport, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::field::host::HostSpinor;
 use ferrite::operators::{TimeBoundary, WilsonParams};
@@ -10,11 +10,11 @@ use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;
 
 /// Every precision × reconstruction × method ends at a true residual of 1e-10, and says the truth about it.
-pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut CheckReport) -> Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
     let sources = case.block(2);
     let boundary = TimeBoundary::Antiperiodic;
-    let reference = Dirac::new(&case.gauge, mass, -1.0);
+    let reference = WilsonDirac::new(&case.gauge, mass, -1.0);
     let mut first = None;
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         for reconstruction in [
@@ -52,12 +52,12 @@ pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report
 
 /// Every pair of precisions × way of correction × method ends at the residual that was asked for, by the reference, and
 /// says the truth about it.
-pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut CheckReport) -> Result<(), SolveFailure> {
     use Precision::{Double, Fp16, Half, Single};
     let domain = case.domain(backend)?;
     let configuration = Configuration::new(&domain, &case.gauge);
     let sources = case.block(2);
-    let reference = Dirac::new(&case.gauge, mass, -1.0);
+    let reference = WilsonDirac::new(&case.gauge, mass, -1.0);
     let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     let pairs = [
         (Double, Double),

@@ -6,9 +6,9 @@ use crate::accuracy::Accuracy;
 use crate::formats::{self, LinkFormat};
 use crate::links;
 use crate::reference::{combine, dot, norm2, on_parity, transform_links, turned};
-use crate::report::{Report, Scope, Tolerance, larger, relative_error};
+use crate::report::{CheckReport, Scope, Tolerance, larger, relative_error};
 use crate::staggered_reference as reference;
-use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
+use crate::staggered_reference::{Boundary, EtaPhases, shift, transform_colour};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
@@ -31,11 +31,11 @@ const U0: f64 = 0.9;
 const SHIFT: f64 = 0.375;
 
 /// Phases and boundary conditions, as the operators and as the reference call them.
-const CONVENTIONS: [(StaggeredPhases, Phases, TimeBoundary, f64); 4] = [
-    (StaggeredPhases::Milc, Phases::Milc, TimeBoundary::Periodic, 1.0),
-    (StaggeredPhases::Milc, Phases::Milc, TimeBoundary::Antiperiodic, -1.0),
-    (StaggeredPhases::Lexicographic, Phases::Standard, TimeBoundary::Periodic, 1.0),
-    (StaggeredPhases::Lexicographic, Phases::Standard, TimeBoundary::Antiperiodic, -1.0),
+const CONVENTIONS: [(StaggeredPhases, EtaPhases, TimeBoundary, f64); 4] = [
+    (StaggeredPhases::Milc, EtaPhases::Milc, TimeBoundary::Periodic, 1.0),
+    (StaggeredPhases::Milc, EtaPhases::Milc, TimeBoundary::Antiperiodic, -1.0),
+    (StaggeredPhases::Lexicographic, EtaPhases::Standard, TimeBoundary::Periodic, 1.0),
+    (StaggeredPhases::Lexicographic, EtaPhases::Standard, TimeBoundary::Antiperiodic, -1.0),
 ];
 
 /// Small and odd-shaped lattices. Where an extent is 2, three steps are one back, and in t cross the boundary once or
@@ -48,11 +48,11 @@ pub fn staggered_cases() -> Vec<Case> {
 }
 
 /// Every check of the naive and of the asqtad operator in every precision and reconstruction.
-pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     let domain = case.domain(backend)?;
     let thin = GaugeField::upload(&domain, &case.gauge)?;
     let asqtad = Improvement::from_paths(&GaugeField::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
-    let links = reference::Improved::asqtad(&case.gauge, U0);
+    let links = reference::ReferenceLinks::asqtad(&case.gauge, U0);
     let built = asqtad_error(U0);
     // As for Wilson, reconstruct 8 is not for links whose first row is (a, 0, 0).
     let singular = [thin.singular_links()?, asqtad.singular_long_links()?];
@@ -63,9 +63,9 @@ pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report
     let kept = |storage: LinkStorage| singular == [0, 0] || !storage.has_singular_links();
     for precision in formats::fields(FermionKind::Staggered) {
         let fields = Fields::new(&domain, precision, case)?;
-        let naive = reference::Staggered::naive(&case.gauge, case.mass, Phases::Milc, Boundary::Sign(1.0));
+        let naive = reference::StaggeredDirac::naive(&case.gauge, case.mass, EtaPhases::Milc, Boundary::Sign(1.0));
         let naive = fields.exact("naive", naive);
-        let improved = fields.exact("asqtad", links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)));
+        let improved = fields.exact("asqtad", links.operator(case.mass, EtaPhases::Milc, Boundary::Sign(1.0)));
         let here = |(other, storage): &LinkFormat| *other == precision && kept(*storage);
         for format @ (_, storage) in formats::naive().into_iter().filter(here) {
             let packed = StaggeredLinks::naive(Arc::new(thin.pack(precision, storage)?));
@@ -83,18 +83,18 @@ pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report
 
 /// The naive, the asqtad and the HISQ operator with twisted boundary conditions, in every format for links in U(3), against those of
 /// thin links with phases: fat links then have the phase of one hop, long ones that of three.
-pub fn staggered_phases_of_hops(backend: &dyn Backend, report: &mut Report) -> Result {
+pub fn staggered_phases_of_hops(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     let case = &Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).expect("even extents"), 80, 0.3), 81);
     let domain = case.domain(backend)?;
     let (thin, phases) = (GaugeField::upload(&domain, &case.gauge)?, THETA.of_hops(case.lattice()));
     let turned = turned(&case.gauge, THETA.0);
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(U0))?;
     let hisq = Improvement::hisq(&thin, -0.1)?;
-    let links = [reference::Improved::asqtad(&turned, U0), reference::Improved::hisq(&turned, -0.1)];
+    let links = [reference::ReferenceLinks::asqtad(&turned, U0), reference::ReferenceLinks::hisq(&turned, -0.1)];
     for precision in formats::fields(FermionKind::Staggered) {
         let fields = Fields::new(&domain, precision, case)?;
         let sign = Boundary::Sign(1.0);
-        let exact = reference::Staggered::naive(&turned, case.mass, Phases::Milc, sign);
+        let exact = reference::StaggeredDirac::naive(&turned, case.mass, EtaPhases::Milc, sign);
         let exact = fields.exact("naive, twisted boundary", exact);
         let here = |(other, storage): &LinkFormat| *other == precision && *storage == storage.with_all_reals();
         for format @ (_, storage) in formats::naive().into_iter().filter(here) {
@@ -104,11 +104,11 @@ pub fn staggered_phases_of_hops(backend: &dyn Backend, report: &mut Report) -> R
         let here = |(other, storage): &LinkFormat| *other == precision && *storage == storage.with_phase();
         let both = [("asqtad, twisted boundary", &asqtad), ("HISQ, twisted boundary", &hisq)];
         for ((name, made), links) in both.into_iter().zip(&links) {
-            let exact = fields.exact(name, links.operator(case.mass, Phases::Milc, sign));
+            let exact = fields.exact(name, links.operator(case.mass, EtaPhases::Milc, sign));
             // Components may be larger by as much as a phase mixes real and imaginary parts.
             let scales = [std::f64::consts::SQRT_2 * made.fat_scale, made.long_scale];
             for format @ (_, storage) in formats::improved().into_iter().filter(here) {
-                // HISQ's links are made by a projection, too, whose errors are those of rounding.
+                // HISQ's links are also made by a projection, whose errors are those of rounding.
                 let built = [4.0 * asqtad_error(U0), 1e-14];
                 let budget = Budget::of_both([&links.fat, &links.long], scales, format, built);
                 let packed = made.pack_with(phases, precision, storage)?;
@@ -127,27 +127,27 @@ fn singular_links(gauge: &HostGauge, scale: f64) -> usize {
 
 /// The HISQ operator from links on the host, whose long links are in U(3), the same with determinants that are hard to
 /// keep, and fat links without long ones, which have 18 reals.
-pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     let domain = case.domain(backend)?;
-    let hisq = reference::Improved::hisq(&case.gauge, -0.1);
-    let naik = reference::Coefficients::hisq(-0.1).naik;
+    let hisq = reference::ReferenceLinks::hisq(&case.gauge, -0.1);
+    let naik = reference::LinkCoefficients::hisq(-0.1).naik;
     // Fat links so small that the long ones decide.
     let small = hisq.fat.links().iter().map(|u| u.map(|row| row.map(|z| z / 16.0))).collect();
     let fat = HostGauge::from_links(case.lattice(), small);
-    let cut = reference::Improved { fat, long: with_determinants_near_the_cut(&hisq.long, naik, CUT_SCALE) };
+    let cut = reference::ReferenceLinks { fat, long: with_determinants_near_the_cut(&hisq.long, naik, CUT_SCALE) };
     // The number that is in them: one from their norms has rounding errors, which would be those of reconstructed rows.
-    let from_host = |links: &reference::Improved, long_scale: f64| -> Result<Improvement> {
+    let from_host = |links: &reference::ReferenceLinks, long_scale: f64| -> Result<Improvement> {
         Ok(Improvement { long_scale, ..Improvement::from_host(&domain, &links.fat, &links.long)? })
     };
     let in_u3 = [("HISQ", &hisq, from_host(&hisq, naik)?), ("determinants near −1", &cut, from_host(&cut, CUT_SCALE)?)];
     let c = PathCoefficients { naik: 0.0, ..PathCoefficients::asqtad(U0) };
     let from_paths = Improvement::from_paths(&GaugeField::upload(&domain, &case.gauge)?, &c)?;
-    let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
-    let fat = reference::Improved::new(&case.gauge, &coefficients);
+    let coefficients = reference::LinkCoefficients { naik: 0.0, ..reference::LinkCoefficients::asqtad(U0) };
+    let fat = reference::ReferenceLinks::new(&case.gauge, &coefficients);
     for precision in formats::fields(FermionKind::Staggered) {
         let fields = Fields::new(&domain, precision, case)?;
-        let exact = |name, links: &reference::Improved| {
-            fields.exact(name, links.operator(case.mass, Phases::Milc, Boundary::Sign(1.0)))
+        let exact = |name, links: &reference::ReferenceLinks| {
+            fields.exact(name, links.operator(case.mass, EtaPhases::Milc, Boundary::Sign(1.0)))
         };
         for (name, links, made) in &in_u3 {
             let exact = exact(name, links);
@@ -170,11 +170,11 @@ pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     Ok(())
 }
 
-/// In links whose determinants are near −1.
+/// Scale of the links whose determinants are near −1.
 const CUT_SCALE: f64 = 1.5;
 
-/// Each link over `scale`, with a phase that makes its determinant what is hard to keep: where the angle jumps from π to
-/// −π, where formulae of half an angle change over, and in between. Then times `new_scale`.
+/// Divides each link by `scale`, gives it a phase that makes its determinant hard to keep, and multiplies it by `new_scale`. Determinants
+/// are where the angle jumps from π to −π, where formulae of half an angle change over, and in between.
 fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64) -> HostGauge {
     use std::f64::consts::{FRAC_PI_2, PI};
     let angles = [PI, -PI + 1e-15, PI - 1e-9, -PI + 1e-4, FRAC_PI_2, -FRAC_PI_2, 0.0, 1e-12, 3.0, -3.1, -2.0];
@@ -187,18 +187,18 @@ fn with_determinants_near_the_cut(gauge: &HostGauge, scale: f64, new_scale: f64)
     HostGauge::from_links(gauge.lattice(), gauge.links().iter().enumerate().map(turned).collect())
 }
 
-/// What making an asqtad link in double loses, here and in the reference, as ‖δF‖ / √3: every path is a product of up
-/// to seven links, where each multiplication rounds by less than two units in the mean. Errors of both add up as a
-/// random walk, but those of different paths perhaps do not.
+/// Error of making an asqtad link in double, here and in the reference, as ‖δF‖ / √3: every path is a product of up to seven links, where
+/// each multiplication rounds by less than two units in the mean. Errors of both add up as a random walk, but those of different paths
+/// perhaps do not.
 pub(super) fn asqtad_error(u0: f64) -> f64 {
-    let c = reference::Coefficients::asqtad(u0);
+    let c = reference::LinkCoefficients::asqtad(u0);
     let paths = c.one_link + 6.0 * c.three + 24.0 * c.five + 48.0 * c.seven - 6.0 * c.lepage;
     2.0 * (12f64).sqrt() * Precision::Double.unit() * paths
 }
 
 /// Links of one kind in a format, as tolerances need them.
 pub(super) struct Kept {
-    /// How far a hop goes.
+    /// Number of sites that a hop goes.
     steps: i64,
     /// ‖δU‖ / √3 in the mean over the links (rms), and the largest |δU_ij|: what storage does.
     rms: f64,
@@ -209,7 +209,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Of links that are kept over `scale`.
+    /// Errors of links that are kept divided by `scale`.
     pub(super) fn new(gauge: &HostGauge, format: LinkFormat, scale: f64, steps: i64, built: f64) -> Self {
         let stored = gauge.links().iter().map(|u| u.map(|row| row.map(|z| z / scale))).collect();
         let [rms, worst] = links::errors(&HostGauge::from_links(gauge.lattice(), stored), format);
@@ -223,7 +223,7 @@ impl Kept {
     }
 }
 
-/// How far fields are from what they should be.
+/// Errors of fields.
 pub(super) struct Off {
     /// ‖δ‖ of each right-hand side.
     pub(super) norms: Vec<f64>,
@@ -231,7 +231,7 @@ pub(super) struct Off {
     pub(super) sites: Vec<Vec<f64>>,
 }
 
-/// What storing links and computing with them does in a precision.
+/// Errors from storing links and from computing with them in a precision.
 pub(super) struct Budget {
     pub(super) kinds: Vec<Kept>,
     pub(super) precision: Precision,
@@ -245,7 +245,7 @@ impl Budget {
     fn naive(gauge: &HostGauge, format: LinkFormat) -> Self {
         Budget { kinds: vec![Kept::new(gauge, format, 1.0, 1, 0.0)], precision: format.0 }
     }
-    fn improved(links: &reference::Improved, made: &Improvement, format: LinkFormat, built: f64) -> Self {
+    fn improved(links: &reference::ReferenceLinks, made: &Improvement, format: LinkFormat, built: f64) -> Self {
         Self::of_both([&links.fat, &links.long], [made.fat_scale, made.long_scale], format, [built, 0.0])
     }
     /// Fat links are kept over the largest component where the format cannot hold it: errors are the same for all
@@ -262,7 +262,7 @@ impl Budget {
         let fat = Kept::new(fat, (precision, storage.with_all_reals()), fat_scale, 1, built[0]);
         Budget { kinds: vec![fat, Kept::new(long, format, long_scale, 3, built[1])], precision }
     }
-    /// Of b D v, before it is stored, for v with errors of its own.
+    /// Error of b D v, before it is stored, for v with errors of its own.
     ///
     /// *Norm*: eight hops of each kind, independent of each other: √8 ‖δU‖ ‖v‖ from links, and √8 ‖U‖ ‖δv‖, half as
     /// much again for small lattices; and the roundings of products and sums, each at most a unit, as a random walk.
@@ -296,7 +296,7 @@ impl Budget {
         };
         Off { norms, sites: v.iter().enumerate().map(site_by_site).collect() }
     }
-    /// With the error of storing the field, b times as large.
+    /// Adds the error of storing the field, times b.
     pub(super) fn stored(&self, mut off: Off, b: f64, v: &[HostColour]) -> Off {
         let tol = self.precision.sum_of(1);
         for (j, v) in v.iter().enumerate() {
@@ -305,7 +305,7 @@ impl Budget {
         }
         off
     }
-    /// In terms of what comes out, and stored.
+    /// Returns the tolerance relative to the result, with the error of storing it.
     pub(super) fn tolerance(&self, off: &Off, out: &[HostColour]) -> Tolerance {
         let mut tol = Tolerance { relative: 0.0, worst: 0.0 };
         for (j, out) in out.iter().enumerate() {
@@ -348,9 +348,9 @@ impl<'a> Fields<'a> {
     fn zero(&self, nrhs: usize) -> Result<FullField> {
         FullField::zero(&self.domain, FieldShape::colours(self.precision, nrhs))
     }
-    fn exact(&self, name: &'static str, operator: reference::Staggered) -> Exact {
-        let images = |(_, phases, _, sign): (StaggeredPhases, Phases, TimeBoundary, f64)| {
-            let operator = reference::Staggered { phases, boundary: Boundary::Sign(sign), ..operator };
+    fn exact(&self, name: &'static str, operator: reference::StaggeredDirac) -> Exact {
+        let images = |(_, phases, _, sign): (StaggeredPhases, EtaPhases, TimeBoundary, f64)| {
+            let operator = reference::StaggeredDirac { phases, boundary: Boundary::Sign(sign), ..operator };
             let d = |v: &[HostColour]| v.iter().map(|v| operator.derivative(v)).collect::<Vec<_>>();
             let hops = d(&self.stored);
             [d(&hops), d(&self.stored_x), hops]
@@ -377,7 +377,7 @@ fn operators(
     exact: &Exact,
     (links, storage): (StaggeredLinks, LinkStorage),
     budget: &Budget,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let Fields { case, precision, psi, x, single, stored, stored_x, .. } = fields;
     let (links, mass, name, nrhs) = (Arc::new(links), case.mass, exact.name, stored.len());
@@ -467,9 +467,9 @@ fn operators(
     Ok(())
 }
 
-/// What holds whatever the links are, for the naive, the asqtad and the HISQ operator in double, with links that are
-/// made on the device from rough ones.
-pub fn staggered_properties(backend: &dyn Backend, lattice: Lattice, seed: u64, report: &mut Report) -> Result {
+/// Checks properties that hold whatever the links are, for the naive, the asqtad and the HISQ operator in double, with links that are made
+/// on the device from rough ones.
+pub fn staggered_properties(backend: &dyn Backend, lattice: Lattice, seed: u64, report: &mut CheckReport) -> Result {
     let domain = Domain::single(backend, lattice)?;
     let gauge = generate::weak_field(lattice, seed, 0.3);
     let g: Vec<_> = generate::random(lattice, seed + 1).links().iter().copied().step_by(4).collect();
@@ -517,7 +517,7 @@ impl Properties<'_> {
         }
         Ok(out.download()?.remove(0))
     }
-    fn check(&self, name: &str, links: StaggeredLinks, rotated: StaggeredLinks, report: &mut Report) -> Result {
+    fn check(&self, name: &str, links: StaggeredLinks, rotated: StaggeredLinks, report: &mut CheckReport) -> Result {
         let lattice = self.domain.local();
         let (links, rotated) = (Arc::new(links), Arc::new(rotated));
         let (u, v): (HostColour, _) =

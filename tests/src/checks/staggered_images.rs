@@ -1,43 +1,43 @@
-//! How far M v and M†M v may be from the reference where only host fields are seen: sources go in exactly, and images
-//! come out as they are stored.
+//! Tolerances of M v and M†M v against the reference where only host fields are seen: sources go in exactly, and images come out as they
+//! are stored.
 use super::staggered::{Budget, Kept, Off, asqtad_error};
 use crate::accuracy::Accuracy;
 use crate::formats::LinkFormat;
 use crate::report::Tolerance;
-use crate::staggered_reference::Staggered;
+use crate::staggered_reference::StaggeredDirac;
 use ferrite::Precision;
 use ferrite::field::host::HostColour;
 use ferrite::operators::fat_links::Improvement;
 
-/// How links are kept, and how far they are from those of the reference before that.
+/// Scales by which links are kept, and the errors that they have before that, against the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkErrors {
-    /// What fat and long links are divided by where a format holds numbers from −1 to 1.
+    /// Divisors of fat and long links where a format holds numbers from −1 to 1.
     scales: [f64; 2],
     /// ‖δF‖ / √3 and ‖δL‖ / √3 in the mean.
     built: f64,
 }
 
 impl LinkErrors {
-    /// Of thin links, which are what they are.
+    /// Errors of thin links, which are exact before they are kept.
     pub fn thin() -> Self {
         LinkErrors { scales: [1.0; 2], built: 0.0 }
     }
-    /// Of asqtad with the tadpole factor u_0.
+    /// Errors of asqtad links with the tadpole factor u_0.
     pub fn asqtad(made: &Improvement, u0: f64) -> Self {
         LinkErrors { scales: [made.fat_scale, made.long_scale], built: asqtad_error(u0) }
     }
-    /// Of HISQ. Links of the first level are off by 7 units, as those of asqtad for coefficients that sum up to 1; the
-    /// projection of regular links makes that at most twice as much. The second level has up to seven of them in a path
-    /// and coefficients that sum up to 2.6: 255 units if errors have one sign, and its own 7 times 2.6.
+    /// Errors of HISQ links. Links of the first level are off by 7 units, as those of asqtad for coefficients that sum up to 1; the
+    /// projection of regular links makes that at most twice as much. The second level has up to seven of them in a path and coefficients
+    /// that sum up to 2.6: 255 units if errors have one sign, and its own 7 times 2.6.
     pub fn hisq(made: &Improvement) -> Self {
         LinkErrors { scales: [made.fat_scale, made.long_scale], built: 273.0 * Precision::Double.unit() }
     }
 }
 
-/// Of M v, or of M†M v as m² v − ¼ D² v, computed in a precision, with a storage of thin links or of long ones.
+/// Tolerance of M v, or of M†M v as m² v − ¼ D² v, computed in a precision, with a storage of thin links or of long ones.
 pub fn image_tolerance(
-    operator: &Staggered,
+    operator: &StaggeredDirac,
     errors: LinkErrors,
     format: LinkFormat,
     v: &HostColour,

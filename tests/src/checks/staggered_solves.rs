@@ -1,8 +1,8 @@
 //! Staggered solves in every pair of precisions, for one mass, many masses and many shifts, checked by the reference.
 use crate::formats;
 use crate::reference::combine;
-use crate::report::{Report, Scope};
-use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
+use crate::report::{CheckReport, Scope};
+use crate::staggered_reference::{Boundary, EtaPhases, ReferenceLinks, StaggeredDirac};
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
@@ -17,26 +17,26 @@ type Failure = SolveFailure<ColourVector>;
 const MASS: f64 = 0.08;
 
 /// Links, and the operators made of them by the reference.
-struct Case {
+struct StaggeredCase {
     gauge: HostGauge,
-    improved: [Improved; 2],
+    improved: [ReferenceLinks; 2],
 }
 
-impl Case {
+impl StaggeredCase {
     fn new() -> Self {
         let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
         let gauge = generate::weak_field(lattice, 60, 0.3);
-        let improved = [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)];
-        Case { gauge, improved }
+        let improved = [ReferenceLinks::asqtad(&gauge, 0.9), ReferenceLinks::hisq(&gauge, -0.1)];
+        StaggeredCase { gauge, improved }
     }
     fn sources(&self, n: u64) -> Vec<HostColour> {
         (0..n).map(|k| generate::random_source(self.gauge.lattice(), 61 + k)).collect()
     }
-    fn reference(&self, name: &str, mass: f64, boundary: Boundary) -> Staggered<'_> {
+    fn reference(&self, name: &str, mass: f64, boundary: Boundary) -> StaggeredDirac<'_> {
         match name {
-            "naive" => Staggered::naive(&self.gauge, mass, Phases::Milc, boundary),
-            "asqtad" => self.improved[0].operator(mass, Phases::Milc, boundary),
-            _ => self.improved[1].operator(mass, Phases::Milc, boundary),
+            "naive" => StaggeredDirac::naive(&self.gauge, mass, EtaPhases::Milc, boundary),
+            "asqtad" => self.improved[0].operator(mass, EtaPhases::Milc, boundary),
+            _ => self.improved[1].operator(mass, EtaPhases::Milc, boundary),
         }
     }
 
@@ -54,15 +54,15 @@ fn operator(name: &str, params: StaggeredParams) -> StaggeredOperator {
     }
 }
 
-/// What there is for an operator: HISQ's long links are in U(3), and need the phase of their determinant.
+/// Returns the link storage that an operator can have: HISQ's long links are in U(3) and need the phase of their determinant.
 fn possible(name: &str, asked: LinkStorage) -> LinkStorage {
     if name == "hisq" { asked.with_phase() } else { asked }
 }
 const OPERATORS: [&str; 3] = ["naive", "asqtad", "hisq"];
 
-/// All of it.
-pub fn staggered_solves(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
-    let case = Case::new();
+/// Checks all staggered solves.
+pub fn staggered_solves(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), Failure> {
+    let case = StaggeredCase::new();
     let domain = Domain::single(backend, case.gauge.lattice())?;
     one_mass(&case, &domain, report)?;
     singular_links(backend, report)?;
@@ -71,7 +71,7 @@ pub fn staggered_solves(backend: &dyn Backend, report: &mut Report) -> Result<()
 }
 
 /// M ψ = η for every operator × pair of precisions × reconstruction × method × way of correction.
-fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
+fn one_mass(case: &StaggeredCase, domain: &Domain, report: &mut CheckReport) -> Result<(), Failure> {
     use Precision::{Double, Half, Single};
     let sources = case.sources(2);
     for name in OPERATORS {
@@ -123,10 +123,12 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
     Ok(())
 }
 
-/// Where the first row of all links is (a, 0, 0), two rows are kept; where no links have a determinant, nor is its phase.
-fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
+/// Checks storages on unit links, whose first rows are (a, 0, 0): two rows are kept in place of 8 or 9 numbers, and formats with the phase
+/// of the determinant are refused for thin links.
+fn singular_links(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), Failure> {
     let gauge = HostGauge::unit(Lattice::new([4, 2, 2, 4]).expect("even extents"));
-    let case = Case { improved: [Improved::asqtad(&gauge, 0.9), Improved::hisq(&gauge, -0.1)], gauge };
+    let case =
+        StaggeredCase { improved: [ReferenceLinks::asqtad(&gauge, 0.9), ReferenceLinks::hisq(&gauge, -0.1)], gauge };
     let domain = Domain::single(backend, case.gauge.lattice())?;
     let sources = case.sources(1);
     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);
@@ -167,8 +169,8 @@ fn singular_links(backend: &dyn Backend, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-/// With e^{iπ/T} in all links in t.
-fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
+/// Checks solves with e^{iπ/T} in all links in t.
+fn spread_boundary(case: &StaggeredCase, domain: &Domain, report: &mut CheckReport) -> Result<(), Failure> {
     let sources = case.sources(1);
     for name in OPERATORS {
         let configuration = Configuration::new(domain, &case.gauge);
@@ -180,7 +182,7 @@ fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<
         let scope = case.scope("double", name);
         let residual = reference.residual(&sources[0], &solutions[0]);
         report.error(&scope, "staggered solve, spread boundary: true residual", residual, request.tol);
-        // The solution as a first guess needs no iteration.
+        // The solution as an initial guess needs no iteration.
         let (_, again) = configuration.solve(&sources, Some(&solutions), &request, &mut ())?;
         report.holds(&scope, "staggered solve, spread boundary: guess", again.info.iterations == 0);
         let periodic = StaggeredParams { boundary: TimeBoundary::Periodic, ..params };
@@ -193,7 +195,7 @@ fn spread_boundary(case: &Case, domain: &Domain, report: &mut Report) -> Result<
 
 /// (M†M + σ) x = b and M(m) ψ = η for many σ and m, by multi-shift CG with refinement and one by one. Sources on both
 /// parities, on one, and zero.
-fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failure> {
+fn shifts(case: &StaggeredCase, domain: &Domain, report: &mut CheckReport) -> Result<(), Failure> {
     use Precision::{Double, Half, Single};
     let lattice = case.gauge.lattice();
     let mut sources = case.sources(1);
@@ -253,9 +255,9 @@ fn shifts(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Failu
     Ok(())
 }
 
-/// With the other phases ψ differs by the sign (−1)^(t (x+y+z)).
-pub fn staggered_phases(backend: &dyn Backend, report: &mut Report) -> Result<(), Failure> {
-    let case = Case::new();
+/// Checks solves with the other phases: ψ differs by the sign (−1)^(t (x+y+z)).
+pub fn staggered_phases(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), Failure> {
+    let case = StaggeredCase::new();
     let domain = Domain::single(backend, case.gauge.lattice())?;
     let sources = case.sources(1);
     for name in OPERATORS {
@@ -265,7 +267,8 @@ pub fn staggered_phases(backend: &dyn Backend, report: &mut Report) -> Result<()
         };
         let request = Request::new(operator(name, params));
         let (solutions, _) = Configuration::new(&domain, &case.gauge).solve(&sources, None, &request, &mut ())?;
-        let reference = Staggered { phases: Phases::Standard, ..case.reference(name, MASS, Boundary::Sign(1.0)) };
+        let reference =
+            StaggeredDirac { phases: EtaPhases::Standard, ..case.reference(name, MASS, Boundary::Sign(1.0)) };
         let residual = reference.residual(&sources[0], &solutions[0]);
         report.error(&case.scope("double", name), "staggered solve, other phases", residual, request.tol);
     }

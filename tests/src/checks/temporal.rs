@@ -3,8 +3,8 @@ use super::{Case, clover, parameters, upload, wilson};
 use crate::clover_reference::CloverDirac;
 use crate::formats::{self, LinkFormat};
 use crate::links;
-use crate::reference::{Dirac, adjoint, colour_multiply, field};
-use crate::report::Report;
+use crate::reference::{WilsonDirac, adjoint, colour_multiply, field};
+use crate::report::CheckReport;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
@@ -27,7 +27,7 @@ pub fn temporal_cases() -> Vec<Case> {
 }
 
 /// Every check of the kernels for temporal gauge in every precision.
-pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
+pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut CheckReport) -> Result {
     let (gauge, g) = temporal_gauge(&case.gauge);
     let fixed = Case { gauge, sources: case.sources.clone(), colours: case.colours.clone(), mass: case.mass };
     // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
@@ -73,7 +73,7 @@ fn covariance(
     case: &Case,
     (fixed, g): (&HostGauge, &Transformation),
     format: LinkFormat,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result {
     let tol = links::hopping(fixed, format);
     let anisotropic = Anisotropy { xi: 2.5, nu: 0.75 };
@@ -81,7 +81,8 @@ fn covariance(
         [(TimeBoundary::Periodic, 1.0, Anisotropy::default()), (TimeBoundary::Antiperiodic, -1.0, anisotropic)]
     {
         let params = WilsonParams { mass: case.mass, boundary, anisotropy };
-        let reference = Dirac { space: anisotropy.space(), ..Dirac::new(&case.gauge, case.mass, time_sign) };
+        let reference =
+            WilsonDirac { space: anisotropy.space(), ..WilsonDirac::new(&case.gauge, case.mass, time_sign) };
         for (dagger, psi) in [(false, case.block(0)), (true, &case.block(1)[..1])] {
             let rotated = |psi: &HostSpinor| {
                 let mut psi = psi.clone();
@@ -103,8 +104,8 @@ fn covariance(
     Ok(())
 }
 
-/// What lies where links in t are 1 does not matter.
-fn reading(backend: &dyn Backend, fixed: &Case, format: LinkFormat, report: &mut Report) -> Result {
+/// Checks that links in t which are 1 are not read: other numbers in their place change nothing.
+fn reading(backend: &dyn Backend, fixed: &Case, format: LinkFormat, report: &mut CheckReport) -> Result {
     let lattice = fixed.lattice();
     let mut other = generate::random(lattice, 99);
     let last = lattice.size()[3] - 1;

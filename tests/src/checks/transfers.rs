@@ -1,5 +1,5 @@
 //! Copies between host and device.
-use crate::report::{Report, Scope};
+use crate::report::{CheckReport, Scope};
 use ferrite::backend::{Backend, Result};
 
 /// Bytes at offsets; backends may do long copies in pieces.
@@ -11,8 +11,8 @@ fn data(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|k| ((k + seed) % 251) as u8 ^ ((k + seed) / 251 % 241) as u8).collect()
 }
 
-/// What is copied to the device comes back, and nothing beside it changes.
-pub fn transfers(backend: &dyn Backend, report: &mut Report) -> Result {
+/// Checks that bytes copied to the device come back, and that nothing beside them changes.
+pub fn transfers(backend: &dyn Backend, report: &mut CheckReport) -> Result {
     for (bytes, offset) in COPIES {
         let mut buffer = backend.allocate(offset + bytes + 64, "a check of copies")?;
         let expected = data(bytes, 1);

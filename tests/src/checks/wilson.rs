@@ -2,8 +2,8 @@
 use super::{Case, upload};
 use crate::formats::{self, LinkFormat};
 use crate::links;
-use crate::reference::{Dirac, combine, on_parity};
-use crate::report::{Report, Tolerance};
+use crate::reference::{WilsonDirac, combine, on_parity};
+use crate::report::{CheckReport, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// D, a x + b D, M, the Schur complement and its right-hand side and reconstruction, with and without dagger, for both
 /// boundary conditions, on three right-hand sides and on one. The reference starts from the input as it is stored, so
 /// that errors are those of the kernel.
-pub fn wilson(backend: &dyn Backend, case: &Case, format: LinkFormat, report: &mut Report) -> Result {
+pub fn wilson(backend: &dyn Backend, case: &Case, format: LinkFormat, report: &mut CheckReport) -> Result {
     let (tol, (precision, storage)) = (links::hopping(&case.gauge, format), format);
     let domain = case.domain(backend)?;
     let gauge = Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?);
@@ -39,7 +39,7 @@ pub fn wilson(backend: &dyn Backend, case: &Case, format: LinkFormat, report: &m
     ] {
         let params = WilsonParams { mass: case.mass, boundary, anisotropy };
         let space = anisotropy.nu / anisotropy.xi;
-        let reference = Dirac { space, ..Dirac::new(&case.gauge, case.mass, time_sign) };
+        let reference = WilsonDirac { space, ..WilsonDirac::new(&case.gauge, case.mass, time_sign) };
         let (kappa, diagonal) = (reference.kappa(), reference.diagonal());
         let described = format!("{boundary:?}, s = {space}");
         let wilson = Wilson::new(gauge.clone(), params);

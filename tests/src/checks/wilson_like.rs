@@ -3,7 +3,7 @@ use super::{Case, upload};
 use crate::formats;
 use crate::links;
 use crate::reference::{on_parity, turned};
-use crate::report::{Report, Tolerance};
+use crate::report::{CheckReport, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::field::host::HostSpinor;
@@ -62,7 +62,7 @@ fn plain_formats() -> impl Iterator<Item = (Precision, LinkStorage)> {
 }
 
 /// A, A⁻¹ and their daggers, A⁻¹ D, M and its dagger, both Schur complements with their daggers, sums included.
-pub fn wilson_like(backend: &dyn Backend, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn wilson_like(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), SolveFailure> {
     let case = wilson_like_case();
     for (name, operator, reference) in wilson_like_operators(&case) {
         for format in plain_formats() {
@@ -92,7 +92,7 @@ fn images(
     case: &Case,
     (name, operator, reference): (&str, WilsonLike, &WilsonLikeDirac),
     format @ (precision, storage): (Precision, LinkStorage),
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
     let gauge = GaugeField::upload(&domain, &case.gauge)?;
@@ -160,7 +160,7 @@ fn images(
 }
 
 /// Every format × method ends at its tolerance, and says the truth about it.
-pub fn wilson_like_solves(backend: &dyn Backend, report: &mut Report) -> Result<(), SolveFailure> {
+pub fn wilson_like_solves(backend: &dyn Backend, report: &mut CheckReport) -> Result<(), SolveFailure> {
     let case = wilson_like_case();
     let domain = case.domain(backend)?;
     let sources = &case.sources[..2];

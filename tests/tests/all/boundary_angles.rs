@@ -18,16 +18,16 @@ use ferrite_tests::checks::{self, THETA};
 use ferrite_tests::cut;
 use ferrite_tests::gamma;
 use ferrite_tests::reference::{combine, field, norm2, spin_multiply, turned};
-use ferrite_tests::report::{Report, relative_error};
-use ferrite_tests::staggered_reference::Coefficients;
+use ferrite_tests::report::{CheckReport, relative_error};
+use ferrite_tests::staggered_reference::LinkCoefficients;
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
 use num_complex::Complex64;
 use std::f64::consts::{PI, TAU};
 use std::fmt::Debug;
 use std::fs;
 
-fn passed(check: impl FnOnce(&Cpu, &mut Report)) {
-    let mut report = Report::default();
+fn passed(check: impl FnOnce(&Cpu, &mut CheckReport)) {
+    let mut report = CheckReport::default();
     check(&Cpu::new(None), &mut report);
     print!("{}", report.table());
     report.assert_passed();
@@ -60,7 +60,7 @@ fn image<T: Fermion + Debug>(
     let psi = std::slice::from_ref(psi);
     let (mut images, storage) =
         configuration.apply(form, false, psi, &operator, Precision::Double, LinkStorage::of(12)).unwrap();
-    // 12 reals do not tell links with phases.
+    // 12 reals do not determine links with phases.
     let reals = match (operator.definition().links, operator.theta().are_zero()) {
         (LinkRecipe::Improved | LinkRecipe::ImprovedInU3, false) => 13,
         (LinkRecipe::ImprovedInU3, true) => 13,
@@ -126,7 +126,7 @@ fn free_wilson_quarks_have_shifted_momenta() {
     }
 }
 
-/// For staggered quarks M†M is m² + Σ s(p + θ/L)², with long hops of three times the angle.
+/// M†M of free staggered quarks is m² + Σ s(p + θ/L)², with long hops of three times the angle.
 #[test]
 fn free_staggered_quarks_have_shifted_momenta() {
     let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
@@ -134,9 +134,9 @@ fn free_staggered_quarks_have_shifted_momenta() {
     let psi = along(steps.map(|n| TAU * n), &field(lattice, |_| ColourVector::from([Complex64::new(1.0, -2.0); 3])));
     let params = StaggeredParams::new(mass, TimeBoundary::Periodic);
     for (operator, paths) in [
-        (StaggeredOperator::naive(params), Coefficients::naive()),
-        (StaggeredOperator::asqtad(params, 0.9), Coefficients::asqtad(0.9)),
-        (StaggeredOperator::hisq(params, -0.1), Coefficients::hisq(-0.1)),
+        (StaggeredOperator::naive(params), LinkCoefficients::naive()),
+        (StaggeredOperator::asqtad(params, 0.9), LinkCoefficients::asqtad(0.9)),
+        (StaggeredOperator::hisq(params, -0.1), LinkCoefficients::hisq(-0.1)),
     ] {
         // The first level of HISQ leaves links that are 1.
         let square = |nu: usize| paths.free_momentum((TAU * steps[nu] + THETA.0[nu]) / size[nu] as f64).powi(2);

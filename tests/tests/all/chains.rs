@@ -1,4 +1,4 @@
-//! What tests of molecular dynamics and of ensembles begin with.
+//! Operators, solvers and plans for tests of molecular dynamics and of ensembles.
 use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::Quarks;

@@ -251,7 +251,7 @@ fn tuning() {
     room.fails(2, "tune --reconstruct 10", &["--reconstruct '10'", "18, 12, 8"]);
     room.fails(2, "info --tuning sideways", &["--tuning", "on, off"]);
 
-    // `info` names the file. One that cannot be understood is told of, and stops nothing.
+    // `info` names the file. A file that cannot be understood is reported, and stops nothing.
     let cache = room.path("tune.json");
     let info = room.json("info");
     assert_eq!(info["tuning"]["cache"], cache.to_str().unwrap());
@@ -382,7 +382,7 @@ fn usage_mistakes() {
     }
 }
 
-/// Reports could not tell it: that is said before there is work that would be lost.
+/// A file name that is not UTF-8 is refused before any work is done: reports could not contain it.
 #[cfg(unix)]
 #[test]
 fn a_name_that_is_no_text() {
@@ -408,8 +408,8 @@ fn a_gpu_that_is_not_there() {
     let part = if has_feature { "no GPU can be used" } else { "built without CUDA" };
     room.fails(2, "plaquette weak.ildg --backend cuda", &[part, "--backend cpu"]);
     room.fails(2, "plaquette weak.ildg --device 0", &[part]);
-    // That a machine has no GPU is no news: the device is told, and the reason with -v and by `info`. Of one whose GPU does not
-    // work, which the kernel driver lists, it is.
+    // Without a GPU only the device is printed; the reason is printed with -v and by `info`. If the kernel driver lists a GPU that does not
+    // work, a line says that the CPU is used instead.
     if fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut gpus| gpus.next().is_some()) {
         assert!(room.run("plaquette weak.ildg").stderr.contains("using the CPU instead"));
         return;

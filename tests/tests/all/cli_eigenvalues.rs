@@ -3,9 +3,9 @@ use crate::program::*;
 use ferrite::field::host::{HostColour, HostSpinor};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
-use ferrite_tests::dense::Dense;
-use ferrite_tests::reference::Dirac;
-use ferrite_tests::staggered_reference::{Boundary, Improved, Phases, Staggered};
+use ferrite_tests::dense::DenseMatrix;
+use ferrite_tests::reference::WilsonDirac;
+use ferrite_tests::staggered_reference::{Boundary, EtaPhases, ReferenceLinks, StaggeredDirac};
 use serde_json::Value;
 use std::f64::consts::TAU;
 
@@ -44,20 +44,20 @@ fn eigenvalues_are_those_of_dense_matrices() {
     room.json("generate weak-field --lattice 2,2,2,4 --seed 3 --noise 0.5 -o cfg.ildg");
     let gauge = read_gauge(room.path("cfg.ildg").as_path(), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
-    let dirac = Dirac::new(&gauge, 0.1, -1.0);
-    let schur = Dense::of(lattice, |psi: &HostSpinor| dirac.schur(false, psi)).restricted(&even(lattice, 12));
+    let dirac = WilsonDirac::new(&gauge, 0.1, -1.0);
+    let schur = DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.schur(false, psi)).restricted(&even(lattice, 12));
     let squares = schur.squares_of_singular_values();
     let found = room.json("eigenvalues cfg.ildg --mass 0.1");
     expect(&found, [squares[0], squares[squares.len() - 1]], "wilson");
     assert!(found["configurations"][0]["d_dagger_d"].is_null());
 
     let mass = 0.05;
-    let naive = Staggered::naive(&gauge, mass, Phases::Milc, Boundary::Sign(-1.0));
-    let improved = Improved::hisq(&gauge, 0.0);
-    let hisq = improved.operator(mass, Phases::Milc, Boundary::Sign(-1.0));
+    let naive = StaggeredDirac::naive(&gauge, mass, EtaPhases::Milc, Boundary::Sign(-1.0));
+    let improved = ReferenceLinks::hisq(&gauge, 0.0);
+    let hisq = improved.operator(mass, EtaPhases::Milc, Boundary::Sign(-1.0));
     for (name, operator) in [("staggered", &naive), ("hisq", &hisq)] {
         // M from even sites to all: its singular values are those of M†M on the even sites.
-        let whole = Dense::of(lattice, |v: &HostColour| operator.apply(false, v));
+        let whole = DenseMatrix::of(lattice, |v: &HostColour| operator.apply(false, v));
         let squares = whole.squares_of_singular_values();
         let exact = [squares[0], squares[squares.len() - 1]];
         let found = room.json(&format!("eigenvalues cfg.ildg --operator {name} --mass {mass}"));
@@ -69,7 +69,7 @@ fn eigenvalues_are_those_of_dense_matrices() {
     }
 }
 
-/// On unit links: |1 − κ² (w ± i s)²|² with w = 2 Σ cos p, s² = 4 Σ sin² p; of staggered fermions m² + Σ sin² p.
+/// Eigenvalues on unit links are |1 − κ² (w ± i s)²|² with w = 2 Σ cos p, s² = 4 Σ sin² p; those of staggered fermions are m² + Σ sin² p.
 #[test]
 fn free_eigenvalues_are_known() {
     let room = Room::new();

@@ -1,4 +1,4 @@
-//! What is more than anybody means, and text that a terminal would obey.
+//! Values beyond any sensible size, and text with control characters that a terminal would obey.
 use crate::program::*;
 use crate::trajectories::QUARKS;
 use std::fs;
@@ -57,7 +57,7 @@ fn lengths_of_work_are_bounded() {
         assert!(begin.elapsed() < Duration::from_secs(20), "{arguments}");
     }
     assert!(!room.path("q.npy").exists() && !room.path("run").exists());
-    // What is long and can be waited for is done.
+    // Work that is long but bounded is done.
     room.json("measure a.npy --flow 0.1 --flow-step 1e-3");
 }
 
@@ -164,7 +164,7 @@ fn control_characters_do_not_reach_a_terminal() {
     }
 }
 
-/// What is printed as asked for is what was asked for.
+/// Requested tolerances and parameters are printed as they were given.
 #[test]
 fn tolerances_and_parameters_are_printed_as_given() {
     let room = Room::new();

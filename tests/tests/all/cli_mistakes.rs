@@ -1,6 +1,5 @@
-//! What people type, and the sentence that they get: command lines and inputs with natural mistakes, as snapshots in the folder
-//! `snapshots` beside this file, to be read from top to bottom. After a change that is wanted, `INSTA_UPDATE=always` in the
-//! environment of this test writes them anew.
+//! Natural mistakes in command lines and inputs, and the messages that report them, as snapshots in the folder `snapshots` beside this
+//! file, to be read from top to bottom. After an intended change, `INSTA_UPDATE=always` in the environment of this test writes them anew.
 use crate::program::*;
 use std::fmt::Write;
 use std::fs;

@@ -12,7 +12,7 @@ fn a_configuration_needs_no_flag() {
     assert_eq!(expected[0], "weak.ildg");
     assert_eq!(reported(&room.json(&format!("solve weak.ildg {physics} -o y.npy"))), expected);
     assert_eq!(fs::read(room.path("x.npy")).unwrap(), fs::read(room.path("y.npy")).unwrap());
-    // Content tells, whatever the name; and `invert` is `solve`.
+    // The content decides, whatever the name; and `invert` is `solve`.
     fs::copy(room.path("weak.ildg"), room.path("0100")).unwrap();
     assert_eq!(room.json(&format!("invert 0100 {physics}"))["gauge"], "0100");
     // Beside an input it replaces the input's, in any order; a text is an input under any name.

@@ -1,4 +1,4 @@
-//! Who gets a result as text, and who as JSON.
+//! Results as text and as JSON: in a pipe, on a terminal and in a file.
 use crate::program::{Room, Run, ferrite, object};
 use std::fs;
 
@@ -65,7 +65,7 @@ fn a_terminal_gets_text() {
     assert!(run.code == Some(0) && text.contains(&room.run(PLAQUETTE).stdout) && !text.contains("schema"), "{text}");
 }
 
-/// What a job leaves behind where both streams go to one file can be reported.
+/// `ferrite report` reads the log of a job whose two streams go to one file.
 #[test]
 fn a_log_is_reported() {
     let room = Room::with_weak_field();
@@ -82,7 +82,7 @@ fn a_log_is_reported() {
     room.fails(2, "report other.log", &["other.log: is not JSON", "a job's log"]);
 }
 
-/// Whoever follows a log gets lines of JSON, and nothing else where that is asked for.
+/// Progress can be printed as lines of JSON, with `--quiet` as nothing else.
 #[test]
 fn progress_as_json() {
     let room = Room::with_weak_field();

@@ -73,7 +73,7 @@ fn inputs_are_not_overwritten() {
     room.json("convert weak.ildg b.npy");
 }
 
-/// The same for outputs whose names follow from those of a folder or of a chain.
+/// An output whose name follows from a folder or from a chain does not overwrite an input.
 #[test]
 fn inputs_in_folders_are_not_overwritten() {
     let room = Room::new();

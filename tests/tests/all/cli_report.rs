@@ -3,7 +3,7 @@ use crate::program::*;
 use serde_json::{Value, json};
 use std::fs;
 
-/// As `bench dslash --json` prints it.
+/// Object such as `bench dslash --json` prints.
 fn benchmark(processes: u64, microseconds: f64) -> Value {
     let row = |operator: &str, lattice: [u64; 4], microseconds: f64| {
         json!({
@@ -54,7 +54,7 @@ fn solves_scaling_and_timelines_are_a_page() {
     assert!(page.contains("Weak scaling of clover_dslash, 8×8×8×8 for each process"));
     assert!(page.contains("rank 1, t-") && page.contains("GPU &lt;0&gt;"));
     assert!(page.contains("&lt;script&gt;") && !page.contains("<script"));
-    // One object in each line, too, and points measured before.
+    // Also one object in each line, and points measured before.
     fs::write(room.path("both.json"), format!("{}\n{}\n", benchmark(1, 100.0), benchmark(4, 30.0))).unwrap();
     let points = json!([
         { "operator": "asqtad_dslash", "precision": "half", "reconstruct": "8", "lattice": [8, 8, 8, 16],
@@ -190,7 +190,7 @@ fn what_is_no_report_is_refused() {
     assert_eq!(room.run("report").code, Some(2));
 }
 
-/// What others have written may be anything.
+/// Files that others have written may hold anything: odd numbers are drawn or left out.
 #[test]
 fn odd_numbers_are_drawn_or_left_out() {
     let room = Room::new();

@@ -170,7 +170,7 @@ fn a_run_and_how_it_goes_on() {
     room.fails(2, other, &["has the seed 11, the input says 5"]);
     let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";
     room.fails(2, other, &["whole: this run is on 4×4×4×4, the input says 4×4×4×8"]);
-    // Other physics is another run; other steps are told.
+    // Other physics is another run; other steps are reported.
     let other = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set";
     room.fails(
         2,

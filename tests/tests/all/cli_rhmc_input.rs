@@ -91,7 +91,7 @@ gauge-force = "double"
     fs::write(room.path("one.toml"), one_group).unwrap();
     room.fails(2, "check one.toml", &["fermion.0.mass is missing", "fermion.0.operator is missing"]);
     room.fails(2, "check run.toml --set fermion.mas=1", &["did you mean 'fermion.0.mass'?"]);
-    // Any of the keys tells which command an input is for.
+    // Any of these keys determines the command that an input is for.
     for key in ["trajectories = 3", "trajectory.steps = 3", "fermion = []", "gauge.beta = 5.0"] {
         fs::write(room.path("short.toml"), key).unwrap();
         room.fails(2, "check short.toml", &["seed is missing", "gauge.action is missing"]);
@@ -241,7 +241,7 @@ gauge-force = "double"
         let checked = room.json("check hisq.toml --set fermion.1.flavours=1,-1");
         assert_eq!(checked["quarks"][1], json!("hisq flavours 1 at m = 0.2 and -1 at m = 0.5 with epsilon = -0.358"));
     }
-    // Quarks of one name are told apart.
+    // Quarks of one name are distinguished by a number.
     let group = "[[fermion]]\noperator = \"naive\"\nmass = [0.3]\nflavours = [2]\n";
     fs::write(
         room.path("four.toml"),

@@ -110,7 +110,7 @@ fn without(room: &Room, folder: &str, keys: &[&str]) {
         text.lines().filter(|line| !keys.iter().any(|key| line.starts_with(&format!("{key} = ")))).collect();
     fs::write(path, kept.join("\n") + "\n").unwrap();
 }
-/// What is written on standard error by a run that succeeds.
+/// Returns the standard error of a run that succeeds.
 fn reported(room: &Room, arguments: &str) -> String {
     let run = room.run(&format!("{arguments} --backend cpu"));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -199,7 +199,7 @@ fn folders_of_older_versions_go_on() {
         fs::remove_dir_all(room.path("edited")).unwrap();
         let from = format!("rhmc run.toml --out {folder} --resume-from 2 --backend cpu");
         room.fails(2, &from, &["cfg.000002.ildg has no cfg.000002.toml", "another folder with start = "]);
-        // By another version, which is told, as lines say.
+        // Lines that another version wrote: the run reports that version.
         let path = room.path(folder).join("trajectories.jsonl");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"0.0.7"))
@@ -543,7 +543,7 @@ fn a_run_needs_none_of_its_configurations() {
     assert!(links("run/state.000005.ildg") == links("whole/cfg.000005.ildg"));
 }
 
-/// Of each start, the share of the time outside kernels is known.
+/// The share of the time outside kernels is measured after each start of a run, unless `measure.kernels` is 0.
 #[test]
 fn time_outside_kernels_is_measured() {
     let room = room(GAUGE);
@@ -733,13 +733,13 @@ flavours = [1]
 condensate = 1
 "#;
 
-/// What comes of another value of a key.
+/// Outcome of another value of a key.
 enum Told {
     /// Refused, with these words about the keys.
     Refused(&'static str),
     /// Noted with exactly these words.
     Noted(&'static str),
-    /// Nothing is said.
+    /// Accepted without a message.
     Nothing,
 }
 

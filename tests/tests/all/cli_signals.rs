@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Far more than any step takes, and far less than the work of these commands.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a command says that gets SIGTERM a moment after it has begun to ask for signals. Its exit code is 143.
+/// Sends SIGTERM to a command a moment after it has begun to poll for signals, and returns its output. Its exit code is 143.
 fn terminated(room: &Room, line: &str) -> Run {
     let mut child = room.command(&format!("{line} --backend cpu --threads 1 -v"));
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -250,7 +250,7 @@ fn all_components_of_a_point() {
     assert_eq!(again["batches"], json!([2, 2, 1]));
     // Guesses are those of the batch, in other batches than before.
     assert!(again["iterations"].as_u64().unwrap() < report["iterations"].as_u64().unwrap() / 2, "{again}");
-    // No batch converges, and all right-hand sides are told.
+    // No batch converges, and all right-hand sides are reported.
     let few = room.run(&format!("{all} --batch 4 --max-iterations 2 -o f.npy --json --backend cpu"));
     assert_eq!((few.code, object(&few)["true_residuals"].as_array().unwrap().len()), (Some(1), 12), "{}", few.stderr);
     assert!(!room.path("f.npy").exists());

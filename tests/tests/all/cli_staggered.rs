@@ -29,7 +29,7 @@ fn operators_and_precisions() {
         assert_eq!(shape(&room.path("x.npy")), [8, 4, 4, 4, 3]);
         assert!(fs::read_to_string(room.path("x.svg")).unwrap().contains("operator on 4×4×4×8"));
     }
-    // What was written is the solution, also as a first guess.
+    // The file holds the solution: as an initial guess it needs no iteration.
     let again = "solve --gauge weak.ildg --operator hisq --naik-epsilon -0.05 --mass 0.1 --source random:3 --tol 1e-4";
     assert_eq!(room.json(&format!("{again} --guess x.npy"))["iterations"].as_u64(), Some(0));
     let text = room.run("solve --gauge weak.ildg --operator asqtad --mass 0.1 --source point:0,0,0,0,1 --backend cpu");
@@ -144,7 +144,7 @@ fn several_masses_and_shifts() {
     assert_eq!(shape(&room.path("f.npy")), [2, 8, 4, 4, 4, 3]);
 }
 
-/// On quenched fields at β = 5.7 with a light quark, where small eigenvalues slow CG down.
+/// Block CG takes fewer iterations than CG on quenched fields at β = 5.7 with a light quark, where small eigenvalues slow CG down.
 #[test]
 fn block_cg_takes_fewer_iterations_for_many_sources() {
     let room = Room::with_weak_field();

@@ -12,7 +12,7 @@ use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{LinkErrors, image_tolerance};
 use ferrite_tests::formats;
 use ferrite_tests::report::{Tolerance, relative_error, worst_error};
-use ferrite_tests::staggered_reference::{Boundary, Improved, Phases, Staggered};
+use ferrite_tests::staggered_reference::{Boundary, EtaPhases, ReferenceLinks, StaggeredDirac};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -69,37 +69,37 @@ fn applications_agree_with_the_reference() {
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap();
     let from_hisq = Improvement::hisq(&thin, -0.05).unwrap();
-    let (asqtad, hisq) = (Improved::asqtad(&gauge, u0), Improved::hisq(&gauge, -0.05));
+    let (asqtad, hisq) = (ReferenceLinks::asqtad(&gauge, u0), ReferenceLinks::hisq(&gauge, -0.05));
     let antiperiodic = Boundary::Sign(-1.0);
-    let naive = |phases, boundary| (Staggered::naive(&gauge, 0.0, phases, boundary), LinkErrors::thin());
-    let improved = |links, phases, boundary, errors| (Improved::operator(links, 0.0, phases, boundary), errors);
+    let naive = |phases, boundary| (StaggeredDirac::naive(&gauge, 0.0, phases, boundary), LinkErrors::thin());
+    let improved = |links, phases, boundary, errors| (ReferenceLinks::operator(links, 0.0, phases, boundary), errors);
     let of_asqtad = LinkErrors::asqtad(&made, u0);
     let psi: HostColour = generate::random_source(gauge.lattice(), 5);
     room.json("links asqtad odd.npy fat.scidac long.scidac --u0 plaquette");
     let full = (Precision::Double, LinkStorage::FULL);
     for (flags, (operator, errors)) in [
-        ("--gauge odd.npy --operator staggered", naive(Phases::Milc, antiperiodic)),
+        ("--gauge odd.npy --operator staggered", naive(EtaPhases::Milc, antiperiodic)),
         (
             "--gauge odd.npy --operator staggered --phases lexicographic --bc-time periodic",
-            naive(Phases::Standard, Boundary::Sign(1.0)),
+            naive(EtaPhases::Standard, Boundary::Sign(1.0)),
         ),
-        ("--gauge odd.npy --operator staggered --spread-boundary", naive(Phases::Milc, Boundary::Spread)),
+        ("--gauge odd.npy --operator staggered --spread-boundary", naive(EtaPhases::Milc, Boundary::Spread)),
         (
             "--gauge odd.npy --operator asqtad --u0 plaquette --phases lexicographic",
-            improved(&asqtad, Phases::Standard, antiperiodic, of_asqtad),
+            improved(&asqtad, EtaPhases::Standard, antiperiodic, of_asqtad),
         ),
         (
             "--operator asqtad --fat fat.scidac --long long.scidac --spread-boundary",
-            improved(&asqtad, Phases::Milc, Boundary::Spread, of_asqtad),
+            improved(&asqtad, EtaPhases::Milc, Boundary::Spread, of_asqtad),
         ),
         (
             "--gauge odd.npy --operator hisq --naik-epsilon -0.05",
-            improved(&hisq, Phases::Milc, antiperiodic, LinkErrors::hisq(&from_hisq)),
+            improved(&hisq, EtaPhases::Milc, antiperiodic, LinkErrors::hisq(&from_hisq)),
         ),
     ] {
         // M is D/2 for m = 0, and -M^+(-m) else.
         for mass in [0.1, 0.0, -0.3] {
-            let operator = Staggered { mass, ..operator };
+            let operator = StaggeredDirac { mass, ..operator };
             for (form, expected) in [
                 ("", operator.apply(false, &psi)),
                 ("--dagger", operator.apply(true, &psi)),
@@ -127,13 +127,13 @@ fn applications_in_every_format() {
     let gauge = read_gauge(&room.path("odd.npy"), &ReadOptions::default()).unwrap().gauge;
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
-    let asqtad = Improved::asqtad(&gauge, 0.9);
+    let asqtad = ReferenceLinks::asqtad(&gauge, 0.9);
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
     let psi: HostColour = generate::random_source(gauge.lattice(), 5);
     let boundary = Boundary::Sign(-1.0);
     for (flags, operator, errors) in [
-        ("staggered", Staggered::naive(&gauge, 0.1, Phases::Milc, boundary), LinkErrors::thin()),
-        ("asqtad --u0 0.9", asqtad.operator(0.1, Phases::Milc, boundary), LinkErrors::asqtad(&made, 0.9)),
+        ("staggered", StaggeredDirac::naive(&gauge, 0.1, EtaPhases::Milc, boundary), LinkErrors::thin()),
+        ("asqtad --u0 0.9", asqtad.operator(0.1, EtaPhases::Milc, boundary), LinkErrors::asqtad(&made, 0.9)),
     ] {
         for (form, expected) in [("", operator.apply(false, &psi)), ("--normal", operator.normal(&psi))] {
             let base = format!("apply --gauge odd.npy --operator {flags} --mass 0.1 --source random:5 {form} -o y.npy");
@@ -150,7 +150,7 @@ fn applications_in_every_format() {
             }
         }
     }
-    // Long links of HISQ are in U(3): 8 reals do not tell them, 9 do, and it says so.
+    // Long links of HISQ are in U(3): 8 reals do not determine them, 9 do, and the program reports it.
     let hisq = "apply --gauge odd.npy --operator hisq --mass 0.1 --source random:5";
     let run = room.run(&format!("{hisq} --reconstruct 8 -o y.npy --backend cpu"));
     let reported = run.stderr.contains("from 8 real numbers: 9 are stored");
@@ -276,7 +276,7 @@ fn benchmarks_of_solvers() {
     for row in report["rows"].as_array().unwrap() {
         assert!(row["iterations"].is_null() && row["failures"].as_array().unwrap().len() == 2, "{row}");
     }
-    // HISQ's long links are in U(3), of which 12 and 8 reals do not tell: these columns are left out.
+    // HISQ's long links are in U(3), and 12 and 8 reals do not determine them: these columns are left out.
     let report = room.json(&format!("{made} --operator hisq --naik-epsilon 0.1 --precision single,double"));
     let formats: Vec<_> = report["rows"].as_array().unwrap().iter().map(|row| row["reconstruct"].clone()).collect();
     let expected: Vec<Value> =

@@ -8,10 +8,10 @@ use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
 use ferrite::observables::traces::{Dilution, NoiseKind, NoiseSource, TraceField};
 use ferrite_tests::cut;
-use ferrite_tests::dense::Dense;
+use ferrite_tests::dense::DenseMatrix;
 use ferrite_tests::gamma::{self, SpinMatrix};
-use ferrite_tests::reference::Dirac;
-use ferrite_tests::staggered_reference::{Boundary, Phases, Staggered};
+use ferrite_tests::reference::WilsonDirac;
+use ferrite_tests::staggered_reference::{Boundary, EtaPhases, StaggeredDirac};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::f64::consts::TAU;
@@ -47,7 +47,7 @@ fn dot(a: &[Complex64], b: &[Complex64]) -> Complex64 {
     a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
 }
 
-/// What the crc32 of zlib says of a file's name decides its noise.
+/// Returns the crc32 of zlib. That of a file's name is part of the seed of its noise.
 fn crc32(text: &str) -> u64 {
     let byte = |sum: u32, byte: u8| {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
@@ -66,8 +66,8 @@ fn traces_of_wilson_fermions_are_those_of_a_dense_inverse() {
     room.json("generate weak-field --lattice 2,2,2,2 --seed 3 --noise 0.6 -o cfg.ildg");
     let gauge = read_gauge(room.path("cfg.ildg").as_path(), &ReadOptions::default()).unwrap().gauge;
     let lattice = gauge.lattice();
-    let dirac = Dirac::new(&gauge, 0.3, -1.0);
-    let inverse = Dense::of(lattice, |psi: &HostSpinor| dirac.apply(false, psi)).inverse();
+    let dirac = WilsonDirac::new(&gauge, 0.3, -1.0);
+    let inverse = DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.apply(false, psi)).inverse();
     let volume = lattice.volume() as f64;
     let exact = |number: usize| {
         let gamma = product(number);
@@ -121,8 +121,8 @@ fn condensates_are_those_of_a_dense_inverse() {
     let traces = found["configurations"][0]["traces"].as_array().unwrap();
     let dilution = Dilution { times: 2, ..Dilution::default() };
     for (trace, mass) in traces.iter().zip([0.1, 0.4]) {
-        let operator = Staggered::naive(&gauge, mass, Phases::Milc, Boundary::Sign(-1.0));
-        let inverse = Dense::of(lattice, |v: &HostColour| operator.apply(false, v)).inverse();
+        let operator = StaggeredDirac::naive(&gauge, mass, EtaPhases::Milc, Boundary::Sign(-1.0));
+        let inverse = DenseMatrix::of(lattice, |v: &HostColour| operator.apply(false, v)).inverse();
         let exact: Complex64 = (0..inverse.size).map(|k| inverse.at(k, k)).sum::<Complex64>() / lattice.volume() as f64;
         for (vector, value) in trace["noise"].as_array().unwrap().iter().enumerate() {
             let parts = (0..2).map(|part| {
@@ -138,7 +138,8 @@ fn condensates_are_those_of_a_dense_inverse() {
     }
 }
 
-/// On unit links sums over momenta: 12 w/(w² + s²) with w = m + Σ (1 − cos p), s² = Σ sin² p; of staggered fermions 3 m/(m² + s²).
+/// Traces on unit links are sums over momenta of 12 w/(w² + s²) with w = m + Σ (1 − cos p), s² = Σ sin² p; those of staggered fermions are
+/// sums of 3 m/(m² + s²).
 #[test]
 fn free_traces_are_sums_over_momenta() {
     let room = Room::new();

@@ -14,11 +14,13 @@ use ferrite::operators::{
 };
 use ferrite::solve::{Method, Request, SolveFailure, solve};
 use ferrite::{LinkStorage, Precision};
-use ferrite_tests::checks::{self, Case, SCHURS};
+use ferrite_tests::checks::{self, Case, SCHUR_KINDS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
 use ferrite_tests::refdata;
-use ferrite_tests::reference::{Dirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links};
-use ferrite_tests::report::{Report, relative_error};
+use ferrite_tests::reference::{
+    WilsonDirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links,
+};
+use ferrite_tests::report::{CheckReport, relative_error};
 use ferrite_tests::smearing_reference;
 use num_complex::Complex64;
 use serde_json::Value;
@@ -29,14 +31,14 @@ fn lattice(size: [usize; 4]) -> Lattice {
     Lattice::new(size).unwrap()
 }
 
-fn finish(report: Report) {
+fn finish(report: CheckReport) {
     print!("{}", report.table());
     report.assert_passed();
 }
 
 #[test]
 fn kernels_agree_with_the_reference_on_small_lattices() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     for case in checks::clover_cases() {
         checks::clover_kernels(&Cpu::new(None), &case, &mut report).unwrap();
     }
@@ -45,14 +47,14 @@ fn kernels_agree_with_the_reference_on_small_lattices() {
 
 #[test]
 fn kernels_agree_with_the_reference_on_a_larger_lattice() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::large_clover_kernels(&Cpu::new(None), &mut report).unwrap();
     finish(report);
 }
 
 #[test]
 fn every_solve_ends_at_its_tolerance() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     let case = Case::new(generate::weak_field(lattice([4, 4, 2, 6]), 21, 0.2), 300);
     checks::clover_solves(&Cpu::new(None), &case, 0.1, &mut report).unwrap();
     finish(report);
@@ -215,7 +217,7 @@ fn clover_term_is_the_derivative_of_the_plaquettes() {
     }
 }
 
-/// In a constant Abelian field B in one plane every plaquette is e^{iBq}, F̂ = i sin Bq, and A = d − ½ c σ_μν sin Bq.
+/// Every plaquette of a constant Abelian field B in one plane is e^{iBq}, so that F̂ = i sin Bq and A = d − ½ c σ_μν sin Bq.
 #[test]
 fn constant_fields_have_their_term_and_inverse() {
     let lattice = lattice([6, 4, 6, 8]);
@@ -268,7 +270,7 @@ fn the_term_is_the_diagonal_on_the_free_field() {
         let gauge = HostGauge::unit(lattice);
         let psi = generate::random_source(lattice, 1);
         let space = params.wilson.anisotropy.space();
-        let wilson = Dirac { space, ..Dirac::new(&gauge, 0.3, params.wilson.boundary.sign()) };
+        let wilson = WilsonDirac { space, ..WilsonDirac::new(&gauge, 0.3, params.wilson.boundary.sign()) };
         let off =
             relative_error(&apply(&gauge, &params, false, std::slice::from_ref(&psi)), &[wilson.apply(false, &psi)]);
         assert!(off < 1e-15, "{off:.1e}");
@@ -293,8 +295,8 @@ fn the_operator_is_gamma5_hermitian_and_gauge_covariant() {
     }
 }
 
-/// Solves near and beyond what can be solved: each ends with the residual that was asked for, by the reference, or with
-/// an error that has a reason and tells the truth about the best iterate. Nothing panics or claims too much.
+/// Solves near and beyond the limit of what can be solved. Each ends with the requested residual, by the reference, or with an error that
+/// has a reason and with the true residual of the best iterate. Nothing panics or claims too much.
 #[test]
 fn ill_conditioned_solves_end_honestly() {
     let lattice = lattice([4, 4, 4, 4]);
@@ -442,7 +444,7 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
     let clover = CloverParams::anisotropic(wilson(0.115), 0.91, 1.07);
     for (name, operators) in [
         ("prec_wilson", vec![Operator::from(wilson(0.135))]),
-        ("prec_clover", SCHURS.map(|schur| Operator::from(clover.with_schur(schur))).to_vec()),
+        ("prec_clover", SCHUR_KINDS.map(|schur| Operator::from(clover.with_schur(schur))).to_vec()),
     ] {
         let expected = &answers["data"][name];
         let off = deviation(&norms_in_time(&sources), &numbers(&expected["source_corr"]));

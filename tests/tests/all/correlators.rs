@@ -1,4 +1,4 @@
-//! What `ferrite spectrum` wrote, for the tests that read it.
+//! Lines of `ferrite spectrum` and an input for it, and correlators made on the CPU to compare with.
 use crate::program::Room;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;

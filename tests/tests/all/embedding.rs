@@ -1,5 +1,5 @@
-//! What a program of somebody else relies on: nothing is global, so that each of several backends in one process gives
-//! what it gives alone; and what does not fit is an error that can be matched on.
+//! Guarantees to programs that embed the library: nothing is global, so that each of several backends in one process gives what it gives
+//! alone; and a misfit is an error that can be matched on.
 use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
 use ferrite::domain::{DeviceError, Domain};
@@ -264,7 +264,7 @@ fn momenta_that_do_not_fit_are_errors() {
     assert!(kicked.is_err_and(|error| error.to_string().contains("a field of momenta")));
 }
 
-/// Which formats are compiled is known when the program runs only.
+/// A format without kernels is an error at run time: only then the compiled formats are known.
 #[test]
 fn formats_without_kernels_are_errors() {
     use Precision::{Double, Fp16, Half, Single};
@@ -301,7 +301,7 @@ fn formats_without_kernels_are_errors() {
     }
 }
 
-/// What is in one format does not go where another one has to be: kernels would take its bytes for something else.
+/// A field in one format is refused where another format is needed: kernels would misread its bytes.
 #[test]
 fn fields_in_other_formats_are_errors() {
     use FermionKind::{Staggered as Colour, Wilson as Spin};

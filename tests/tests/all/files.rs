@@ -26,7 +26,7 @@ fn manifest(folder: &Path) -> Vec<(PathBuf, Value)> {
     entries.into_iter().map(|entry| (name(&entry), entry["expect"].clone())).collect()
 }
 
-/// Two files of the set hold nothing but the links; their names tell the lattice.
+/// Returns the options for a file. Two files of the set hold nothing but the links; their names give the lattice.
 fn options_for(path: &Path) -> ReadOptions {
     let alone = path.file_name().unwrap().to_string_lossy().contains("L04040404");
     ReadOptions { lattice: alone.then(|| Lattice::new([4; 4]).unwrap()), ..Default::default() }

@@ -1,5 +1,5 @@
 //! Files written and read by many ranks, here threads, each its own section: what one process writes and reads.
-use crate::sections::{Room, field_of, on, sections, sentence};
+use crate::sections::{FileRoom, field_of, on, sections, sentence};
 use ferrite::field::host::{ColourVector, Fermion, HostGauge, Spinor};
 use ferrite::files::{
     Checksum, Endian, FileFormat, FilePrecision, GaugeFile, ILDG, MILC, MILC_V1, NERSC, NERSC_3X3, NPY, OPENQCD,
@@ -89,7 +89,7 @@ fn links_written_and_read_in_parts_on_every_grid() {
 
 /// Each kind of file on one of so many grids, the next kind on the next ones.
 fn links_in_parts(one_of: usize) {
-    let (gauge, room) = (gauge(), Room::new());
+    let (gauge, room) = (gauge(), FileRoom::new());
     let (one, many) = (room.path("one"), room.path("many"));
     for (kind, options) in all_options().into_iter().enumerate() {
         write_gauge(&one, &gauge, &options).unwrap();
@@ -107,7 +107,7 @@ fn links_in_parts(one_of: usize) {
 }
 
 fn fermions<T: Fermion + PartialEq>() {
-    let (room, field) = (Room::new(), generate::random_source::<T>(lattice(), 5));
+    let (room, field) = (FileRoom::new(), generate::random_source::<T>(lattice(), 5));
     let (one, many) = (room.path("one"), room.path("many"));
     for options in all_options().into_iter().filter(|o| [&SCIDAC, &NPY].contains(&o.format)) {
         write_fermion(&one, &field, &options).unwrap();
@@ -137,7 +137,7 @@ fn fermions_written_and_read_in_parts() {
 }
 
 fn blocks<T: Fermion + PartialEq>() {
-    let room = Room::new();
+    let room = FileRoom::new();
     let fields: Vec<_> = (0..4).map(|seed| generate::random_source::<T>(lattice(), seed)).collect();
     let all: Vec<_> = fields.iter().collect();
     for (number, grid) in GRIDS.into_iter().enumerate() {
@@ -186,7 +186,7 @@ fn blocks_written_and_read_in_parts() {
 #[test]
 fn parts_of_several_pieces() {
     let lattice = Lattice::new([12, 8, 8, 24]).unwrap();
-    let (room, gauge) = (Room::new(), generate::weak_field(lattice, 8, 0.2));
+    let (room, gauge) = (FileRoom::new(), generate::weak_field(lattice, 8, 0.2));
     let (one, many) = (room.path("one"), room.path("many"));
     let options = WriteOptions::default();
     write_gauge(&one, &gauge, &options).unwrap();
@@ -202,7 +202,7 @@ fn parts_of_several_pieces() {
 
 #[test]
 fn the_second_field_of_a_lime_file() {
-    let (room, gauge) = (Room::new(), gauge());
+    let (room, gauge) = (FileRoom::new(), gauge());
     let (first, both) = (room.path("first"), room.path("both"));
     write_gauge(&first, &HostGauge::unit(lattice()), &WriteOptions::default()).unwrap();
     write_gauge(&both, &gauge, &WriteOptions { precision: FilePrecision::Single, ..Default::default() }).unwrap();
@@ -269,7 +269,7 @@ proptest! {
     ) {
         let options = all_options()[option].clone();
         let lattice = Lattice::new(size).unwrap();
-        let (room, gauge) = (Room::new(), generate::weak_field(lattice, seed, 0.5));
+        let (room, gauge) = (FileRoom::new(), generate::weak_field(lattice, seed, 0.5));
         let (one, many) = (room.path("one"), room.path("many"));
         write_gauge(&one, &gauge, &options).unwrap();
         on(writers, lattice, |world, section| {
@@ -280,7 +280,7 @@ proptest! {
     }
 }
 
-/// Where the data of a file starts, and its bytes per site.
+/// Offset of the data of a file, and its bytes per site.
 fn data(path: &Path) -> (usize, usize) {
     let header = inspect(path, &ReadOptions { verify: false, ..Default::default() }).unwrap();
     (header.offset as usize, header.site_bytes())
@@ -288,7 +288,7 @@ fn data(path: &Path) -> (usize, usize) {
 
 #[test]
 fn bad_files_give_all_ranks_the_sentence_of_one_process() {
-    let (gauge, room) = (gauge(), Room::new());
+    let (gauge, room) = (gauge(), FileRoom::new());
     let (good, bad) = (room.path("good"), room.path("bad"));
     let grids = [[2, 1, 1, 1], [1, 3, 1, 1], [1, 1, 1, 3], [2, 3, 2, 2]];
     let check = |bytes: Vec<u8>, options: &ReadOptions, says: &str| {
@@ -369,7 +369,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
 
 #[test]
 fn a_wrong_header_of_a_nersc_file() {
-    let (gauge, room) = (gauge(), Room::new());
+    let (gauge, room) = (gauge(), FileRoom::new());
     let path = room.path("links");
     write_gauge(&path, &gauge, &WriteOptions { format: &NERSC_3X3, ..Default::default() }).unwrap();
     let bytes = fs::read(&path).unwrap();
@@ -391,7 +391,7 @@ fn a_wrong_header_of_a_nersc_file() {
 
 #[test]
 fn bad_blocks() {
-    let room = Room::new();
+    let room = FileRoom::new();
     let path = room.path("block.npy");
     let options = WriteOptions { format: &NPY, endian: Endian::Little, ..Default::default() };
     let fields: Vec<_> = (0..3).map(|seed| generate::random_source::<Spinor>(lattice(), seed)).collect();
@@ -438,7 +438,7 @@ fn bad_blocks() {
 
 #[test]
 fn what_cannot_be_written_leaves_no_file() {
-    let (gauge, room) = (gauge(), Room::new());
+    let (gauge, room) = (gauge(), FileRoom::new());
     let old = room.path("old");
     fs::write(&old, "old").unwrap();
     fs::create_dir_all(room.path("taken").join("inside")).unwrap();
@@ -483,7 +483,7 @@ fn what_cannot_be_written_leaves_no_file() {
 
 #[test]
 fn parts_that_do_not_make_up_the_lattice() {
-    let (gauge, room) = (gauge(), Room::new());
+    let (gauge, room) = (gauge(), FileRoom::new());
     let path = room.path("links");
     write_gauge(&path, &gauge, &WriteOptions::default()).unwrap();
     let halves = sections([1, 1, 1, 2], lattice());
@@ -521,7 +521,7 @@ fn parts_that_do_not_make_up_the_lattice() {
 /// Plaquettes are printed with twelve digits; here all bits are compared, of links with elements from 10⁻³ to 10.
 #[test]
 fn sums_do_not_depend_on_the_grid() {
-    let (room, mut gauge) = (Room::new(), gauge());
+    let (room, mut gauge) = (FileRoom::new(), gauge());
     for (number, c) in gauge.links_mut().as_flattened_mut().as_flattened_mut().iter_mut().enumerate() {
         *c *= Complex64::from(10f64.powi((number % 5) as i32 - 3));
     }

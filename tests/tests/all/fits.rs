@@ -323,7 +323,7 @@ fn potentials_are_fitted() {
     assert!(few.contains("no fit of V(R): 2 data for 3 parameters"), "{few}");
 }
 
-/// On unit links every loop is 1, so that V is 0; it has no error, so that there is nothing to weigh a fit with.
+/// Every loop of unit links is 1, so that V is 0. It has no error, so that a fit has no weights.
 #[test]
 fn unit_links_have_no_potential() {
     let room = Room::new();
@@ -343,7 +343,7 @@ fn unit_links_have_no_potential() {
     assert!(room.run("fit loops.jsonl").stdout.contains("no fit"));
 }
 
-/// Of a page's picture: the fit is a curve through its window, and the page says what it gives.
+/// A fit is drawn on the page as a curve through its window, with its result as text.
 #[test]
 fn fits_are_drawn() {
     let room = Room::new();

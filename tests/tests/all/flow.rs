@@ -82,7 +82,7 @@ fn steps_are_of_third_order() {
     }
 }
 
-/// The same links on any grid.
+/// The flow gives the same energies and charge on any grid.
 #[test]
 fn the_flow_does_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 4, 12]).unwrap();

@@ -7,9 +7,9 @@ use ferrite::field::{DeviceGauge, GaugeField, HopPhases};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, PathCoefficients};
 use ferrite::{LinkStorage, Precision};
-use ferrite_tests::cut::{self, FormatShare, Images, Input};
+use ferrite_tests::cut::{self, FormatShare, Images, LatticeInput};
 
-type Compute = fn(&Domain, &Input, FormatShare) -> ferrite::domain::Result<Images>;
+type Compute = fn(&Domain, &LatticeInput, FormatShare) -> ferrite::domain::Result<Images>;
 
 /// Extents of each rank, and the grid of ranks.
 type Cut = ([usize; 4], [usize; 4]);
@@ -24,7 +24,7 @@ fn nrhs(number: usize) -> usize {
 fn check(cases: &[Cut], one_of: usize, compute: Compute) {
     for (number, &(local, grid)) in cases.iter().enumerate() {
         let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu])).unwrap();
-        let input = Input::new(lattice, 100 * number as u64, nrhs(number));
+        let input = LatticeInput::new(lattice, 100 * number as u64, nrhs(number));
         let share = FormatShare { one_of, which: number };
         let whole = compute(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &input, share).unwrap();
         let found = Threads::run(grid.iter().product(), |world| {
@@ -61,7 +61,8 @@ fn three_hops() -> Vec<Cut> {
     [&cases[..], &thin].concat()
 }
 
-/// To make links takes longest: a third of the grids for HISQ, which makes them twice, and the others for asqtad.
+/// Cuts for HISQ and for asqtad. Making the links takes longest: HISQ, which makes them twice, gets a third of the grids, and asqtad the
+/// others.
 fn hisq_and_asqtad() -> [Vec<Cut>; 2] {
     let (hisq, asqtad): (Vec<_>, Vec<_>) = three_hops().into_iter().enumerate().partition(|(k, _)| k % 3 == 0);
     [hisq, asqtad].map(|cases| cases.into_iter().map(|(_, case)| case).collect())
@@ -95,7 +96,7 @@ fn operators_with_three_hops_in_every_format_on_every_grid() {
     check(&three_hops(), 1, cut::three_hops);
 }
 
-/// Nor without three right-hand sides.
+/// Every format is computed on grids that cut each direction, and with three right-hand sides.
 #[test]
 fn no_format_goes_without_a_direction_that_is_cut() {
     let [hisq, asqtad] = hisq_and_asqtad();

@@ -25,7 +25,7 @@ fn options(precision: FilePrecision) -> WriteOptions {
     WriteOptions { format: &HDF5, precision, title: "a field".into(), metadata, ..Default::default() }
 }
 
-/// What the library reads of a dataset.
+/// Extents and numbers of a dataset, as the HDF5 library reads them.
 fn numbers(path: &std::path::Path, name: &str) -> (Vec<usize>, Vec<Complex64>) {
     let file = File::open(path).unwrap();
     let dataset: Dataset = file.dataset(name).unwrap();

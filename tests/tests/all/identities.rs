@@ -26,9 +26,9 @@ use ferrite::solve::Method;
 use ferrite_tests::checks::complement_request;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
-use ferrite_tests::dense::Dense;
+use ferrite_tests::dense::DenseMatrix;
 use ferrite_tests::reference::{adjoint, multiply};
-use ferrite_tests::staggered_reference::{Boundary, Phases, Staggered};
+use ferrite_tests::staggered_reference::{Boundary, EtaPhases, StaggeredDirac};
 use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
@@ -138,7 +138,7 @@ fn gauge_actions_have_the_identities_of_their_values() {
 }
 
 /// Σ |A⁻¹ x|², or x† A⁻¹ x.
-fn solved(a: &Dense, x: &[Complex64], norm: bool) -> f64 {
+fn solved(a: &DenseMatrix, x: &[Complex64], norm: bool) -> f64 {
     let y = a.inverse().times(x);
     if norm { y.iter().map(Complex64::norm_sqr).sum() } else { x.iter().zip(&y).map(|(x, y)| (x.conj() * y).re).sum() }
 }
@@ -177,7 +177,7 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
     let places = even(lattice, 12);
     let complement = |gauge: &HostGauge, dagger: bool| {
         let dirac = WilsonLikeDirac::twisted(gauge, wilson, [0.0; 2], 0.0);
-        Dense::of(lattice, |psi: &HostSpinor| dirac.schur(dagger, psi)).restricted(&places)
+        DenseMatrix::of(lattice, |psi: &HostSpinor| dirac.schur(dagger, psi)).restricted(&places)
     };
     let xi: Vec<Complex64> = places.iter().map(|place| xi.numbers()[*place]).collect();
     let phi = complement(&gauge, true).times(&xi);
@@ -211,14 +211,14 @@ fn staggered_quarks_have_the_identity_of_dense_matrices() {
 
     let places = even(lattice, 3);
     let shifted = |gauge: &HostGauge| {
-        let dirac = Staggered::naive(gauge, 0.0, Phases::Milc, Boundary::Sign(-1.0));
+        let dirac = StaggeredDirac::naive(gauge, 0.0, EtaPhases::Milc, Boundary::Sign(-1.0));
         let minus_square = |v: &HostColour| {
             let mut image = dirac.derivative(&dirac.derivative(v));
             let pairs = image.numbers_mut().iter_mut().zip(v.numbers());
             pairs.for_each(|(to, v)| *to = 0.3 * v - *to);
             image
         };
-        Dense::of(lattice, minus_square).restricted(&places)
+        DenseMatrix::of(lattice, minus_square).restricted(&places)
     };
     let xi: Vec<Complex64> = places.iter().map(|place| xi.numbers()[*place]).collect();
     let phi = shifted(&gauge).inverse().times(&xi);

@@ -85,7 +85,7 @@ fn a_configuration_counts_once() {
         "fit copies",
         &["/copies/cfg.20.ildg is there twice", "as /ensemble/cfg.20.ildg, with the same bytes"],
     );
-    // Traces and measurements likewise.
+    // The same trace or measurement also counts once.
     let trace = |n: u64| {
         json!({
             "schema": "ferrite.traces/1", "file": format!("c.{n}"), "absolute": format!("/e/c.{n}"), "lattice": [4, 4, 4, 8],
@@ -148,7 +148,7 @@ fn lines_of_different_inputs_are_not_averaged() {
     );
 }
 
-/// Traces of two operators, and measurements of two flows: nothing but their input tells them apart.
+/// Traces of two operators and measurements of two flows are not mixed: only their input distinguishes them.
 #[test]
 fn traces_and_flows_are_not_mixed() {
     let room = Room::new();

@@ -10,13 +10,13 @@ use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::formats;
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
 fn check(cases: Vec<Case>) {
     let backend = Cpu::new(None);
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     for case in cases {
         checks::kernels(&backend, &case, &mut report).unwrap();
     }
@@ -42,7 +42,7 @@ fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
 
 #[test]
 fn right_hand_sides_that_share_launches_have_the_bits_of_each_alone() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::blocks(&Cpu::new(None), &mut report).unwrap();
     print!("{}", report.table());
     report.assert_passed();
@@ -50,7 +50,7 @@ fn right_hand_sides_that_share_launches_have_the_bits_of_each_alone() {
 
 #[test]
 fn copies_come_back() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::transfers(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
 }

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One job at a time: ranks of several would fight for the cores.
+/// Lock that lets one job run at a time: ranks of several jobs would compete for the cores.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// What a job that fails may take until nothing of it is left, on cores that do other tests as well.
+/// Longest time until nothing is left of a job that fails, on cores that also do other tests.
 const SECONDS: Duration = Duration::from_secs(60);
 
 /// `mpirun` with so many ranks of the program, on the CPU.
@@ -145,8 +145,8 @@ fn traces_eigenvalues_and_forces_do_not_depend_on_the_grid() {
     let input = "lattice = [4, 4, 4, 8]\ntrajectories = 1\nseed = 5\nstart = \"cfg.ildg\"\n[gauge]\naction = \"wilson\"\n\
                  beta = 5.5\n[trajectory]\nlength = 0.5\nsteps = 2\n[[fermion]]\noperator = \"wilson\"\nkappa = 0.12\nflavours = 2\n";
     fs::write(room.path("run.toml"), input).unwrap();
-    // What is told, and what it may differ by: solves end at 1e-10, those of eigenvalues at a thousandth of
-    // 1e-3, and forces of quarks have solvers in single precision.
+    // Reported numbers. They may differ, because solves end at 1e-10, those of eigenvalues at a thousandth of 1e-3, and forces of quarks
+    // have solvers in single precision.
     let reported = |found: &Value| -> Vec<f64> {
         let of = |value: &Value, keys: &[&str]| -> Vec<f64> {
             keys.iter().map(|key| value.pointer(key).and_then(Value::as_f64).unwrap_or(f64::NAN)).collect()
@@ -209,7 +209,7 @@ fn images_do_not_depend_on_the_grid_for_any_operator() {
     images_are_the_same(1);
 }
 
-/// Where no global sum is involved, images are the same bits. Each operator is applied on one of so many grids, the next
+/// Images have the same bits on any grid, as they involve no global sum. Each operator is applied on one of `one_of` grids, the next
 /// operator on the next ones.
 fn images_are_the_same(one_of: usize) {
     let room = Room::with_weak_field();
@@ -264,7 +264,7 @@ fn operators_are_the_same_in_every_way_on_every_grid() {
     operators_are_the_same(&[]);
 }
 
-/// What is run again on the same grid has the same bits, sums over processes included.
+/// A run that is repeated on the same grid has the same bits, sums over processes included.
 #[test]
 fn a_run_repeats_to_the_bit() {
     let room = Room::with_weak_field();
@@ -359,7 +359,7 @@ fn ways_to_exchange_are_compared() {
     assert_eq!(room.run("bench halo --backend cpu").code, Some(2));
 }
 
-/// A machine is measured by two processes and read again by one; times on a CPU whose cores others use tell nothing.
+/// A machine is measured by two processes and read again by one. Times on a CPU whose cores do other work mean nothing.
 #[test]
 fn a_model_is_measured_and_read_again() {
     let room = Room::new();
@@ -596,7 +596,7 @@ fn wrong_grids_are_refused_with_ones_that_fit() {
     fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
 }
 
-/// What needs no device takes lattices with odd extents, cut into any equal parts.
+/// Commands that need no device take lattices with odd extents, cut into any equal parts.
 #[test]
 fn odd_extents_are_cut() {
     let room = Room::new();
@@ -778,7 +778,7 @@ fn an_interrupted_measurement_says_so() {
         assert!(start.elapsed() < SECONDS && job.try_wait().unwrap().is_none(), "nothing was measured");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // One rank hears of it and tells the other; mpirun itself would end both.
+    // One rank gets the signal and informs the other; mpirun itself would end both.
     let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let rank = children(job.id()).into_iter().rfind(|pid| name(pid).trim() == "ferrite").unwrap();
     assert!(Command::new("sh").args(["-c", &format!("kill -INT {rank}")]).status().unwrap().success());

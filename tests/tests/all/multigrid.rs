@@ -10,11 +10,11 @@ use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, Method, Request, solve};
 use ferrite_tests::checks::{self, Aggregation};
 use ferrite_tests::cut;
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 
 #[test]
 fn levels_belong_together() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::multigrid(&Cpu::new(None), &mut report).unwrap();
     checks::restriction(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
@@ -34,18 +34,18 @@ fn levels_belong_together_where_the_lattice_is_cut() {
         let gauge = generate::weak_field(lattice, 7, 0.4);
         let reports = Threads::run(grid.iter().product(), |world| {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world)?;
-            let mut report = Report::default();
+            let mut report = CheckReport::default();
             let links = cut::links_of(&domain.section(), &gauge);
             checks::multigrid_levels(&domain, &links, Aggregation { block, count: 8, below }, &mut report)?;
             ferrite::domain::Result::Ok(report)
         });
-        reports.unwrap().iter().for_each(Report::assert_passed);
+        reports.unwrap().iter().for_each(CheckReport::assert_passed);
     }
 }
 
 #[test]
 fn solves_end_at_their_tolerance() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::multigrid_solves(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
 }

@@ -160,7 +160,7 @@ fn devices_and_commands_that_need_them_refuse() {
     room.fails(2, "fix-gauge odd.ildg -o out.ildg", &parts);
     room.fails(2, "links asqtad odd.ildg fat.npy long.npy --u0 1", &parts);
     room.fails(2, "generate unit --lattice 3,4,5,6 -o out.ildg", &["extent x = 3", "must be even"]);
-    // A file that tells nothing: extents as typed.
+    // A file without extents: those of the flag are used.
     let data: Vec<u8> =
         gauge.numbers().iter().flat_map(|z| [z.re.to_be_bytes(), z.im.to_be_bytes()].concat()).collect();
     let mut bare = vec![0; 144];

@@ -6,7 +6,7 @@ use crate::three_point::{at, dense, product};
 use ferrite::field::host::HostSpinor;
 use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gpu_kernels::random::Philox;
-use ferrite_tests::reference::{Dirac, dot, gamma5};
+use ferrite_tests::reference::{WilsonDirac, dot, gamma5};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -84,7 +84,7 @@ fn masses_are_plain_sums() {
         real.push(
             ["gxgygz-g5", "g5"].map(|name| correlator(line, name, [0; 3]).iter().map(|z| z.re).collect::<Vec<f64>>()),
         );
-        ward_identity(line, &s, &Dirac::new(&gauge, 0.3, -1.0));
+        ward_identity(line, &s, &WilsonDirac::new(&gauge, 0.3, -1.0));
     }
     let mean = |k: usize| -> Vec<f64> { (0..8).map(|t| 0.5 * (real[0][k][t] + real[1][k][t])).collect() };
     let [axial, pion] = [mean(0), mean(1)];
@@ -118,7 +118,7 @@ fn masses_are_plain_sums() {
 /// S† (α M + M† α) S with α = 1 at a time is what S has at the source: 2 (4 + m) C_P less hops is 2 Re tr S(x₀, x₀) at time 0, and
 /// nothing at all others. With γ_5 M γ_5 = M† this is the axial Ward identity, whose hops are the divergence of the current that
 /// reaches a neighbour, and what the Wilson term breaks.
-fn ward_identity(line: &Value, s: &[HostSpinor], dirac: &Dirac) {
+fn ward_identity(line: &Value, s: &[HostSpinor], dirac: &WilsonDirac) {
     let lattice = s[0].lattice();
     let pion = correlator(line, "g5", [0; 3]);
     let origin = lattice.index(ORIGIN);

@@ -1,5 +1,5 @@
-//! What must hold whatever the implementation: symmetries of the operator, the free field, and solutions that are
-//! solutions by the reference operator.
+//! Properties that hold whatever the implementation: symmetries of the operator, the free field, and solutions that are solutions by the
+//! reference operator.
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
@@ -16,9 +16,9 @@ use ferrite_tests::formats::{self, LinkFormat};
 use ferrite_tests::links::hopping;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{
-    Dirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
+    WilsonDirac, adjoint, colour_multiply, field, free_propagator, gamma5, norm2, transform_links,
 };
-use ferrite_tests::report::{Report, relative_error, worst_error};
+use ferrite_tests::report::{CheckReport, relative_error, worst_error};
 use std::sync::Arc;
 
 const BOUNDARIES: [TimeBoundary; 2] = [TimeBoundary::Periodic, TimeBoundary::Antiperiodic];
@@ -158,7 +158,7 @@ fn free_propagator_is_the_sum_over_momenta() {
             let expected = free_propagator(lattice, mass, antiperiodic, site, (spin, colour));
             // The formula is a solution to rounding, the solve to its tolerance times ‖M⁻¹‖ ≤ 1 / m.
             let time_sign = if antiperiodic { -1.0 } else { 1.0 };
-            let residual = Dirac::new(&gauge, mass, time_sign).residual(&source, &expected);
+            let residual = WilsonDirac::new(&gauge, mass, time_sign).residual(&source, &expected);
             assert!(residual < 1e-14, "the formula: {residual:.1e}");
             for precision in [Precision::Double, Precision::Half] {
                 let request = Request { precision, tol: 1e-12, ..Request::new(params) };
@@ -177,7 +177,7 @@ fn preconditioned_solves_agree_with_the_reference_solver() {
     let domain = Domain::single(Cpu::new(None), lattice).unwrap();
     let eta = generate::random_source(lattice, 12);
     for (boundary, time_sign) in BOUNDARIES.into_iter().zip([1.0, -1.0]) {
-        let expected = Dirac::new(&gauge, 0.1, time_sign).solve(&eta, 1e-12);
+        let expected = WilsonDirac::new(&gauge, 0.1, time_sign).solve(&eta, 1e-12);
         let request = Request { tol: 1e-12, ..Request::new(WilsonParams::from_mass(0.1, boundary)) };
         let (psi, _) = solve(&domain, &gauge, std::slice::from_ref(&eta), &request, &mut ()).unwrap();
         let off = worst_error(&psi, &[expected]);
@@ -186,7 +186,7 @@ fn preconditioned_solves_agree_with_the_reference_solver() {
 }
 
 fn every_solve(gauge: HostGauge, mass: f64) {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::solves(&Cpu::new(None), &Case::new(gauge, 300), mass, &mut report).unwrap();
     print!("{}", report.table());
     report.assert_passed();
@@ -213,7 +213,7 @@ fn many_right_hand_sides_are_as_many_single_ones() {
     sources.push(generate::point_source(lattice, [1, 2, 3, 4], 2, 1).unwrap());
     sources.push(HostSpinor::zero(lattice));
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-    let reference = Dirac::new(&gauge, 0.1, -1.0);
+    let reference = WilsonDirac::new(&gauge, 0.1, -1.0);
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         let request = Request { precision, ..Request::new(params) };
         let (together, report) = solve(&domain, &gauge, &sources, &request, &mut ()).unwrap();
@@ -267,7 +267,7 @@ fn milc_configuration_at_beta_6_is_solved() {
     let source = generate::point_source(lattice, [0, 0, 0, 0], 0, 0).unwrap();
     // κ = 0.15; κ_c is near 0.157 at β = 6.0.
     let params = WilsonParams::from_kappa(0.15, TimeBoundary::Antiperiodic);
-    let reference = Dirac::new(&gauge, params.mass, -1.0);
+    let reference = WilsonDirac::new(&gauge, params.mass, -1.0);
     let mut norms = Vec::new();
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         for reconstruction in [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8)] {

@@ -1,5 +1,5 @@
-//! Files of links that Ferrite writes, read by plain code that goes byte by byte through what the formats' descriptions say and
-//! shares nothing with the library's readers: numbers, checksums, and what headers tell of the links.
+//! Files of links that Ferrite writes, read by plain code that goes byte by byte through what the formats' descriptions say and shares
+//! nothing with the library's readers: numbers, checksums, and the entries of headers about the links.
 use crate::program::Room;
 use crate::sections::on;
 use ferrite::field::host::HostGauge;
@@ -26,14 +26,14 @@ fn places() -> impl Iterator<Item = [usize; 4]> {
 }
 
 /// Numbers one after the other.
-struct Numbers<'a> {
+struct ByteNumbers<'a> {
     bytes: &'a [u8],
     big: bool,
     /// 4 or 8.
     size: usize,
 }
 
-impl Numbers<'_> {
+impl ByteNumbers<'_> {
     fn real(&mut self) -> f64 {
         let (mut number, rest) = (self.bytes[..self.size].to_vec(), &self.bytes[self.size..]);
         self.bytes = rest;
@@ -102,7 +102,7 @@ fn lime(bytes: &[u8]) -> Vec<(String, [bool; 2], &[u8])> {
     records
 }
 
-/// What stands between `<tag>` and `</tag>`.
+/// Text between `<tag>` and `</tag>`.
 fn element(text: &[u8], tag: &str) -> String {
     let text = std::str::from_utf8(text).unwrap();
     let (_, behind) = text.split_once(&format!("<{tag}>")).unwrap_or_else(|| panic!("no {tag} in {text}"));
@@ -128,7 +128,7 @@ fn of_lime(bytes: &[u8], size: usize) -> Links {
     assert_eq!(dims.split_whitespace().map(|n| n.parse().unwrap()).collect::<Vec<usize>>(), SIZE);
     let letter = if size == 4 { "F" } else { "D" };
     let (privates, sums) = (all("scidac-private-record-xml"), all("scidac-checksum"));
-    let big = |bytes| Numbers { bytes, big: true, size };
+    let big = |bytes| ByteNumbers { bytes, big: true, size };
     if let [data] = all("ildg-binary-data")[..] {
         let format = all("ildg-format")[0];
         let extents = ["lx", "ly", "lz", "lt"].map(|tag| element(format, tag).parse::<usize>().unwrap());
@@ -199,7 +199,7 @@ fn of_nersc(bytes: &[u8], rows: usize, size: usize) -> Links {
     let words = data.chunks(4).map(|w| u32::from_be_bytes(w.try_into().unwrap()));
     let sum = words.fold(0u32, u32::wrapping_add);
     assert_eq!(u32::from_str_radix(keys["CHECKSUM"], 16).unwrap(), sum);
-    let links = Numbers { bytes: data, big: true, size }.sites(rows);
+    let links = ByteNumbers { bytes: data, big: true, size }.sites(rows);
     let said = ["PLAQUETTE", "LINK_TRACE"].map(|key| keys[key].parse::<f64>().unwrap());
     for (said, found) in said.into_iter().zip(measured(&links)) {
         // Of links before they are rounded to single precision: each plaquette moves by some 6e-8/√V.
@@ -222,7 +222,7 @@ fn of_milc(bytes: &[u8]) -> Links {
         sum31 ^= word(at).rotate_left((rank % 31) as u32);
     }
     assert_eq!([word(88), word(92)], [sum29, sum31]);
-    Numbers { bytes: &bytes[96..], big: true, size: 4 }.sites(3)
+    ByteNumbers { bytes: &bytes[96..], big: true, size: 4 }.sites(3)
 }
 
 /// Links of openQCD's file: eight at each odd site, in the order of t, x, y, z.
@@ -231,7 +231,7 @@ fn of_openqcd(bytes: &[u8]) -> Links {
     let extents: Vec<u32> = bytes[..16].chunks(4).map(|w| u32::from_le_bytes(w.try_into().unwrap())).collect();
     assert_eq!(extents, [nt, nx, ny, nz].map(|n| n as u32));
     let plaquette = f64::from_le_bytes(bytes[16..24].try_into().unwrap());
-    let mut numbers = Numbers { bytes: &bytes[24..], big: false, size: 8 };
+    let mut numbers = ByteNumbers { bytes: &bytes[24..], big: false, size: 8 };
     let mut links = Links::new();
     for (t, x) in (0..nt).flat_map(|t| (0..nx).map(move |x| (t, x))) {
         for (y, z) in (0..ny).flat_map(|y| (0..nz).map(move |z| (y, z))).filter(|(y, z)| (t + x + y + z) % 2 == 1) {
@@ -251,7 +251,7 @@ fn of_openqcd(bytes: &[u8]) -> Links {
     links
 }
 
-/// That links are those that were written, as single precision rounds them.
+/// Checks that links are those that were written, rounded to single precision if `rounds`.
 fn same(links: &Links, gauge: &HostGauge, rounds: bool, rows: usize, what: &str) {
     assert_eq!(links.len(), 4 * SITES, "{what}");
     for (site, place) in places().enumerate() {

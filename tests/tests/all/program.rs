@@ -37,7 +37,7 @@ pub fn ferrite() -> &'static Path {
 /// A folder for one test, and runs of the program in it.
 pub struct Room(pub tempfile::TempDir);
 
-/// How a run ended.
+/// Exit code and output of a run.
 pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
@@ -99,7 +99,7 @@ impl Room {
         names.sort();
         names
     }
-    /// With a weak field on 4·4·4·8 in `weak.ildg`.
+    /// Makes a room with a weak field on 4·4·4·8 in `weak.ildg`.
     pub fn with_weak_field() -> Self {
         let room = Self::new();
         room.json("generate weak-field --lattice 4,4,4,8 --seed 7 -o weak.ildg");

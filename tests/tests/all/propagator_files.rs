@@ -179,7 +179,7 @@ fn a_propagator_in_one_record_of_any_code() {
     every_order::<ColourVector>();
 }
 
-/// What is written is QDP++'s order, by one process and by many, and any of them read it.
+/// Checks that propagators are written in QDP++'s order, by one process and by many, and that any of them read it.
 fn written<T: Fermion + PartialEq>() {
     let room = Room::new();
     let lattice = Lattice::new([4, 6, 4, 12]).unwrap();
@@ -369,7 +369,7 @@ fn links_with_a_record_for_each_direction() {
     }
 }
 
-/// They are written so, by one process, into a pipe and by many, with the metadata of the original.
+/// Links are written with a record for each direction by one process, into a pipe and by many, with the metadata of the original.
 #[test]
 fn links_are_written_with_a_record_for_each_direction() {
     let room = Room::new();

@@ -9,7 +9,7 @@ use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::{FermionKind, Precision};
 use ferrite_tests::reference::transform_links;
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 use ferrite_tests::{checks, cut};
 use num_complex::Complex64;
 
@@ -42,16 +42,16 @@ fn fields<F: Fermion>(lattice: Lattice) -> Vec<HostField<F>> {
     (0..3).map(|seed| generate::random_source(lattice, seed)).collect()
 }
 
-/// On random links, by the check that GPUs have, too.
+/// Quarks on random links are smeared by the formula, by the check that also runs on GPUs.
 #[test]
 fn quarks_are_smeared_by_the_formula() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::quark_smearing(&Cpu::new(None), &mut report).unwrap();
     print!("{}", report.table());
     report.assert_passed();
 }
 
-/// On unit links a plane wave has its eigenvalue, 1 where its momentum is that of the smearing.
+/// A plane wave on unit links is an eigenvector with the known eigenvalue, which is 1 if its momentum is that of the smearing.
 #[test]
 fn plane_waves_are_eigenvectors() {
     let lattice = Lattice::new([4, 6, 8, 2]).unwrap();
@@ -105,7 +105,7 @@ fn part<F: Fermion>(section: &Section, field: &HostField<F>) -> HostField<F> {
     HostField::from_sites(section.local, (0..section.local.volume()).map(site).collect())
 }
 
-/// The same on every part of a lattice that is cut in any direction.
+/// Smearing gives the same on every part of a lattice that is partitioned in any direction.
 #[test]
 fn smearing_does_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 12, 4]).unwrap();

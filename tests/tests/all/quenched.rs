@@ -8,7 +8,7 @@ use ferrite::gauge::{generate, measure, su3};
 use ferrite::lattice::Lattice;
 use ferrite::statistics::{Average, average};
 use ferrite_tests::checks;
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 use gpu_kernels::algebra::{Su3, complex};
 use gpu_kernels::heatbath::{heatbath, overrelax, sample};
 use gpu_kernels::random::Philox;
@@ -73,7 +73,7 @@ fn one_plaquette(beta: f64) -> f64 {
     sum / z
 }
 
-/// By how many errors a mean is off.
+/// Distance of a mean from the expected value, in units of its error.
 fn deviation(got: Average, expected: f64) -> f64 {
     (got.mean - expected).abs() / got.error
 }
@@ -291,7 +291,7 @@ fn published_plaquettes_of_long_chains() {
     plaquettes_are_the_published_ones(400, 1e-3);
 }
 
-/// With so many sweeps, after which no error is above `most`.
+/// Compares the plaquettes of chains of `sweeps` sweeps, after which no error is above `most`, with published ones.
 fn plaquettes_are_the_published_ones(sweeps: u32, most: f64) {
     // β = 5.5 on 8⁴ is a chain of the library GPT, with an error of 4e-4. The others are for large volumes. On 8⁴, chains
     // of 4000 sweeps give 0.54918(12), 0.59420(6) and 0.61395(5), on 16⁴ with 2000 sweeps 0.54912(5), 0.59368(2) and
@@ -330,7 +330,7 @@ fn streams() {
 
 #[test]
 fn cpu_agrees_with_itself() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::quenched(&Cpu::new(None), &mut report).unwrap();
     checks::gauge_fixing(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();

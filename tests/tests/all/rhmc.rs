@@ -22,7 +22,7 @@ use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite_tests::checks::THETA;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
-use ferrite_tests::staggered_reference::{Coefficients, fat_links};
+use ferrite_tests::staggered_reference::{LinkCoefficients, fat_links};
 use num_complex::Complex64;
 
 /// Momenta of one seed, so that a direction in the space of links.
@@ -270,13 +270,13 @@ fn stout_links_are_links() {
     assert!(force < 0.9 * other, "{force} {other}");
 }
 
-/// Random links have fat ones with singular values next to 0. Forces of HISQ stay finite there, and tell how many these are.
+/// Random links have fat links with singular values next to 0. Forces of HISQ stay finite there, and such links are counted.
 #[test]
 fn small_singular_values_are_counted() {
     let domain = Domain::single(Cpu::new(None), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
     let gauge = generate::random(domain.local(), 3);
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
-    let fat = fat_links(&gauge, &Coefficients::fat7());
+    let fat = fat_links(&gauge, &LinkCoefficients::fat7());
     let expected = fat.links().iter().filter(|v| smallest_square(v) < 5e-5).count();
     let functions = functions(&[Quarks { mass: 2.0, flavours: "2".parse().unwrap() }], 1, 1e-3);
     let operator = QuarkOperator { smearing: QuarkSmearing::Hisq { epsilon: 0.0 }, ..operators()[0].1 };

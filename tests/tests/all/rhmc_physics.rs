@@ -46,7 +46,7 @@ fn stout() -> QuarkOperator {
 fn hisq() -> QuarkOperator {
     QuarkOperator { smearing: QuarkSmearing::Hisq { epsilon: -0.1 }, ..naive() }
 }
-/// For 2 + 1 flavours. To find them takes longer than a trajectory: all chains have the same ones.
+/// Returns the functions for 2 + 1 flavours. Finding them takes longer than a trajectory, so all chains share them.
 fn functions() -> RationalFunctions {
     static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {
         let group = [quarks(0.2, "2"), quarks(0.4, "1")];
@@ -122,7 +122,7 @@ fn reversed_trajectories_lead_to_the_start() {
     }
 }
 
-/// How far links and momenta are from the start in double and in single precision.
+/// Checks the distances of links and momenta from the start, in double and in single precision.
 fn goes_back([links, momenta]: [f64; 2], [links_single, momenta_single]: [f64; 2]) {
     println!("double {links:.1e} {momenta:.1e}, single {links_single:.1e} {momenta_single:.1e}");
     // Rounding errors of some fifty moves, which molecular dynamics lets grow a little; solutions to 1e-13.
@@ -132,8 +132,7 @@ fn goes_back([links, momenta]: [f64; 2], [links_single, momenta_single]: [f64; 2
     assert!(links_single > 1e-9 && links > 1e-18);
 }
 
-/// What a progress line shows: moves of the outermost level, not those inside, nor those of a way back.
-/// Momenta that are kept in part: none are lost with next to no friction, all with much of it, and a rejection turns them round.
+/// Momenta are kept in part: none are lost with next to no friction, all with much of it, and a rejection reverses them.
 #[test]
 fn friction_takes_momenta_away() {
     let domain = domain([4; 4]);
@@ -253,7 +252,7 @@ fn a_stopped_trajectory_never_was() {
     }
 }
 
-/// Where links become unitary at the end only, the H that decides is that of the links that are kept.
+/// The H that decides is that of the links that are kept, also if links become unitary at the end only.
 #[test]
 fn the_action_is_that_of_the_links_that_are_kept() {
     let domain = domain([4; 4]);
@@ -271,13 +270,13 @@ fn the_action_is_that_of_the_links_that_are_kept() {
 }
 
 /// One step on 2⁴, from links and momenta that are kept, with all kinds of forces.
-struct Step<'a> {
+struct OneStep<'a> {
     links: &'a HostGauge,
     momenta: &'a HostGauge,
     run: &'a dyn Fn(&HostGauge, &HostGauge) -> (HostGauge, HostGauge),
 }
 
-/// Which quarks a step has.
+/// Quarks of a step.
 #[derive(Clone, Copy, Debug)]
 enum StepQuarks {
     Asqtad,
@@ -286,7 +285,7 @@ enum StepQuarks {
 }
 
 /// Hands the step to a check.
-fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
+fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&OneStep)) {
     let domain = domain([2; 4]);
     let gauge = generate::weak_field(domain.local(), 5, 0.5);
     let scheme = Scheme::Omelyan { lambda: 0.19 };
@@ -323,7 +322,7 @@ fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
         dynamics.run(&mut links, &mut momenta, 0.3).unwrap();
         (links.own().download().unwrap(), momenta.download().unwrap())
     };
-    check(&Step { links: &gauge, momenta: &random_momenta(&domain, 1), run: &run });
+    check(&OneStep { links: &gauge, momenta: &random_momenta(&domain, 1), run: &run });
 }
 
 /// Momenta of another draw for every number.
@@ -333,11 +332,11 @@ fn random_momenta(domain: &Domain, number: u32) -> HostGauge {
     momenta.download().unwrap()
 }
 
-impl Step<'_> {
-    /// How far the start is moved in both ways, for half of the differences of ends.
+impl OneStep<'_> {
+    /// Distance by which the start is moved in both directions; differences of the ends are halved.
     const H: f64 = 1e-5;
 
-    /// By how much links and momenta change at the end for changes at the start. Those of links U are X in exp(X) U.
+    /// Changes of links and momenta at the end for changes at the start. Those of links U are X in exp(X) U.
     fn changes(&self, end: &HostGauge, links: &[Matrix], momenta: &[Matrix]) -> [Vec<Matrix>; 2] {
         let moved = |h: f64| {
             let (mut u, mut p) = (self.links.clone(), self.momenta.clone());
@@ -363,7 +362,7 @@ fn phase_space_keeps_its_volume() {
     }
 }
 
-fn keeps_its_volume(step: &Step) {
+fn keeps_its_volume(step: &OneStep) {
     let end = (step.run)(step.links, step.momenta).0;
     let links = step.links.links().len();
     let column = |k: usize| -> Vec<f64> {
@@ -388,7 +387,7 @@ fn steps_are_symplectic() {
     }
 }
 
-fn is_symplectic(step: &Step) {
+fn is_symplectic(step: &OneStep) {
     let domain = domain([2; 4]);
     let (links, momenta) = (step.run)(step.links, step.momenta);
     let random = |number| random_momenta(&domain, number).links().to_vec();
@@ -405,7 +404,7 @@ fn is_symplectic(step: &Step) {
     }
 }
 
-/// In the limit of heavy quarks trajectories are those of the gauge action alone, with the β that hops around plaquettes add.
+/// Trajectories of heavy quarks are, in the limit, those of the gauge action alone, with the β that hops around plaquettes add.
 #[test]
 fn heavy_quarks_are_none() {
     let domain = domain([4; 4]);
@@ -436,7 +435,7 @@ fn heavy_quarks_are_none() {
     assert!(delta_far.abs() < 1e-4, "{delta_far:e}");
 }
 
-/// With c_sw = 1.2.
+/// Clover quarks with c_sw = 1.2.
 fn clover(mass: f64) -> WilsonQuarks {
     let wilson = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     WilsonQuarks::new(CloverParams::isotropic(wilson, 1.2, 1.0).with_schur(Schur::Symmetric))
@@ -482,7 +481,7 @@ fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
 fn adjoint(a: &Matrix) -> Matrix {
     std::array::from_fn(|j| std::array::from_fn(|k| a[k][j].conj()))
 }
-/// By Gauss with pivots.
+/// Determinant by Gaussian elimination with pivots.
 fn determinant(m: &mut [Vec<f64>]) -> f64 {
     let (n, mut product) = (m.len(), 1.0);
     for k in 0..n {

@@ -336,7 +336,7 @@ fn the_preconditioner_helps() {
     assert!(ten < one && ten < small, "{one} with one step, {ten} with ten, {small} in small domains");
 }
 
-/// What overlap is for: fewer iterations.
+/// Overlap saves iterations.
 #[test]
 fn overlap_helps() {
     let lattice = Lattice::new([4, 4, 8, 16]).unwrap();
@@ -368,7 +368,7 @@ fn overlap_helps() {
     }
 }
 
-/// Those that are finished are no longer computed, in the domains neither.
+/// Right-hand sides that are finished are no longer computed, neither in the solver nor in the domains.
 #[test]
 fn right_hand_sides_leave_their_domains() {
     let gauge = generate::weak_field(lattice(), 7, 0.2);

@@ -1,4 +1,4 @@
-//! What tests of files that many ranks, here threads, read and write have in common.
+//! Helpers for tests of files that many ranks, here threads, read and write.
 use comms::{Communicator, ProcessGrid, Threads};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::FileError;
@@ -7,7 +7,7 @@ use ferrite::network::Network;
 use std::fs;
 use std::path::PathBuf;
 
-/// What every rank of a grid gets from `work`.
+/// Returns the results of `work` on every rank of a grid.
 pub fn on<T: Send>(grid: [usize; 4], lattice: Lattice, work: impl Fn(&dyn Network, &Section) -> T + Sync) -> Vec<T> {
     let grid = ProcessGrid::new(grid).unwrap();
     // Parts of a lattice with odd extents may have any.
@@ -31,11 +31,11 @@ pub fn field_of<T: Fermion>(section: &Section, field: &HostField<T>) -> HostFiel
 }
 
 /// A folder whose files are known.
-pub struct Room(tempfile::TempDir);
+pub struct FileRoom(tempfile::TempDir);
 
-impl Room {
+impl FileRoom {
     pub fn new() -> Self {
-        Room(tempfile::tempdir().unwrap())
+        FileRoom(tempfile::tempdir().unwrap())
     }
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)

@@ -1,6 +1,6 @@
 //! Files of multigrid setups: what comes back, by any number of ranks, what is in them byte by byte, and what is
 //! refused.
-use crate::sections::{Room, field_of, on, sentence};
+use crate::sections::{FileRoom, field_of, on, sentence};
 use comms::Solo;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::files::setup::{MOST_STORED_VECTORS, SetupHeader, SetupReader, SetupWriter, inspect_setup};
@@ -21,7 +21,7 @@ fn header(size: [usize; 4], vectors: usize) -> SetupHeader {
     SetupHeader::new(lattice(size), vectors, operator, "suma 12ab34cd, sumb 56ef7890")
 }
 
-/// A number that tells its place, and that single precision has exactly: below 2²⁴ / 2⁵.
+/// A number that identifies its place and that single precision holds exactly: below 2²⁴ / 2⁵.
 fn number(vector: usize, [x, y, z, t]: [usize; 4], component: usize) -> f32 {
     let place = [vector, t, z, y, x].iter().fold(0, |place, coordinate| 8 * place + coordinate);
     (24 * place + component) as f32 / 32.0 - 100.0
@@ -46,7 +46,7 @@ fn counted(size: [usize; 4], vectors: usize) -> Vec<HostSpinor> {
     (0..vectors).map(field).collect()
 }
 
-/// What comes back of a field: zero on odd sites, rounded on even ones.
+/// Returns a field as it comes back: zero on odd sites, rounded on even ones.
 fn stored(field: &HostSpinor) -> HostSpinor {
     let (lattice, mut field) = (field.lattice(), field.clone());
     for (index, site) in field.sites_mut().iter_mut().enumerate() {
@@ -95,7 +95,7 @@ fn any_grid_reads_what_any_other_wrote() {
         ([2, 4, 6, 8], [[1, 1, 1, 1], [1, 1, 1, 2], [1, 2, 3, 1], [1, 2, 1, 4]]),
         ([4, 6, 8, 2], [[1, 1, 1, 1], [2, 1, 2, 1], [1, 3, 1, 1], [2, 3, 4, 1]]),
     ] {
-        let (room, header) = (Room::new(), header(size, 3));
+        let (room, header) = (FileRoom::new(), header(size, 3));
         let fields: Vec<HostSpinor> = (0..3).map(|seed| generate::random_source(header.lattice, seed)).collect();
         let expected: Vec<HostSpinor> = fields.iter().map(stored).collect();
         let path = room.path("setup");
@@ -178,7 +178,7 @@ fn bytes_of([nx, ny, nz, nt]: [usize; 4], vector: usize) -> Vec<u8> {
 
 #[test]
 fn the_bytes_of_a_file_are_those_of_the_formula() {
-    let (room, size) = (Room::new(), [4, 4, 6, 8]);
+    let (room, size) = (FileRoom::new(), [4, 4, 6, 8]);
     let (path, header) = (room.path("setup"), header(size, 3));
     let grid = [2, 1, 3, 2];
     on(grid, header.lattice, |world, section| write(&path, world, section, &header, &counted(size, 3)).unwrap());
@@ -195,7 +195,7 @@ fn the_bytes_of_a_file_are_those_of_the_formula() {
 
 #[test]
 fn every_flipped_bit_that_matters_is_found() {
-    let room = Room::new();
+    let room = FileRoom::new();
     let path = room.path("setup");
     let (header, fields) = small(&path, 2);
     let good = fs::read(&path).unwrap();
@@ -238,7 +238,7 @@ fn every_flipped_bit_that_matters_is_found() {
 
 #[test]
 fn truncated_files_are_refused() {
-    let room = Room::new();
+    let room = FileRoom::new();
     let path = room.path("setup");
     small(&path, 2);
     let good = fs::read(&path).unwrap();
@@ -258,7 +258,7 @@ fn truncated_files_are_refused() {
 
 #[test]
 fn what_is_no_setup_of_this_version_is_refused() {
-    let (room, solo) = (Room::new(), Solo::new());
+    let (room, solo) = (FileRoom::new(), Solo::new());
     let path = room.path("setup");
     let header = header([2; 4], 2);
     let vectors = [0, 1].map(|vector| bytes_of([2; 4], vector));
@@ -328,7 +328,7 @@ fn what_is_no_setup_of_this_version_is_refused() {
 
 #[test]
 fn ranks_fail_together() {
-    let (room, size) = (Room::new(), [2, 4, 6, 8]);
+    let (room, size) = (FileRoom::new(), [2, 4, 6, 8]);
     let (path, header, fields) = (room.path("setup"), header(size, 2), counted(size, 2));
     let (grid, lattice) = ([1, 2, 1, 2], lattice(size));
     on(grid, lattice, |world, section| write(&path, world, section, &header, &fields).unwrap());
@@ -409,7 +409,7 @@ fn ranks_fail_together() {
 
 #[test]
 fn a_file_appears_when_it_is_finished() {
-    let (room, size) = (Room::new(), [2, 4, 6, 8]);
+    let (room, size) = (FileRoom::new(), [2, 4, 6, 8]);
     let (path, header, fields) = (room.path("setup"), header(size, 2), counted(size, 2));
     let part_of = |section: &Section, number: usize| field_of(section, &fields[number]);
     for old in [None, Some(&b"the old one"[..])] {

@@ -86,7 +86,7 @@ fn hyp(gauge: &HostGauge, [first, second, third]: [f64; 3]) -> HostGauge {
     together(lattice, &smeared)
 }
 
-/// The same within time slices.
+/// One level of HYP smearing within time slices.
 fn hyp_in_space(gauge: &HostGauge, [first, second, _]: [f64; 3]) -> HostGauge {
     let (lattice, links) = (gauge.lattice(), directions(gauge));
     let tilde = |mu: usize, nu: usize| {
@@ -173,8 +173,8 @@ fn extremum(w: &Matrix, v: &Matrix) -> (f64, f64) {
     ((0..9).map(|n| off((n / 3, n % 3))).fold(0.0, f64::max), trace.re)
 }
 
-/// On hot links sums of staples have any size and phase, and sweeps over subgroups converge slowly on some of them: the plain projection
-/// goes on to its end.
+/// Projections of hot links are converged. Sums of staples have any size and phase there, and sweeps over subgroups converge slowly on some
+/// of them; the plain projection continues to its end.
 #[test]
 fn projections_of_hot_links_are_converged() {
     let domain = Domain::single(Cpu::new(None), Lattice::new([8, 8, 8, 8]).unwrap()).unwrap();
@@ -210,8 +210,9 @@ fn projections_of_hot_links_are_converged() {
     assert!(slow > 0 && compared > 16000, "{slow} {compared}");
 }
 
-/// Of a multiple of an element of SU(3), e^{iφ} W, the projection is W times the element of the centre next to e^{iφ}, which sweeps that begin
-/// at another one do not find. Of diagonal matrices it is diagonal, also beyond the angle at which the cosine of one phase is negative.
+/// The projection of a multiple of an element of SU(3), e^{iφ} W, is W times the element of the centre next to e^{iφ}, which sweeps that
+/// begin at another one do not find. That of a diagonal matrix is diagonal, also beyond the angle at which the cosine of one phase is
+/// negative.
 #[test]
 fn projections_have_the_largest_trace() {
     let w = *generate::random(Lattice::new([2; 4]).unwrap(), 5).link(3, 1);

@@ -13,7 +13,7 @@ use ferrite::operators::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, Correction, Escalation, Method, Request, SolveFailure, in_batches, solve};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::cut;
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 use solvers::{Iteration, Observer, RhsFailure, SolveError};
 use std::ops::ControlFlow;
 
@@ -21,21 +21,21 @@ fn case() -> Case {
     Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).unwrap(), 20, 0.2), 21)
 }
 
-fn finish(report: Report) {
+fn finish(report: CheckReport) {
     print!("{}", report.table());
     report.assert_passed();
 }
 
 #[test]
 fn every_format_ends_at_its_tolerance() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::solves(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
     finish(report);
 }
 
 #[test]
 fn every_scheme_ends_at_its_tolerance() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::schemes(&Cpu::new(None), &case(), 0.1, &mut report).unwrap();
     finish(report);
 }
@@ -101,7 +101,8 @@ fn iteration_counts(all: bool) {
     assert!(off.is_empty(), "{off:#?}");
 }
 
-/// In one Krylov space for all, on the normal equations: fewer iterations than CG, the more right-hand sides the fewer.
+/// Block CG takes fewer iterations than CG, in one Krylov space for all right-hand sides on the normal equations: the more right-hand
+/// sides, the fewer.
 #[test]
 fn block_cg_takes_fewer_iterations_than_cg() {
     use Precision::{Double, Half, Single};
@@ -169,8 +170,8 @@ fn each_solve_has_its_own_clover_term() {
 }
 
 /// Ends the second batch after two iterations.
-struct Stop(usize);
-impl Observer for Stop {
+struct StopSecondBatch(usize);
+impl Observer for StopSecondBatch {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         if self.0 == 2 && event.iteration == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -184,14 +185,14 @@ fn batches_come_out_as_one_solve() {
     let sources: Vec<_> = (0..3).map(|number| generate::noise_source::<Spinor>(lattice, 5, number)).collect();
     let request = Request::new(WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic));
     let configuration = Configuration::new(&domain, &gauge);
-    let solve = |sizes: &[usize], stop: &mut Stop| {
+    let solve = |sizes: &[usize], stop: &mut StopSecondBatch| {
         in_batches(sizes, &sources, None, |sources, guess| {
             stop.0 += 1;
             configuration.solve(sources, guess, &request, stop)
         })
     };
-    let (together, whole) = solve(&[3], &mut Stop(9)).unwrap();
-    let (apart, report) = solve(&[1, 1, 1], &mut Stop(9)).unwrap();
+    let (together, whole) = solve(&[3], &mut StopSecondBatch(9)).unwrap();
+    let (apart, report) = solve(&[1, 1, 1], &mut StopSecondBatch(9)).unwrap();
     assert!(report.converged && report.true_residual.len() == 3 && report.info.history.len() == 3);
     // A batch is asked for what its most demanding right-hand side needs: an iteration more or less for the others.
     for (apart, together) in report.info.iterations_per_rhs.iter().zip(&whole.info.iterations_per_rhs) {
@@ -205,7 +206,7 @@ fn batches_come_out_as_one_solve() {
         assert!(off.sqrt() < 2.0 * 1e-10 / 0.2 * sources[0].norm2().sqrt(), "{off}");
     }
     // What comes after a batch that was stopped is left out.
-    let Err(SolveFailure::Unfinished { error, solutions, report }) = solve(&[1, 1, 1], &mut Stop(0)) else {
+    let Err(SolveFailure::Unfinished { error, solutions, report }) = solve(&[1, 1, 1], &mut StopSecondBatch(0)) else {
         panic!("it was stopped")
     };
     assert!(matches!(error, SolveError::Cancelled { .. }));

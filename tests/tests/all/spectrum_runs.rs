@@ -81,7 +81,7 @@ fn runs_go_on() {
     assert!(!room.path("no").exists());
     let checked = room.json("check run.toml --set configurations=cfg.1.ildg --set solve.mass=0.2");
     assert_eq!((&checked["kind"], &checked["ok"]), (&json!("spectrum"), &json!(true)));
-    // Of several processes, too, with shells or without.
+    // Also on several processes, with shells or without.
     let checked = "check run.toml --set configurations=cfg.1.ildg --set solve.mass=0.2 --processes 4";
     let grid = |flags: &str| room.json(&format!("{checked} {flags}"))["layout"]["grid"].clone();
     let shell = "--set sink=shell --set shell.width=2 --set shell.steps=20 --grid 2,1,1,2";
@@ -379,7 +379,7 @@ fn damaged_propagators_are_computed_again() {
             );
             assert!(fs::read(&array).unwrap() == whole, "{name} {damage}");
         }
-        // Versions before noted no checksum: there the residual tells.
+        // Earlier versions noted no checksum: the residual decides.
         let mut old = noted.clone();
         ["checksum", "solve"].iter().for_each(|key| drop(old.as_object_mut().unwrap().remove(*key)));
         let old = old.to_string();
@@ -404,7 +404,7 @@ fn damaged_propagators_are_computed_again() {
     }
 }
 
-/// What a run that was killed has left half written is removed, and that of runs which may be writing is not.
+/// Files that a killed run has left half written are removed; those of runs that may be writing are not.
 #[test]
 fn half_written_propagators_are_swept() {
     let room = Room::new();
@@ -436,7 +436,7 @@ fn half_written_propagators_are_swept() {
     assert!(room.path("kept/cfg.ildg.npy").exists());
 }
 
-/// What would fail after hours fails before the first solve.
+/// A mistake that would end a run after hours ends it before the first solve.
 #[test]
 fn propagators_need_names_of_their_own() {
     let room = Room::new();
@@ -571,7 +571,7 @@ fn configurations_belong_together() {
     assert_eq!(fs::read_to_string(room.path("out/correlators.jsonl")).unwrap(), whole);
 }
 
-/// What another process adds lines to is not read, and what cannot be written is found out before the first solve.
+/// A file to which another process adds lines is not read, and a folder that cannot be written to is found before the first solve.
 #[test]
 fn folders_are_there_to_be_written() {
     let room = Room::new();

@@ -33,7 +33,7 @@ fn apart(a: &Value, b: &Value) -> f64 {
     apart_among(a, b, &|_| true)
 }
 
-/// The same of those with some names.
+/// Largest difference of two lines' correlators with names that count, each by its largest value.
 fn apart_among(a: &Value, b: &Value, counts: &dyn Fn(&str) -> bool) -> f64 {
     let (mut a, mut b) = (values(a), values(b));
     for all in [&mut a, &mut b] {
@@ -272,7 +272,7 @@ fn mesons_of_two_masses() {
     }
 }
 
-/// The same of staggered quarks, with momenta.
+/// Mesons of staggered quarks of two masses, and their nucleon, are plain sums over propagators, with momenta.
 #[test]
 fn staggered_mesons_of_two_masses() {
     let room = room();

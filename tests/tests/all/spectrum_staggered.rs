@@ -14,12 +14,12 @@ const MASS: f64 = 0.2;
 type Dense = Vec<Vec<Complex64>>;
 
 /// The lattice and its links.
-struct Plain {
+struct PlainLattice {
     size: [usize; 4],
     gauge: HostGauge,
 }
 
-impl Plain {
+impl PlainLattice {
     fn place(&self, site: usize) -> [usize; 4] {
         let [x, y, z, _] = self.size;
         [site % x, site / x % y, site / (x * y) % z, site / (x * y * z)]
@@ -153,7 +153,7 @@ fn sources_are_those_of_a_dense_matrix() {
     input(&room);
     room.json("generate random --lattice 4,2,2,4 --seed 8 -o cfg.ildg");
     let gauge = read_gauge(&room.path("cfg.ildg"), &ReadOptions::default()).unwrap().gauge;
-    let plain = Plain { size: [4, 2, 2, 4], gauge };
+    let plain = PlainLattice { size: [4, 2, 2, 4], gauge };
     let origin = [1, 0, 1, 2];
     let point = plain.ones(|place| place == origin);
     let wall = plain.ones(|[x, y, z, t]| (x % 2, y, z, t) == (1, 0, 1, 2));
@@ -180,7 +180,7 @@ fn sources_are_those_of_a_dense_matrix() {
             }
         }
     }
-    // A propagator that was kept is smeared at its end likewise.
+    // A propagator that was kept is also smeared at its end.
     let kept = "spectrum run.toml --set origin=1,0,1,2 --set source=wall --set propagators=kept";
     room.json(&format!("{kept} --out first"));
     room.json(&format!("{kept} --out second --set sink=shell {shell}"));
@@ -196,7 +196,7 @@ fn tastes_are_those_of_dense_matrices() {
     input(&room);
     room.json("generate random --lattice 4,2,2,4 --seed 8 -o cfg.ildg");
     let gauge = read_gauge(&room.path("cfg.ildg"), &ReadOptions::default()).unwrap().gauge;
-    let plain = Plain { size: [4, 2, 2, 4], gauge };
+    let plain = PlainLattice { size: [4, 2, 2, 4], gauge };
     let (n, origin) = (3 * plain.volume(), [1, 0, 1, 2]);
     let unit = |k: usize| (0..n).map(|i| Complex64::from(f64::from(u8::from(i == k)))).collect::<Vec<_>>();
     // Columns of M⁻¹.
@@ -332,7 +332,7 @@ fn noise_is_the_sum_over_points() {
     }
 }
 
-/// What staggered quarks do not have is refused by the names of all keys to take out.
+/// Keys that staggered quarks do not have are refused, all of them by name.
 #[test]
 fn inputs_for_wilson_quarks_are_refused_by_name() {
     let room = Room::new();

@@ -47,7 +47,7 @@ fn at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
 fn product(a: &SiteMatrix, b: &SiteMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..12).map(|k| a[i][k] * b[k][j]).sum()))
 }
-/// On spin alone.
+/// Matrix on spin and colour that acts on spin alone.
 fn spin(m: &SpinMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| if i % 3 == j % 3 { m[i / 3][j / 3] } else { Complex64::ZERO }))
 }

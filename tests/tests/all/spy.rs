@@ -45,7 +45,7 @@ pub struct Spy {
 }
 
 impl Spy {
-    /// With so many threads.
+    /// Makes a spy with this number of threads.
     pub fn new(threads: usize) -> Self {
         Spy { cpu: Cpu::new(Some(threads)), launched: Arc::default(), device: Arc::default(), pinned: Arc::default() }
     }

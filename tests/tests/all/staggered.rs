@@ -9,12 +9,12 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, LinkGroup, PathCoefficients, with_phases};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use ferrite_tests::checks::{self, Case};
-use ferrite_tests::report::Report;
+use ferrite_tests::report::CheckReport;
 use num_complex::Complex64;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
-fn finish(report: Report) {
+fn finish(report: CheckReport) {
     print!("{}", report.table());
     report.assert_passed();
 }
@@ -32,7 +32,7 @@ fn kernels_agree_with_the_reference_on_every_small_lattice() {
 }
 
 fn small_lattices(turns: usize) {
-    let (backend, mut report) = (Cpu::new(None), Report::default());
+    let (backend, mut report) = (Cpu::new(None), CheckReport::default());
     for (k, case) in checks::staggered_cases().iter().enumerate() {
         if k % turns == 0 {
             checks::staggered_kernels(&backend, case, &mut report).unwrap();
@@ -45,7 +45,7 @@ fn small_lattices(turns: usize) {
 }
 
 fn check_larger(case: &Case) {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::staggered_kernels(&Cpu::new(None), case, &mut report).unwrap();
     finish(report);
 }
@@ -63,7 +63,7 @@ fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
 
 #[test]
 fn links_agree_with_the_reference() {
-    let (backend, mut report) = (Cpu::new(None), Report::default());
+    let (backend, mut report) = (Cpu::new(None), CheckReport::default());
     for gauge in checks::link_cases() {
         checks::fat_links(&backend, &gauge, &mut report).unwrap();
     }
@@ -83,7 +83,7 @@ proptest! {
         size in [even(8), even(6), even(6), even(8)],
         seed in 0u64..1 << 40,
     ) {
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         checks::staggered_properties(&Cpu::new(Some(2)), Lattice::new(size).unwrap(), seed, &mut report).unwrap();
         report.assert_passed();
     }

@@ -8,8 +8,8 @@ use ferrite_tests::refdata;
 use ferrite_tests::reference::{adjoint, combine, dot, field, multiply, norm2, on_parity, transform_links, unit};
 use ferrite_tests::report::{relative_error, worst_error};
 use ferrite_tests::staggered_reference::{
-    Boundary, Coefficients, Improved, Phases, Staggered, detour, fat_links, links, long_links, project,
-    transform_colour, transform_hops, unitary_links, ways_aside,
+    Boundary, EtaPhases, LinkCoefficients, ReferenceLinks, StaggeredDirac, detour, fat_links, links, long_links,
+    project, transform_colour, transform_hops, unitary_links, ways_aside,
 };
 use num_complex::Complex64;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use std::f64::consts::TAU;
 use std::fs;
 use std::path::Path;
 
-const PHASES: [Phases; 2] = [Phases::Milc, Phases::Standard];
+const PHASES: [EtaPhases; 2] = [EtaPhases::Milc, EtaPhases::Standard];
 const BOUNDARIES: [Boundary; 3] = [Boundary::Sign(1.0), Boundary::Sign(-1.0), Boundary::Spread];
 
 fn lattice(size: [usize; 4]) -> Lattice {
@@ -35,8 +35,8 @@ fn rough(lattice: Lattice, seed: u64) -> HostGauge {
 }
 
 /// The improved operators, by name.
-fn improved(gauge: &HostGauge) -> [(&'static str, Improved); 2] {
-    [("asqtad", Improved::asqtad(gauge, 0.9)), ("HISQ", Improved::hisq(gauge, -0.1))]
+fn improved(gauge: &HostGauge) -> [(&'static str, ReferenceLinks); 2] {
+    [("asqtad", ReferenceLinks::asqtad(gauge, 0.9)), ("HISQ", ReferenceLinks::hisq(gauge, -0.1))]
 }
 
 fn scale(link: &Matrix, factor: Complex64) -> Matrix {
@@ -44,7 +44,7 @@ fn scale(link: &Matrix, factor: Complex64) -> Matrix {
 }
 
 /// η_μ(x) and the factor of the boundary, multiplied into links of that many steps.
-fn with_phases(gauge: &HostGauge, phases: Option<Phases>, boundary: Boundary, steps: i64) -> HostGauge {
+fn with_phases(gauge: &HostGauge, phases: Option<EtaPhases>, boundary: Boundary, steps: i64) -> HostGauge {
     let lattice = gauge.lattice();
     links(lattice, |site, mu| {
         let x = lattice.coordinates(site);
@@ -69,7 +69,7 @@ fn paths_are_as_many_as_milc_counts() {
     for (n, count) in [(0, 8), (1, 48), (2, 192), (3, 384)] {
         assert_eq!((0..4).map(|mu| 2 * ways_aside(mu, n).len()).sum::<usize>(), count);
     }
-    let distinct = Coefficients { one_link: 1.0, three: 3.0, five: 5.0, seven: 7.0, lepage: 5.5, naik: 0.0 };
+    let distinct = LinkCoefficients { one_link: 1.0, three: 3.0, five: 5.0, seven: 7.0, lepage: 5.5, naik: 0.0 };
     for mu in 0..4 {
         let paths = distinct.paths(mu);
         for (k, (c, steps)) in paths.iter().enumerate() {
@@ -87,12 +87,12 @@ fn paths_are_as_many_as_milc_counts() {
 /// MILC multiplies phases and signs into links before it fattens them, and so its coefficients alternate.
 #[test]
 fn phases_before_and_after_fattening() {
-    let coefficients = Coefficients::asqtad(0.8);
-    let alternating = Coefficients { three: -coefficients.three, seven: -coefficients.seven, ..coefficients };
+    let coefficients = LinkCoefficients::asqtad(0.8);
+    let alternating = LinkCoefficients { three: -coefficients.three, seven: -coefficients.seven, ..coefficients };
     for lattice in odd_shapes() {
         let gauge = generate::random(lattice, 1);
         let (fat, long) = (fat_links(&gauge, &coefficients), long_links(&gauge, coefficients.naik));
-        let (w, level2) = (unitary_links(&rough(lattice, 2)), Coefficients::hisq(-0.1));
+        let (w, level2) = (unitary_links(&rough(lattice, 2)), LinkCoefficients::hisq(-0.1));
         for boundary in BOUNDARIES {
             for phases in PHASES {
                 let inside = with_phases(&gauge, Some(phases), boundary, 1);
@@ -118,7 +118,7 @@ fn derivatives_are_anti_hermitian_and_change_sign_under_epsilon() {
         let improved = improved(&gauge);
         for (phases, boundary) in PHASES.iter().flat_map(|&p| BOUNDARIES.map(|b| (p, b))) {
             let [asqtad, hisq] = [&improved[0], &improved[1]].map(|(_, links)| links.operator(0.1, phases, boundary));
-            for m in [Staggered::naive(&gauge, 0.1, phases, boundary), asqtad, hisq] {
+            for m in [StaggeredDirac::naive(&gauge, 0.1, phases, boundary), asqtad, hisq] {
                 let dv = m.derivative(&v);
                 let (a, b) = (dot(&u, &dv), dot(&m.derivative(&u), &v));
                 assert!((a + b).norm() < 1e-13 * (norm2(&u) * norm2(&dv)).sqrt(), "{phases:?} {boundary:?}: {a} {b}");
@@ -146,8 +146,8 @@ fn smearing_is_gauge_covariant() {
         for ((name, here), (_, there)) in improved(&gauge).into_iter().zip(improved(&rotated)) {
             assert!(off(numbers(&there.fat), numbers(&transform_hops(&here.fat, &g, 1))) < 1e-13, "{name}");
             assert!(off(numbers(&there.long), numbers(&transform_hops(&here.long, &g, 3))) < 1e-13, "{name}");
-            let derivative = |links: &Improved, v: &HostColour| {
-                links.operator(0.1, Phases::Milc, Boundary::Sign(-1.0)).derivative(v)
+            let derivative = |links: &ReferenceLinks, v: &HostColour| {
+                links.operator(0.1, EtaPhases::Milc, Boundary::Sign(-1.0)).derivative(v)
             };
             let (there, here) = (derivative(&there, &transform_colour(&v, &g)), derivative(&here, &v));
             assert!(relative_error(&[there], &[transform_colour(&here, &g)]) < 1e-13, "{name}");
@@ -159,7 +159,7 @@ fn smearing_is_gauge_covariant() {
 #[test]
 fn both_choices_of_phases_are_one_operator() {
     for lattice in odd_shapes() {
-        let improved = Improved::asqtad(&generate::random(lattice, 7), 0.9);
+        let improved = ReferenceLinks::asqtad(&generate::random(lattice, 7), 0.9);
         let v: HostColour = generate::random_source(lattice, 8);
         let exchange = |v: &HostColour| {
             field(lattice, |site| {
@@ -169,8 +169,8 @@ fn both_choices_of_phases_are_one_operator() {
             })
         };
         for boundary in BOUNDARIES {
-            let milc = improved.operator(0.1, Phases::Milc, boundary).derivative(&v);
-            let standard = improved.operator(0.1, Phases::Standard, boundary).derivative(&exchange(&v));
+            let milc = improved.operator(0.1, EtaPhases::Milc, boundary).derivative(&v);
+            let standard = improved.operator(0.1, EtaPhases::Standard, boundary).derivative(&exchange(&v));
             assert!(relative_error(&[exchange(&standard)], &[milc]) < 1e-15);
         }
     }
@@ -191,12 +191,12 @@ fn free_fields_are_plane_waves() {
     for lattice in odd_shapes() {
         let size = lattice.size();
         let gauge = HostGauge::unit(lattice);
-        let (asqtad, hisq) = (Improved::asqtad(&gauge, 1.0), Improved::hisq(&gauge, -0.1));
+        let (asqtad, hisq) = (ReferenceLinks::asqtad(&gauge, 1.0), ReferenceLinks::hisq(&gauge, -0.1));
         for (phases, boundary) in PHASES.iter().flat_map(|&p| BOUNDARIES.map(|b| (p, b))) {
             let operators = [
-                (Coefficients::naive(), Staggered::naive(&gauge, 0.1, phases, boundary)),
-                (Coefficients::asqtad(1.0), asqtad.operator(0.1, phases, boundary)),
-                (Coefficients::hisq(-0.1), hisq.operator(0.1, phases, boundary)),
+                (LinkCoefficients::naive(), StaggeredDirac::naive(&gauge, 0.1, phases, boundary)),
+                (LinkCoefficients::asqtad(1.0), asqtad.operator(0.1, phases, boundary)),
+                (LinkCoefficients::hisq(-0.1), hisq.operator(0.1, phases, boundary)),
             ];
             for n in [[0, 0, 0, 0], [1, 1, 1, 1], [0, 3, 2, 5], [5, 1, 6, 0]] {
                 // Antiperiodic waves have half a unit more in t: in the wave, or in the links.
@@ -228,23 +228,23 @@ fn free_fields_are_plane_waves() {
 #[test]
 fn errors_of_the_momentum() {
     // How p − s(p) grows from p to 2p.
-    let growth = |coefficients: Coefficients, p: f64| {
+    let growth = |coefficients: LinkCoefficients, p: f64| {
         let error = |p: f64| p - coefficients.free_momentum(p);
         error(2.0 * p) / error(p)
     };
     for p in [0.02, 0.05] {
-        assert!((growth(Coefficients::naive(), p) / 8.0 - 1.0).abs() < p * p);
-        assert!((growth(Coefficients::asqtad(1.0), p) / 32.0 - 1.0).abs() < p * p);
-        assert!((growth(Coefficients::hisq(0.0), p) / 32.0 - 1.0).abs() < p * p);
+        assert!((growth(LinkCoefficients::naive(), p) / 8.0 - 1.0).abs() < p * p);
+        assert!((growth(LinkCoefficients::asqtad(1.0), p) / 32.0 - 1.0).abs() < p * p);
+        assert!((growth(LinkCoefficients::hisq(0.0), p) / 32.0 - 1.0).abs() < p * p);
         // s = p + ε p³/6 is what ε is for.
-        let error = Coefficients::hisq(-0.1).free_momentum(p) - p;
+        let error = LinkCoefficients::hisq(-0.1).free_momentum(p) - p;
         assert!((error / (-0.1 * p.powi(3) / 6.0) - 1.0).abs() < 10.0 * p * p);
     }
 }
 
-/// To first order in a field A_t(x) = cos kx without momentum along t, links of one hop are 1 + i f(k) A_t. Fat7 has
-/// f = Π_ν ½ (1 + cos k_ν), zero where a gluon would change taste. Lepage's paths, with λ = 1 for one level of smearing
-/// and 2 for two, add λ Σ_ν ¼ sin² k_ν, which cancels the error of order k².
+/// Links of one hop are 1 + i f(k) A_t to first order in a field A_t(x) = cos kx without momentum along t. Fat7 has f = Π_ν ½ (1 + cos
+/// k_ν), zero where a gluon would change taste. Lepage's paths, with λ = 1 for one level of smearing and 2 for two, add λ Σ_ν ¼ sin² k_ν,
+/// which cancels the error of order k².
 #[test]
 fn couplings_to_gluons_are_those_of_perturbation_theory() {
     let lattice = lattice([4, 6, 8, 2]);
@@ -258,10 +258,10 @@ fn couplings_to_gluons_are_those_of_perturbation_theory() {
         });
         let fat7: f64 = k.iter().map(|k| 0.5 * (1.0 + k.cos())).product();
         let lepage: f64 = k.iter().map(|k| 0.25 * k.sin().powi(2)).sum();
-        let (asqtad, hisq) = (Improved::asqtad(&gauge, 1.0), Improved::hisq(&gauge, 0.0));
-        let epsilon = Improved::hisq(&gauge, -0.1);
+        let (asqtad, hisq) = (ReferenceLinks::asqtad(&gauge, 1.0), ReferenceLinks::hisq(&gauge, 0.0));
+        let epsilon = ReferenceLinks::hisq(&gauge, -0.1);
         for (name, gauge, form) in [
-            ("fat7", &fat_links(&gauge, &Coefficients::fat7()), fat7),
+            ("fat7", &fat_links(&gauge, &LinkCoefficients::fat7()), fat7),
             ("fat7 in U(3)", &unitary_links(&gauge), fat7),
             ("asqtad", &asqtad.fat, fat7 + lepage + 1.0 / 8.0),
             ("asqtad, long", &asqtad.long, -1.0 / 8.0),
@@ -282,7 +282,7 @@ fn couplings_to_gluons_are_those_of_perturbation_theory() {
 fn projected_links_are_the_unitary_factor() {
     let lattice = lattice([2, 4, 6, 8]);
     for gauge in [rough(lattice, 9), generate::random(lattice, 9)] {
-        let (v, w) = (fat_links(&gauge, &Coefficients::fat7()), unitary_links(&gauge));
+        let (v, w) = (fat_links(&gauge, &LinkCoefficients::fat7()), unitary_links(&gauge));
         for (v, w) in v.links().iter().zip(w.links()) {
             assert!(off(multiply(w, &adjoint(w)).as_flattened(), unit().as_flattened()) < 1e-14);
             // V = W H, with H Hermitian, and positive because these minors are.
@@ -305,12 +305,12 @@ fn configuration(folder: &Path, name: &str) -> HostGauge {
     read_gauge(&folder.join("configs").join(name), &ReadOptions::default()).unwrap().gauge
 }
 
-const MILC: (Phases, Boundary) = (Phases::Milc, Boundary::Sign(-1.0));
+const MILC: (EtaPhases, Boundary) = (EtaPhases::Milc, Boundary::Sign(-1.0));
 
 #[test]
 fn milc_fattens_links_alike() {
     let Some(folder) = refdata::folder() else { return };
-    let improved = Improved::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
+    let improved = ReferenceLinks::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
     for (name, links, steps) in [("fat.l8", &improved.fat, 1), ("long.l8", &improved.long, 3)] {
         let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
         let stored = read_gauge(&folder.join("fields").join(name), &options).unwrap().gauge;
@@ -324,7 +324,7 @@ fn milc_fattens_links_alike() {
 #[test]
 fn milc_solves_alike() {
     let Some(folder) = refdata::folder() else { return };
-    let improved = Improved::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
+    let improved = ReferenceLinks::asqtad(&configuration(&folder, "lat.sample.l8.scidac"), 0.502);
     let m = improved.operator(0.1, MILC.0, MILC.1);
     let read = |name: &str| -> HostColour {
         read_fermion(&folder.join("fields").join(name), &ReadOptions::default()).unwrap().field
@@ -346,7 +346,7 @@ fn milc_propagates_alike() {
     let Some(folder) = refdata::folder() else { return };
     let gauge = configuration(&folder, "lat.sample.l4448.ll");
     let lattice = gauge.lattice();
-    let improved = Improved::asqtad(&gauge, 1.0);
+    let improved = ReferenceLinks::asqtad(&gauge, 1.0);
     let m = improved.operator(0.02, MILC.0, MILC.1);
     // After 36 bytes, single-precision numbers [site][source colour][sink colour].
     let bytes = fs::read(folder.join("fields/ks.sample.l4448_m0.0200_t0_x0_y0_z0")).unwrap();
@@ -379,7 +379,7 @@ fn cl2qcd_condenses_alike() {
     // (tastes / 4 V) b† M⁻¹ b with two tastes and b = 1 everywhere.
     let condensate = |gauge: &HostGauge, boundary: Boundary| {
         let b = field(lattice, |_| [Complex64::ONE; 3]);
-        let m = Staggered::naive(gauge, 0.1, Phases::Standard, boundary);
+        let m = StaggeredDirac::naive(gauge, 0.1, EtaPhases::Standard, boundary);
         dot(&b, &m.solve(&b, 1e-14)) * 0.5 / lattice.volume() as f64
     };
     let cold = condensate(&HostGauge::unit(lattice), Boundary::Sign(1.0));

@@ -12,7 +12,7 @@ use ferrite::solve::{Configuration, Method, Request, ShiftStrategy};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;
-use ferrite_tests::report::{Report, relative_error};
+use ferrite_tests::report::{CheckReport, relative_error};
 use num_complex::Complex64;
 use serde_json::Value;
 use solvers::{Iteration, Observer};
@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 #[test]
 fn every_scheme_ends_at_its_tolerance() {
     // The lattice is too small to be shared among threads; tests are.
-    let (cpu, mut report) = (Cpu::new(Some(1)), Report::default());
+    let (cpu, mut report) = (Cpu::new(Some(1)), CheckReport::default());
     checks::staggered_solves(&cpu, &mut report).unwrap();
     checks::staggered_phases(&cpu, &mut report).unwrap();
     print!("{}", report.table());
@@ -35,7 +35,7 @@ fn cpu(lattice: Lattice) -> Domain {
 fn request(mass: f64, boundary: TimeBoundary, precision: Precision, tol: f64) -> Request {
     Request { precision, tol, ..Request::new(StaggeredParams::new(mass, boundary)) }
 }
-/// Of asqtad, antiperiodic in time.
+/// Request for asqtad, antiperiodic in time.
 fn asqtad(mass: f64, u0: f64, precision: Precision, tol: f64) -> Request {
     let params = StaggeredParams::new(mass, TimeBoundary::Antiperiodic);
     Request { precision, tol, ..Request::new(StaggeredOperator::asqtad(params, u0)) }
@@ -129,7 +129,7 @@ fn cl2qcd_condenses_alike() {
     assert!((antiperiodic - Complex64::new(0.21714644387626, 0.00178545784430)).norm() < 1e-12, "{antiperiodic}");
 }
 
-/// In one Krylov space for all sources: fewer iterations than CG, and none of multi-shift CG's.
+/// Block CG takes fewer iterations than CG, in one Krylov space for all sources. It refuses multi-shift solves.
 #[test]
 fn block_cg_takes_fewer_iterations_than_cg() {
     let domain = cpu(Lattice::new([4, 4, 4, 8]).unwrap());
@@ -165,8 +165,8 @@ fn block_cg_takes_fewer_iterations_than_cg() {
 }
 
 /// Stops after some iterations.
-struct Stop(usize);
-impl Observer for Stop {
+struct StopAfter(usize);
+impl Observer for StopAfter {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         if event.iteration >= self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -180,7 +180,7 @@ fn a_solve_for_many_shifts_can_be_stopped() {
     let configuration = Configuration::new(&cpu(gauge.lattice()), &gauge);
     let solve = |stop: usize| {
         let strategy = ShiftStrategy::MultiShift;
-        configuration.solve_shifts(&sources, &[0.0, 0.1], strategy, &request, &mut Stop(stop)).unwrap().1
+        configuration.solve_shifts(&sources, &[0.0, 0.1], strategy, &request, &mut StopAfter(stop)).unwrap().1
     };
     let whole = solve(usize::MAX);
     assert!(whole.converged && !whole.cancelled);
@@ -194,7 +194,7 @@ fn a_solve_for_many_shifts_can_be_stopped() {
     }
 }
 
-/// As for Wilson quarks: powers of two change no bit, also where all shifts are solved together in single precision.
+/// Powers of two in a source change no bit, also where all shifts are solved together in single precision.
 #[test]
 fn the_size_of_a_source_does_not_matter() {
     let lattice = Lattice::new([2, 4, 6, 8]).unwrap();

@@ -118,25 +118,27 @@ fn of_links(gauge: &HostGauge, link: impl Fn(usize, usize) -> Matrix) -> HostGau
 }
 
 /// Actions of links V, with their gradients.
-enum Action {
+enum LinkAction {
     /// Re Σ tr (K† V)
     Linear(HostGauge),
     /// −Σ Re tr P over all plaquettes
     Plaquettes,
 }
 
-impl Action {
+impl LinkAction {
     fn value(&self, gauge: &HostGauge) -> f64 {
         match self {
-            Action::Linear(k) => product(k, gauge),
+            LinkAction::Linear(k) => product(k, gauge),
             // Each plaquette is in the staples of four links.
-            Action::Plaquettes => product(gauge, &self.gradient(gauge)) / 4.0,
+            LinkAction::Plaquettes => product(gauge, &self.gradient(gauge)) / 4.0,
         }
     }
     fn gradient(&self, gauge: &HostGauge) -> HostGauge {
         match self {
-            Action::Linear(k) => k.clone(),
-            Action::Plaquettes => of_links(gauge, |site, mu| staples(gauge, site, mu, 4).map(|row| row.map(|z| -z))),
+            LinkAction::Linear(k) => k.clone(),
+            LinkAction::Plaquettes => {
+                of_links(gauge, |site, mu| staples(gauge, site, mu, 4).map(|row| row.map(|z| -z)))
+            }
         }
     }
 }
@@ -174,7 +176,7 @@ fn gradients_of_stout_links_are_derivatives() {
         momenta.draw(3, 4).unwrap();
         let momenta = momenta.download().unwrap();
         let change = of_links(&gauge, |site, mu| multiply(momenta.link(site, mu), gauge.link(site, mu)));
-        let actions = [Action::Linear(generate::random(lattice, 9)), Action::Plaquettes];
+        let actions = [LinkAction::Linear(generate::random(lattice, 9)), LinkAction::Plaquettes];
         for (levels, spatial) in all.iter().flat_map(|levels| [(*levels, false), (*levels, true)]) {
             let smearing = StoutSmearing { rho, levels, spatial };
             let stout = smearing.levels(&links).unwrap();

@@ -6,11 +6,11 @@ use ferrite::gauge::{generate, measure, su3};
 use ferrite::lattice::Lattice;
 use ferrite_tests::checks;
 use ferrite_tests::reference::{colour_multiply, field, plaquettes, transform_links};
-use ferrite_tests::report::{Report, worst_error};
+use ferrite_tests::report::{CheckReport, worst_error};
 
 #[test]
 fn kernels_agree_with_the_reference() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     for case in checks::temporal_cases() {
         checks::temporal_kernels(&Cpu::new(None), &case, &mut report).unwrap();
     }

@@ -17,7 +17,7 @@ use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ferrite_tests::clover_reference::SiteMatrix;
 use ferrite_tests::gamma::{self, SpinMatrix};
-use ferrite_tests::reference::{Dirac, dot, gamma5};
+use ferrite_tests::reference::{WilsonDirac, dot, gamma5};
 use ferrite_tests::smearing_reference::gaussian;
 use num_complex::Complex64;
 use serde_json::json;
@@ -264,7 +264,7 @@ fn axial_ward_identity() {
     for (boundary, sign) in [(TimeBoundary::Antiperiodic, -1.0), (TimeBoundary::Periodic, 1.0)] {
         let solved = |sources: &[HostSpinor]| wilson(&gauge, mass, boundary, sources);
         let s = solved(&points(lattice, ORIGIN));
-        let dirac = Dirac::new(&gauge, mass, sign);
+        let dirac = WilsonDirac::new(&gauge, mass, sign);
         for (name, flavour) in FLAVOURS {
             for which in [SpinProjector::Unpolarised, SpinProjector::Polarised(2)] {
                 let mut ends = [[[Complex64::ZERO; 4]; 4]; 2];

@@ -55,7 +55,7 @@ pub fn all_lines(room: &Room, folder: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The same without what depends on the clock and on where a run went on.
+/// The lines of a run without the keys that depend on the clock and on where the run was resumed.
 pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
     let mut all = all_lines(room, folder);
     for line in &mut all {
@@ -65,7 +65,7 @@ pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
     all
 }
 
-/// What is a number.
+/// Returns a JSON value as a number.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }

@@ -80,7 +80,7 @@ fn exact(method: &'static Method) -> [Request; 2] {
     [complement_request(method, Double, 1e-14), complement_request(method, Double, 1e-15)]
 }
 
-/// What splits determinants: nothing, a larger mass, and twists.
+/// Factors that split determinants: nothing, a larger mass, and twists.
 fn factors(operator: WilsonLike) -> Vec<(WilsonQuarks, Option<WilsonQuarks>)> {
     let plain = WilsonQuarks::new(operator);
     let heavy = operator.of_mass(operator.wilson.mass + 0.3);
@@ -296,7 +296,7 @@ mod dense {
     }
 
     impl<'a> Plain<'a> {
-        /// On links with the phases of twisted boundary conditions.
+        /// Makes the operator on links with the phases of twisted boundary conditions.
         fn new(gauge: &'a HostGauge, name: &str, operator: &WilsonLike) -> Self {
             let [a, b, c] = operator.coefficients;
             let (coefficients, mu) = match name {
@@ -365,7 +365,7 @@ mod dense {
         a.iter().map(|row| columns.iter().map(|c| row.iter().zip(c).map(|(x, y)| x * y).sum()).collect()).collect()
     }
 
-    /// By elimination below and above the diagonal, on the matrix with 1 beside it.
+    /// Inverse by elimination below and above the diagonal, on the matrix with 1 beside it.
     fn inverse(a: &Matrix) -> Matrix {
         let n = a.len();
         let unit = |i: usize| (0..n).map(move |j| Complex64::from(f64::from(u8::from(j == i))));

@@ -17,7 +17,7 @@ use ferrite_tests::checks;
 use ferrite_tests::gamma::{self, SpinMatrix};
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{dot, gamma5, spin_multiply};
-use ferrite_tests::report::{self, Report};
+use ferrite_tests::report::{self, CheckReport};
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
@@ -25,7 +25,7 @@ use std::process::Command;
 
 #[test]
 fn wilson_like_operators_agree_with_the_reference() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::wilson_like(&Cpu::new(None), &mut report).unwrap();
     print!("{}", report.table());
     report.assert_passed();
@@ -33,7 +33,7 @@ fn wilson_like_operators_agree_with_the_reference() {
 
 #[test]
 fn wilson_like_solves_end_at_their_tolerance() {
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     checks::wilson_like_solves(&Cpu::new(None), &mut report).unwrap();
     print!("{}", report.table());
     report.assert_passed();
@@ -65,7 +65,7 @@ fn some_wilson_params() -> [WilsonParams; 2] {
     [isotropic, WilsonParams { boundary: TimeBoundary::Periodic, anisotropy, ..isotropic }]
 }
 
-/// Without what distinguishes it from another, each operator is that one: applied, as a Schur complement, and in solves.
+/// An operator is a simpler one if the parameters by which they differ are zero: applied, as a Schur complement, and in solves.
 #[test]
 fn parameters_of_zero_leave_the_simpler_operator() {
     let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
