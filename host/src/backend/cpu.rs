@@ -2,13 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
+use super::team::Team;
 use super::{
     Backend, Call, DeviceBuffer, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS,
     Result, Stream, Summing,
 };
 use gpu_kernels::MOST_VALUES;
 use gpu_kernels::cpu::{Run, Vectors};
-use rayon::prelude::*;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub struct Cpu {
 }
 
 struct CpuShared {
-    pool: rayon::ThreadPool,
+    team: Team,
     /// Vector instructions in use; `None` if the processor has none for which kernels are compiled.
     vectors: Option<Vectors>,
     sums: Mutex<HostSums>,
@@ -62,10 +62,10 @@ impl ThreadedKernel<'_> {
     }
 }
 
-/// Pins a thread of a pool to a core of its own, if there are as many cores for this process as threads in the pool: its part of the memory
+/// Pins a thread of a team to a core of its own, if there are as many cores for this process as threads in the team: its part of the memory
 /// stays near it. With fewer threads others may compute on the same cores, and the system distributes them better.
-fn pin(thread: usize) {
-    if let Some(cores) = core_affinity::get_core_ids().filter(|cores| cores.len() == rayon::current_num_threads()) {
+fn pin(thread: usize, threads: usize) {
+    if let Some(cores) = core_affinity::get_core_ids().filter(|cores| cores.len() == threads) {
         // If the system does not allow it, threads are not pinned.
         core_affinity::set_for_current(cores[thread]);
     }
@@ -88,15 +88,11 @@ impl Cpu {
     /// # Errors
     /// [`BackendError::NoThreads`](super::BackendError::NoThreads).
     pub fn try_new(threads: Option<usize>) -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.unwrap_or(0))
-            .thread_name(|i| format!("ferrite-{i}"))
-            .start_handler(pin)
-            .build()
-            .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
+        let threads = threads.filter(|threads| *threads > 0).unwrap_or_else(rayon::current_num_threads);
+        let team = Team::new(threads, pin).map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
         let vectors = Vectors::best();
         let sums = HostSums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
-        let shared = CpuShared { pool, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
+        let shared = CpuShared { team, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Records the time since `from` if launches are timed.
@@ -126,36 +122,56 @@ impl Cpu {
         self.took(&kernel, from);
         Ok(())
     }
-    /// Returns the results of `count` tasks, in their order, computed by all threads. A single task is done directly by the caller: to wake
-    /// another thread takes longer than a launch on a small lattice.
-    fn in_threads<T: Send>(&self, count: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-        if count == 1 || self.threads() == 1 {
-            return (0..count).map(task).collect();
-        }
-        self.shared.pool.install(|| (0..count).into_par_iter().map(task).collect())
+    /// Does `count` tasks in all threads.
+    fn in_threads(&self, count: usize, task: impl Fn(usize) + Sync) {
+        if count == 1 { task(0) } else { self.shared.team.run(count, &task) }
+    }
+    /// Does the tasks of a launch: one for each right-hand side of each block of sites. The caller does those of a small launch alone.
+    fn in_blocks(&self, n: u32, nrhs: u32, task: impl Fn(usize, Range<u32>, u32) + Sync) {
+        let count = (n.div_ceil(BLOCK) * nrhs) as usize;
+        let task = |number: usize| {
+            let (block, rhs) = (number as u32 / nrhs, number as u32 % nrhs);
+            task(number, block * BLOCK..((block + 1) * BLOCK).min(n), rhs);
+        };
+        if n * nrhs <= BLOCK { (0..count).for_each(task) } else { self.in_threads(count, task) }
     }
     /// Runs a kernel on all blocks of sites: on each for all right-hand sides, whose links are then in the cache.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
-        self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
-            let task = task as u32;
-            kernel.run(block(task / nrhs, n), task % nrhs, std::ptr::null_mut());
-        });
+        self.in_blocks(n, nrhs, |_, sites, rhs| kernel.run(sites, rhs, std::ptr::null_mut()));
     }
     /// Computes the sums of a reduction for each right-hand side of each block of sites.
     fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
-        self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
-            let (task, mut sums) = (task as u32, [0.0; MOST_VALUES]);
-            kernel.run(block(task / nrhs, n), task % nrhs, sums.as_mut_ptr());
-            sums
-        })
+        let mut sums = vec![[0.0; MOST_VALUES]; (n.div_ceil(BLOCK) * nrhs) as usize];
+        let first = SumsOfTasks(sums.as_mut_ptr());
+        self.in_blocks(n, nrhs, |task, sites, rhs| {
+            // SAFETY: each task has an element of its own.
+            kernel.run(sites, rhs, unsafe { first.of(task) });
+        });
+        sums
     }
     /// Returns the number of threads.
     pub fn threads(&self) -> usize {
-        self.shared.pool.current_num_threads()
+        self.shared.team.threads()
     }
     /// Returns the name of the vector instructions in use: `AVX-512`, `AVX2`, or none.
     pub fn instructions(&self) -> &'static str {
         self.shared.vectors.unwrap_or(Vectors::Portable).name()
+    }
+}
+
+/// The sums of all tasks of a launch.
+#[derive(Clone, Copy)]
+struct SumsOfTasks(*mut [f64; MOST_VALUES]);
+// SAFETY: tasks use different elements.
+unsafe impl Sync for SumsOfTasks {}
+impl SumsOfTasks {
+    /// Returns the address of the sums of a task.
+    ///
+    /// # Safety
+    /// The task exists, and nothing else uses its sums.
+    unsafe fn of(self, task: usize) -> *mut f64 {
+        // SAFETY: the contract of the function.
+        unsafe { self.0.add(task) }.cast()
     }
 }
 
@@ -188,10 +204,6 @@ impl Drop for CacheLines {
         // SAFETY: the memory is that of this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
-}
-
-fn block(b: u32, n: u32) -> Range<u32> {
-    b * BLOCK..((b + 1) * BLOCK).min(n)
 }
 
 impl Backend for Cpu {

@@ -10,6 +10,7 @@ mod embedded;
 mod machine;
 mod memory;
 mod profile;
+mod team;
 pub mod tuning;
 pub(crate) mod view;
 

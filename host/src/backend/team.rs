@@ -1,0 +1,289 @@
+//! Threads that compute a launch together.
+//!
+//! A launch on a small lattice takes a few microseconds, less than an operating system needs to wake a thread. So the threads of a team
+//! wait actively for the next launch before they sleep, the caller is one of them, and it does not wait for threads that are still asleep.
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time for which a thread waits actively for the next launch.
+const PATIENCE: Duration = Duration::from_micros(200);
+/// Number of pauses between two looks at the clock.
+const PAUSES: usize = 64;
+
+/// A team: its caller and further threads.
+pub(super) struct Team {
+    state: Arc<TeamState>,
+    workers: Vec<JoinHandle<()>>,
+    /// Held during a launch.
+    launching: Mutex<()>,
+}
+
+/// A task of a launch, called with its number.
+type Task<'a> = dyn Fn(usize) + Sync + 'a;
+
+struct TeamState {
+    /// Twice the number of launches so far, and one more during a launch.
+    phase: AtomicUsize,
+    /// Number of workers that take part in the launch.
+    active: AtomicUsize,
+    /// Written by the caller between launches.
+    job: UnsafeCell<Option<*const Task<'static>>>,
+    /// The tasks of each thread, which others take over when they have done their own.
+    shares: Box<[Share]>,
+    /// Whether the team ends.
+    is_over: AtomicBool,
+    /// Number of sleeping workers.
+    sleepers: AtomicUsize,
+    /// Held while a worker decides to sleep, and to wake it.
+    falling_asleep: Mutex<()>,
+    wake: Condvar,
+    /// Payload of a panic in a worker.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+// SAFETY: `job` is written while no worker is active, and read by active workers; see `Team::run`.
+unsafe impl Sync for TeamState {}
+// SAFETY: as above; the task it points to is `Sync`.
+unsafe impl Send for TeamState {}
+
+/// Range of tasks of a thread, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Share {
+    next: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Team {
+    /// Starts a team of `threads` threads, of which the caller is one. `start` is called by each other thread with its number, from 1.
+    ///
+    /// # Errors
+    /// The operating system provides no more threads.
+    pub fn new(threads: usize, start: fn(usize, usize)) -> std::io::Result<Self> {
+        let state = Arc::new(TeamState {
+            phase: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            job: UnsafeCell::new(None),
+            shares: (0..threads).map(|_| Share::default()).collect(),
+            is_over: AtomicBool::new(false),
+            sleepers: AtomicUsize::new(0),
+            falling_asleep: Mutex::new(()),
+            wake: Condvar::new(),
+            panic: Mutex::new(None),
+        });
+        let mut team = Team { state, workers: Vec::new(), launching: Mutex::new(()) };
+        for number in 1..threads {
+            let state = team.state.clone();
+            let work = move || {
+                start(number, threads);
+                state.work(number);
+            };
+            team.workers.push(std::thread::Builder::new().name(format!("ferrite-{number}")).spawn(work)?);
+        }
+        Ok(team)
+    }
+    /// Returns the number of threads, the caller included.
+    pub fn threads(&self) -> usize {
+        self.state.shares.len()
+    }
+    /// Calls `task` for each number below `count`. If the team is busy, which includes calls from a task, the caller does all of the work.
+    pub fn run(&self, count: usize, task: &Task<'_>) {
+        let busy = match self.launching.try_lock() {
+            Ok(guard) if self.threads() > 1 => Some(guard),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            _ => None,
+        };
+        let Some(_busy) = busy else { return (0..count).for_each(task) };
+        let state = &*self.state;
+        for (number, share) in state.shares.iter().enumerate() {
+            share.next.store(number * count / self.threads(), SeqCst);
+            share.end.store((number + 1) * count / self.threads(), SeqCst);
+        }
+        // SAFETY: no launch is under way, so no worker is active and reads the job. The pointer is used by active workers only, and this
+        // function does not return before there are none.
+        unsafe { *state.job.get() = Some(std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task)) };
+        state.phase.fetch_add(1, SeqCst);
+        state.wake_sleepers();
+        let end = EndOfLaunch(state);
+        state.take_tasks(0, task);
+        drop(end);
+        if let Some(payload) = lock(&state.panic).take() {
+            resume_unwind(payload);
+        }
+    }
+}
+
+/// Ends a launch, also if the caller's task panics: workers that have not joined it do not join any more, and the others finish.
+struct EndOfLaunch<'a>(&'a TeamState);
+impl Drop for EndOfLaunch<'_> {
+    fn drop(&mut self) {
+        self.0.phase.fetch_add(1, SeqCst);
+        let mut waited = Waiting::default();
+        while self.0.active.load(SeqCst) > 0 {
+            waited.pause();
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, SeqCst);
+        // Workers look whether the team ends when the phase changes.
+        self.state.phase.fetch_add(2, SeqCst);
+        self.state.wake_sleepers();
+        for worker in self.workers.drain(..) {
+            // A worker does not panic: panics of tasks are passed on.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl TeamState {
+    /// Takes part in launches until the team ends.
+    fn work(&self, number: usize) {
+        let mut seen = 0;
+        while let Some(phase) = self.next_phase(seen) {
+            seen = phase;
+            if phase % 2 == 0 {
+                continue;
+            }
+            self.active.fetch_add(1, SeqCst);
+            // Either this thread sees the end of the launch here, or the caller sees that the thread is active.
+            if self.phase.load(SeqCst) == phase {
+                // SAFETY: the launch is under way, and the caller waits for active threads.
+                let task = unsafe { (*self.job.get()).map(|task| &*task) };
+                if let Some(Err(payload)) =
+                    task.map(|task| catch_unwind(AssertUnwindSafe(|| self.take_tasks(number, task))))
+                {
+                    *lock(&self.panic) = Some(payload);
+                }
+            }
+            self.active.fetch_sub(1, SeqCst);
+        }
+    }
+    /// Waits until the phase differs from `seen`, and returns it; `None` when the team ends.
+    fn next_phase(&self, seen: usize) -> Option<usize> {
+        let (mut waited, begin) = (Waiting::default(), Instant::now());
+        while self.phase.load(SeqCst) == seen {
+            if waited.pause() && begin.elapsed() > PATIENCE {
+                self.sleep(seen);
+            }
+        }
+        (!self.is_over.load(SeqCst)).then(|| self.phase.load(SeqCst))
+    }
+    /// Sleeps until the phase differs from `seen`.
+    fn sleep(&self, seen: usize) {
+        let mut guard = lock(&self.falling_asleep);
+        self.sleepers.fetch_add(1, SeqCst);
+        // Whoever changes the phase after this either is seen here or sees a sleeper, and waits for the lock.
+        while self.phase.load(SeqCst) == seen {
+            guard = self.wake.wait(guard).unwrap_or_else(|error| error.into_inner());
+        }
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+    /// Wakes the sleeping workers after a change of the phase.
+    fn wake_sleepers(&self) {
+        if self.sleepers.load(SeqCst) > 0 {
+            let _guard = lock(&self.falling_asleep);
+            self.wake.notify_all();
+        }
+    }
+    /// Does the tasks of a thread's share, then those that are left of others'.
+    fn take_tasks(&self, number: usize, task: &Task<'_>) {
+        for k in 0..self.shares.len() {
+            let share = &self.shares[(number + k) % self.shares.len()];
+            loop {
+                let next = share.next.fetch_add(1, SeqCst);
+                if next >= share.end.load(SeqCst) {
+                    break;
+                }
+                task(next);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|error| error.into_inner())
+}
+
+/// Active waiting: pauses, and now and then the processor for others.
+#[derive(Default)]
+struct Waiting(usize);
+impl Waiting {
+    /// Pauses; returns whether it is time to look at the clock.
+    fn pause(&mut self) -> bool {
+        self.0 += 1;
+        if self.0 % PAUSES == 0 {
+            std::thread::yield_now();
+            return true;
+        }
+        std::hint::spin_loop();
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    fn team(threads: usize) -> Team {
+        Team::new(threads, |_, _| ()).unwrap()
+    }
+
+    #[test]
+    fn each_task_is_done_once() {
+        for threads in [1, 2, 3, 8] {
+            let team = team(threads);
+            for (launch, count) in [0, 1, 2, 7, 100].into_iter().cycle().take(2000).enumerate() {
+                let done: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
+                team.run(count, &|task| {
+                    done[task].fetch_add(1, SeqCst);
+                });
+                assert!(done.iter().all(|times| times.load(SeqCst) == 1), "{threads} threads, launch {launch}");
+                if launch % 400 == 0 {
+                    // Longer than the workers wait actively.
+                    std::thread::sleep(2 * PATIENCE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_launch_from_a_task_or_another_thread_is_done() {
+        let (team, done) = (team(3), AtomicU32::new(0));
+        let ten = || {
+            team.run(10, &|_| {
+                team.run(2, &|_| {
+                    done.fetch_add(1, SeqCst);
+                })
+            })
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(ten);
+            scope.spawn(ten);
+        });
+        assert_eq!(done.load(SeqCst), 40);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_team_goes_on() {
+        let team = team(4);
+        for bad in [0, 50, 99] {
+            let result = catch_unwind(AssertUnwindSafe(|| team.run(100, &|task| assert!(task != bad, "task {task}"))));
+            assert!(result.is_err(), "{bad}");
+            let done = AtomicU32::new(0);
+            team.run(100, &|_| {
+                done.fetch_add(1, SeqCst);
+            });
+            assert_eq!(done.load(SeqCst), 100);
+        }
+    }
+}
