@@ -16,28 +16,28 @@ Examples:
   ferrite apply --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source file:column.npy -o b.npy
   ferrite apply --operator hisq --fat fat.scidac --long long.scidac --mass 0.1 --source random:1 --normal -o out.npy
 
-Writes M x, M^dagger x with --dagger, or M^dagger M x with --normal. With --schur M is the even-odd preconditioned
-operator on the even sites, and the result is zero on the odd ones. That is 1 - kappa^2 D_eo D_oe for Wilson; for clover,
-whose term is A, it is 1 - A^-1 D_eo A^-1 D_oe / 4 (symmetric, the default) or A - D_eo A^-1 D_oe / 4 (asymmetric).
+Writes M x, M^dagger x with --dagger, or M^dagger M x with --normal. With --schur, M is the even-odd preconditioned
+operator on the even sites, and the result is zero on the odd ones. For Wilson it is 1 - kappa^2 D_eo D_oe; for clover
+with the clover term A it is 1 - A^-1 D_eo A^-1 D_oe / 4 (symmetric, the default) or A - D_eo A^-1 D_oe / 4 (asymmetric).
 Staggered operators are M = m + D/2, half of MILC's 2m + D, and M^dagger M = m^2 - D^2/4 does not mix even and odd
-sites; they take any mass, and 0 gives D/2.";
+sites. Any mass is allowed; mass 0 gives D/2.";
 
 /// Arguments of `apply`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArguments {
-    /// The configuration, as with --gauge
+    /// Gauge configuration, instead of --gauge
     #[arg(value_name = "CONFIGURATION")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: FieldFlags,
-    /// The Hermitian conjugate of the operator
+    /// Apply the Hermitian conjugate of the operator
     #[arg(long)]
     dagger: bool,
-    /// The operator and then its Hermitian conjugate, as in the normal equations
+    /// Apply the operator and then its Hermitian conjugate, as in the normal equations
     #[arg(long, conflicts_with = "dagger")]
     normal: bool,
-    /// The Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
+    /// Apply the Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     schur: Option<Option<String>>,
 }
@@ -49,7 +49,10 @@ pub fn run(args: &ApplyArguments, context: &Context) -> Outcome {
     args.flags.add_to(&mut input);
     let files = context.comm.agree(NamedFiles::of(&args.files, "apply"))?;
     if let Some(file) = &files.input {
-        let why = format!("{}: apply has no input file: name a configuration, and give flags", file.display());
+        let why = format!(
+            "{}: apply has no input file; name a configuration, and give the settings as flags",
+            file.display()
+        );
         return Err(Failure::refused(why).shared());
     }
     input.configuration(files.configuration.as_deref());
@@ -57,7 +60,7 @@ pub fn run(args: &ApplyArguments, context: &Context) -> Outcome {
         input.flag("schur", Some(name));
     }
     if input.get("output").is_none() {
-        input.missing("no output: give -o FILE");
+        input.missing("no output file: give -o FILE");
     }
     let form = match (args.dagger, args.normal) {
         (false, false) => OperatorForm::Plain,

@@ -23,28 +23,28 @@ Examples:
   ferrite check run.toml --grid 1,1,2,4
   ferrite check run.toml --time
 
-An input file has the flags of `ferrite solve` as keys:
+The keys of an input file are the flags of `ferrite solve`:
   gauge = \"weak.ildg\"
   mass = 0.05
   source = [\"random:1\", \"point:0,0,0,0,0,0\"]
   precision = \"half\"
   output = \"solutions.npy\"
-Inputs of `ferrite rhmc` and `ferrite spectrum` are recognised by their tables; `ferrite init` prints examples of all.
-For several processes, memory is per process, with the grid that mpirun -n N ferrite ... would choose.";
+Inputs of `ferrite rhmc` and `ferrite spectrum` are recognised by their tables; `ferrite init` prints an example of
+each. For several processes, the memory is that of one process, with the grid that mpirun -n N ferrite ... would choose.";
 
 /// Arguments of `check`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArguments {
-    /// The input file
+    /// Input file in TOML
     file: PathBuf,
-    /// Number of processes of the run, as mpirun -n N starts them [default: as many as the grid has, or 1]
+    /// Number of processes of the run, as in mpirun -n N [default: the number of processes in the grid, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
-    /// Also predict the run time, by timing a little of it on this device, which takes some seconds
+    /// Also predict the run time from a measurement on this device, which takes a few seconds
     #[arg(long)]
     time: bool,
-    /// Change a key of the input file; may be repeated
+    /// Override a key of the input file; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -66,9 +66,10 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     if let Some(what) = not_an_input(&args.file).filter(|_| args.file.is_file()) {
         let file = args.file.display();
         let verify =
-            if what.contains("field") { format!("`ferrite verify {file}` checks it, and ") } else { String::new() };
+            if what.contains("field") { format!("`ferrite verify {file}` checks it; ") } else { String::new() };
         return Err(Failure::refused(format!(
-            "check is for inputs of solve, rhmc and spectrum, and {file} is {what}: {verify}`ferrite init solve` prints an input"
+            "check reads inputs of solve, rhmc and spectrum, but {file} is {what}; {verify}`ferrite init solve` prints \
+             an input"
         )));
     }
     match InputKind::of(&args.file) {
@@ -171,7 +172,7 @@ fn answer(
         for (what, n) in needs {
             let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));
         }
-        let _ = writeln!(text, "  {:>12}  in all, of {} free", bytes(needed), bytes(memory.free));
+        let _ = writeln!(text, "  {:>12}  in total, of {} free", bytes(needed), bytes(memory.free));
         text += &fits(*enough, processes, device.name() == "cuda");
         text + &forecast.map_or(String::new(), |forecast| forecast.text(checked))
     })?;
@@ -191,7 +192,7 @@ fn answer(
 fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
     let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
     match enough {
-        None => format!("too large for up to {MOST_PROCESSES} such {devices}\n"),
+        None => format!("too large for {MOST_PROCESSES} or fewer such {devices}\n"),
         Some(1) if processes == 1 => format!("one such {device} is enough\n"),
         Some(1) => format!("one such {device} would be enough\n"),
         Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),

@@ -24,8 +24,8 @@ Examples:
   ferrite convert solution.lime solution.npy
   ferrite convert staggered.lime staggered.milc
 
-Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy, propagators of staggered
-quarks to milc, too. Of a LIME file with several of them all are converted, unless --record names one.";
+Spinors, colour vectors and propagators (12 spinors or 3 colour vectors) can be written as scidac (.lime) and npy,
+propagators of staggered quarks also as milc. All fields of a LIME file are converted, unless --record names one.";
 
 /// Returns the names of formats that are written, with their help.
 fn format_names() -> PossibleValuesParser {
@@ -43,11 +43,11 @@ fn format_names() -> PossibleValuesParser {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArguments {
-    /// A gauge field, spinors, colour vectors or a propagator in any format
+    /// Gauge field, spinors, colour vectors or propagator in any format
     input: PathBuf,
-    /// The file to write
+    /// File to write
     output: PathBuf,
-    /// Format of the file to write [default: by its name]
+    /// Format of the file to write [default: the one of its name]
     #[arg(long, value_name = "FORMAT", value_parser = format_names())]
     format: Option<String>,
     /// Precision of the file to write: single or double [default: that of the input]
@@ -64,8 +64,8 @@ impl ConvertArguments {
         let components = match found.content {
             Content::Other(n) => {
                 let why = format!(
-                    "{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3, propagators of \
-                     these 144 and 9"
+                    "{input}: holds {n} numbers per site; expected 36 for links, 12 for spinors, 3 for colour vectors, \
+                     144 or 9 for their propagators"
                 );
                 return Err(Failure::refused(why));
             }
@@ -76,11 +76,14 @@ impl ConvertArguments {
         let holds = |format: &FileFormat| if fermion { stack.is_held_by(format) } else { format.links.is_some() };
         let by_name = || if fermion { spinor_format(&self.output, stack) } else { gauge_format(&self.output) };
         let format = match self.format.as_deref() {
-            None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
+            None => by_name().map_err(|why| Failure::refused(format!("{why}, or choose a format with --format")))?,
             Some(name) => {
                 let named = || formats::formats().filter(|format| format.flag == Some(name));
                 let Some(format) = named().find(|format| holds(format)).or_else(|| named().next()) else {
-                    return Err(Failure::refused(format!("--format {name}: there is no such format")));
+                    return Err(Failure::refused(format!(
+                        "--format {name}: unknown format; `ferrite convert --help` \
+                                                         lists the formats"
+                    )));
                 };
                 built_in(&self.output, format).map_err(Failure::refused)?
             }

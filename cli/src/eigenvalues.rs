@@ -11,10 +11,11 @@ Examples:
   ferrite eigenvalues cfg.000100.ildg --operator clover --csw 1.2 --mass 0.05
   ferrite eigenvalues run/cfg.*.ildg --operator hisq --mass 0.01 --tol 1e-4
 
-Of K = M^+ M of the even-odd preconditioned operator M on the even sites, as solvers and `ferrite rhmc` have it: for Wilson
-fermions M = 1 - kappa^2 D_eo D_oe, for clover 1 - A^-1 D_eo A^-1 D_oe / 4, or with --schur asymmetric A - D_eo A^-1 D_oe / 4.
-Of staggered operators it is M^+ M = m^2 - D^2/4 itself, and eigenvalues of D^+ D are told, too. The largest one is found by
-the method of Lanczos, the smallest one by the same for K^-1, whose applications are solves by CG in double precision.";
+The matrix is K = M^+ M with the even-odd preconditioned operator M on the even sites, as in solvers and `ferrite rhmc`: for
+Wilson fermions M = 1 - kappa^2 D_eo D_oe, for clover 1 - A^-1 D_eo A^-1 D_oe / 4, or with --schur asymmetric
+A - D_eo A^-1 D_oe / 4. For staggered operators K = M^+ M = m^2 - D^2/4, and eigenvalues of D^+ D are also printed. The Lanczos
+method finds the largest eigenvalue. The smallest one is found by the same method for K^-1, which is applied by CG in double
+precision.";
 
 /// Arguments of `eigenvalues`.
 #[derive(Args)]
@@ -25,7 +26,7 @@ pub struct EigenvalueArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: OperatorFlags,
-    /// Largest distance of a Ritz vector from an eigenvector, relative to the eigenvalue [default: 1e-6]
+    /// Maximum distance of a Ritz vector from an eigenvector, relative to the eigenvalue [default: 1e-6]
     #[arg(long, value_name = "TOL", value_parser = tolerance, allow_hyphen_values = true)]
     tol: Option<f64>,
     /// Maximum number of Lanczos steps for each of the two eigenvalues [default: 500]
@@ -34,7 +35,7 @@ pub struct EigenvalueArguments {
     /// Maximum number of CG iterations in a Lanczos step for the smallest eigenvalue [default: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000), allow_hyphen_values = true)]
     max_iterations: Option<u32>,
-    /// Seed of the noise that Lanczos begins with [default: 1]
+    /// Seed of the noise vector with which Lanczos begins [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seed: Option<u64>,
 }
@@ -42,7 +43,7 @@ pub struct EigenvalueArguments {
 fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if (1e-12..1.0).contains(&x) => Ok(x),
-        _ => Err(format!("'{text}' is not a number from 1e-12 up to, but not including, 1")),
+        _ => Err(format!("'{text}' is not a number of at least 1e-12 and below 1")),
     }
 }
 
@@ -68,7 +69,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
 fn table(found: &FoundEigenvalues, tol: f64) -> String {
     let EigenvaluesLine { file, mass, largest, smallest, condition, d_dagger_d, .. } = found.line;
     let line = |name: &str, text: String| format!("{name:<21}{text}\n");
-    let ended = |off: f64, value: f64| if off <= 2.0 * tol * value { "" } else { ", not converged: give more --steps" };
+    let ended = |off: f64, value: f64| if off <= 2.0 * tol * value { "" } else { ", not converged: increase --steps" };
     let mut all = format!("{}: K of the {}, m = {}\n", file.display(), found.headline, text::rounded(*mass, 6));
     let (high, residual) = (largest.value, found.bounds.largest.residual);
     all += &line(

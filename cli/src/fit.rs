@@ -24,60 +24,59 @@ use tracing::warn;
 
 const EXAMPLES: &str = "\
 Examples:
-  ferrite fit spectrum                                  # of ferrite spectrum --out spectrum: pion, rho, nucleon
+  ferrite fit spectrum                                  # folder of ferrite spectrum --out spectrum: pion, rho, nucleon
   ferrite fit spectrum --hadron pion --window 6:16 --bin 2
   ferrite fit spectrum --hadron nucleon --states 1,2 --bootstrap 500
   ferrite fit spectrum --hadron pion --momentum 1,0,0   # E(p), mean over equivalent momenta
   ferrite fit stream-a stream-b --bin 4                 # two chains of one ensemble
-  ferrite fit spectrum --hadron pcac --ca -0.04         # the quark mass of the axial current, improved
-  ferrite fit flow.jsonl                                # of ferrite measure --flow 4 -o flow.jsonl: t0, w0
-  ferrite fit loops.jsonl --window 3:6 --distances 1.4:6  # of measure --loops 8,6: the static potential, r0
-  ferrite fit condensate.jsonl                          # of ferrite trace -o condensate.jsonl: means over configurations
+  ferrite fit spectrum --hadron pcac --ca -0.04         # quark mass of the improved axial current
+  ferrite fit flow.jsonl                                # file of ferrite measure --flow 4 -o flow.jsonl: t0, w0
+  ferrite fit loops.jsonl --window 3:6 --distances 1.4:6  # file of measure --loops 8,6: static potential, r0
+  ferrite fit condensate.jsonl                          # file of ferrite trace -o condensate.jsonl: means over configurations
 
-Least squares with the covariance of the data, errors by the jackknife or the bootstrap. Without --window all windows are tried; the
-most probable one by the criterion of Akaike as Jay and Neil (2020) have it is shown, and the mean over all. `ferrite report` draws
-the fits.";
+The fits are least squares with the covariance of the data; errors are from the jackknife or the bootstrap. Without --window all
+windows are tried. The output shows the most probable one by the Akaike criterion of Jay and Neil (2020), and the mean over all.
+`ferrite report` draws the fits.";
 
 /// Arguments of `fit`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArguments {
-    /// Folders of `ferrite spectrum`, or files of `ferrite measure -o` or `ferrite trace -o`: several are analysed together,
-    /// if all were made with the same input and no configuration is there twice
+    /// Folders of `ferrite spectrum`, or files of `ferrite measure -o` or `ferrite trace -o`; several are analysed together if
+    /// all were made with the same input and no configuration occurs twice
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// First and last time of the fit; of Wilson loops, in T [default: the most probable window]
+    /// First and last time of the fit, for Wilson loops in T [default: the most probable window]
     #[arg(long, value_name = "A:B", value_parser = window, allow_hyphen_values = true)]
     window: Option<[usize; 2]>,
-    /// States of a correlator: 1, 2, or 1,2 to try both
+    /// Number of states in the fit of a correlator: 1, 2, or 1,2 to try both
     #[arg(long, value_name = "N", value_parser = states, default_value = "1", value_delimiter = ',', allow_hyphen_values = true)]
     states: Vec<usize>,
-    /// Decay of correlators [default: cosh for mesons, exp for nucleons]
+    /// Form of the decay of correlators [default: cosh for mesons, exp for nucleons]
     #[arg(long, value_name = "NAME", value_enum)]
     form: Option<Form>,
-    /// Name of a hadron, pcac, or a correlator of correlators.json; several flags for several [default: those of the summary]
+    /// Name of a hadron, pcac, or a correlator of correlators.json; may be repeated [default: the hadrons of the summary]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
-    /// Momentum of the hadrons in units of 2π/L: the correlators are averaged over equivalent momenta; several flags for several
-    /// [default: 0,0,0]
+    /// Momentum of the hadrons in units of 2π/L, averaged over equivalent momenta; may be repeated [default: 0,0,0]
     #[arg(long, value_name = "X,Y,Z", value_parser = momentum, allow_hyphen_values = true)]
     momentum: Vec<[i32; 3]>,
-    /// c_A of the improved axial current, for pcac [default: 0]
+    /// Coefficient c_A of the improved axial current, for pcac [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     ca: Option<f64>,
-    /// Covariance of the data [default: full for four bins or more for each time, else shrunk]
+    /// Covariance of the data [default: full if there are at least four bins for each time, else shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
     /// Number of configurations in a bin [default: that of the run, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     bin: Option<u32>,
-    /// Number of draws of the bootstrap, which then gives the errors instead of the jackknife
+    /// Number of bootstrap samples; the errors are then from the bootstrap instead of the jackknife
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000), allow_hyphen_values = true)]
     bootstrap: Option<u32>,
-    /// Seed of the draws [default: 1]
+    /// Seed of the bootstrap samples [default: 1]
     #[arg(long, value_name = "N", requires = "bootstrap", allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Shortest and longest distance of the potential's fit [default: the most probable]
+    /// Shortest and longest distance in the fit of the potential [default: the most probable]
     #[arg(long, value_name = "A:B", value_parser = distances, allow_hyphen_values = true)]
     distances: Option<[f64; 2]>,
 }
@@ -98,9 +97,9 @@ enum Form {
 enum CovarianceName {
     /// Covariance of the configurations
     Full,
-    /// Correlations of the configurations times a number below 1 that is estimated from them
+    /// Covariance with correlations multiplied by a number below 1 that is estimated from the data
     Shrunk,
-    /// Variances without correlations
+    /// Variances, without correlations
     Diagonal,
 }
 
@@ -165,20 +164,21 @@ fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoi
 pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     context.comm.only_one("fit")?;
     if let Some(path) = args.paths.iter().find(|path| path.is_dir() && !CorrelatorRecord::is_in(path)) {
-        let why = "is no folder of ferrite spectrum: name one, or a file of ferrite measure -o";
+        let why = "is no folder of ferrite spectrum; name such a folder, or a file of ferrite measure -o or ferrite \
+                   trace -o";
         return Err(Failure::refused(format!("{}: {why}", path.display())));
     }
     for path in args.paths.iter().filter(|path| !path.is_dir()) {
         if let Some(what) = not_an_input(path) {
             let why = format!(
-                "is {what}: name a folder of ferrite spectrum, or the lines of JSON of ferrite measure -o or ferrite trace -o"
+                "is {what}; name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o"
             );
             return Err(Failure::refused(format!("{} {why}", path.display())));
         }
     }
     let read = read_all(&args.paths)?;
     for path in &read.half {
-        warn!("{}: the last line is half written, and left out", path.display());
+        warn!("{}: the last line is incomplete and was skipped", path.display());
     }
     let shown = Shown { args, name: names(&args.paths), context };
     match read.lines.first().map(|line| &line.value) {
@@ -191,10 +191,10 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
         Some(first) if !CorrelatorRecord::is_one(first) => {
             let schema = schema(first).unwrap_or_default();
             let why = "expected the lines of ferrite spectrum, ferrite measure -o or ferrite trace -o";
-            Err(Failure::refused(format!("{}: the schema is '{schema}': {why}", read.lines[0].place)))
+            Err(Failure::refused(format!("{}: the schema is '{schema}'; {why}", read.lines[0].place)))
         }
         None if args.paths.iter().any(|path| !path.is_dir()) => {
-            let why = "has no configuration yet: try again when the first one is done";
+            let why = "has no configuration yet; try again when the first one is done";
             Err(Failure::refused(format!("{} {why}", shown.name)))
         }
         _ => spectrum(&shown, &CorrelatorRecord::of(&read, &args.paths).map_err(Failure::refused)?),
@@ -237,7 +237,9 @@ impl Shown<'_> {
 
 fn refuse(flags: &[(&str, bool)], path: &str, what: &str) -> Outcome {
     match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Failure::refused(format!("{flag} is not for {what}, which {path} has: take it out"))),
+        Some((flag, _)) => {
+            Err(Failure::refused(format!("{flag} does not apply to {what}, which {path} has: remove it")))
+        }
         None => Ok(()),
     }
 }
@@ -248,7 +250,10 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     let choice = choice(args, record.bin, record.streams.clone());
     let times = record.all[0].all.first().map_or(0, |c| c.values.len());
     if let Some([_, last]) = args.window.filter(|[_, last]| *last >= times) {
-        let why = format!("--window ends at {last}, and correlators of {folder} at {}", times.saturating_sub(1));
+        let why = format!(
+            "--window ends at {last}, but correlators of {folder} end at {}; name an earlier end",
+            times.saturating_sub(1)
+        );
         return Err(Failure::refused(why));
     }
     let (mut pcac, names) = pcac_of(&record.all[0], &args.hadron);
@@ -256,13 +261,13 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         // The PCAC mass is one of correlators at rest.
         if !args.hadron.is_empty() && !pcac.is_empty() {
             return Err(Failure::refused(
-                "--momentum is not for pcac, which is known at rest only: take one of them out",
+                "--momentum does not apply to pcac, which is measured at zero momentum only: remove one of the two",
             ));
         }
         pcac.clear();
     }
     if let (Some(_), true) = (args.ca, pcac.is_empty()) {
-        let why = "--ca is for pcac, which is not fitted here: add --hadron pcac, of a run with pcac = true";
+        let why = "--ca applies to pcac only, which is not fitted here: add --hadron pcac, for a run with pcac = true";
         return Err(Failure::refused(why));
     }
     let channels = match names {
@@ -273,7 +278,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         args.window.filter(|[first, last]| !pcac.is_empty() && (*first < 1 || *last > times / 2))
     {
         return Err(Failure::refused(format!(
-            "--window {first}:{last}: pcac is known from t = 1 to T/2 = {}; name another window",
+            "--window {first}:{last}: pcac exists from t = 1 to T/2 = {} only; name a window in this range",
             times / 2
         )));
     }
@@ -281,7 +286,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {
             return Err(Failure::refused(format!(
-                "--window ends at {last}: the {} is folded about T/2 = {}, up to which a window may go; name an earlier end",
+                "--window ends at {last}, but the {} is folded at T/2 = {}; name an end no later than that",
                 channel.name,
                 times / 2
             )));
@@ -298,8 +303,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         found.iter().map(|one| one.fit.as_ref().err()).chain(pcac.iter().map(|one| one.fit.as_ref().err()));
     if errors.clone().all(|error| error.is_some()) {
         let why = errors.find_map(|error| error.map(ferrite_report::analysis::why_not));
-        let why =
-            why.unwrap_or_else(|| "it has none of the hadrons that are known: name correlators with --hadron".into());
+        let why = why.unwrap_or_else(|| "it has none of the known hadrons: name correlators with --hadron".into());
         return Err(Failure::refused(format!("{folder}: {why}")));
     }
     let n = record.all.len();
@@ -372,12 +376,15 @@ fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
     }
     let times = loops.first().map_or(0, |one| one.values.len());
     if let Some([first, last]) = args.window.filter(|[first, last]| *first < 1 || *last > times) {
-        let why = format!("--window {first}:{last} is not among T = 1 to {times} of the loops in {path}");
+        let why = format!(
+            "--window {first}:{last} is outside T = 1 to {times}, the range of the loops in {path}; name \
+                           a window in this range"
+        );
         return Err(Failure::refused(why));
     }
     let potential = PotentialAnalysis::of(&record.all, &choice);
     if flow.is_none() && potential.is_none() {
-        let why = "has neither a flow nor Wilson loops: measure again with --flow T or --loops R,T, to another file";
+        let why = "has neither a flow nor Wilson loops; measure again with --flow T or --loops R,T, to another file";
         return Err(Failure::refused(format!("{path} {why}")));
     }
     let n = record.all.len();

@@ -14,27 +14,27 @@ Examples:
   ferrite fix-gauge cfg.000100.ildg -o coulomb.000100.ildg
   ferrite fix-gauge cfg.000100.ildg -o landau.000100.ildg --gauge landau --tol 1e-14
 
-Over-relaxation until theta = sum tr D D+ / (3 V) of the divergence D is at the tolerance. Wall sources of `ferrite spectrum`
-are for links in Coulomb gauge.";
+Over-relaxation continues until theta = sum tr D D+ / (3 V) of the divergence D falls to the tolerance. Wall sources of
+`ferrite spectrum` need links in Coulomb gauge.";
 
 /// Arguments of `fix-gauge`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FixGaugeArguments {
-    /// A gauge field in any format
+    /// Gauge field in any format
     input: PathBuf,
     #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
-    /// The gauge to fix
+    /// Gauge condition
     #[arg(long, value_name = "NAME", value_enum, default_value = "coulomb")]
     gauge: GaugeName,
-    /// Target for theta
+    /// Requested tolerance of theta
     #[arg(long, value_name = "EPS", value_parser = tolerance, default_value = "1e-12", allow_hyphen_values = true)]
     tol: f64,
-    /// Over-relaxation, from 1 (none) to below 2 [default: by the lattice's extents]
+    /// Over-relaxation parameter, at least 1 (none) and below 2 [default: chosen by the lattice extents]
     #[arg(long, value_name = "W", value_parser = omega, allow_hyphen_values = true)]
     overrelax: Option<f64>,
-    /// Give up after this many sweeps over the lattice
+    /// Maximum number of sweeps over the lattice
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "20000",
           allow_hyphen_values = true)]
     max_sweeps: u32,
@@ -45,9 +45,9 @@ pub struct FixGaugeArguments {
 /// `--gauge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum GaugeName {
-    /// Each time by itself
+    /// Coulomb gauge, each time slice separately
     Coulomb,
-    /// All four directions
+    /// Landau gauge, in all four directions
     Landau,
 }
 
@@ -55,14 +55,17 @@ fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         // Rounding errors of sums over eight links, squared.
         Ok(x) if x.is_finite() && x >= 1e-28 => Ok(x),
-        _ => Err(format!("'{text}' is not a number of 1e-28 or more, which double precision can reach")),
+        _ => Err(format!(
+            "'{text}' is not a number of at least 1e-28, the smallest value that double precision can \
+                          reach"
+        )),
     }
 }
 
 fn omega(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(x) if (1.0..2.0).contains(&x) => Ok(x),
-        _ => Err(format!("'{text}' is not a number from 1 to below 2")),
+        _ => Err(format!("'{text}' is not a number of at least 1 and below 2")),
     }
 }
 

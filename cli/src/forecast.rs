@@ -128,7 +128,7 @@ impl Forecast {
                     format!("time of the multigrid setup: about {}\n", text::seconds(setup))
                 });
                 format!(
-                    "{setup}time of an iteration for {}: {}; 1000 iterations of all take {}\n",
+                    "{setup}time of an iteration for {}: {}; time of 1000 iterations for all: {}\n",
                     text::count(together, "right-hand side"),
                     text::seconds(self.seconds),
                     text::seconds(1000.0 * self.seconds * batches as f64)
@@ -136,7 +136,7 @@ impl Forecast {
             }
             Unit::Trajectory { all } => {
                 let [one, all_of_them] = [self.seconds, self.seconds * f64::from(all)].map(text::seconds);
-                format!("time of a trajectory: about {one}; of all {all}: {all_of_them}\n")
+                format!("time of a trajectory: about {one}; of all {all} trajectories: {all_of_them}\n")
             }
         };
         let _ = write!(text, "  timed on {}", self.on);
@@ -144,11 +144,11 @@ impl Forecast {
             let _ = write!(text, " and scaled to {}", checked.cut.local);
         }
         if checked.cut.grid.size() > 1 {
-            text += "; exchanges with other processes come on top";
+            text += "; exchanges with other processes add to it";
         }
         text += match self.unit {
-            Unit::Iteration { .. } => "; how many iterations it takes, the links decide\n",
-            Unit::Trajectory { .. } => "; with random links, on which solvers take long; without observables\n",
+            Unit::Iteration { .. } => "; the number of iterations depends on the links\n",
+            Unit::Trajectory { .. } => "; with random links, which need more iterations; without observables\n",
         };
         text
     }

@@ -19,19 +19,19 @@ Examples:
   ferrite generate quenched --lattice 16,16,16,16 --beta 6.0 --thermalise 500 --sweeps 1000 --every 100 --seed 3 -o q.ildg
   ferrite generate quenched --lattice 16,16,16,16 --beta 6.0 --start q.ildg --first-sweep 500 --sweeps 100 --seed 3 -o r.ildg
 
-The same seed gives the same links on every machine, whatever the number of threads. A quenched run that is resumed from
+The same seed gives the same links on every machine, with any number of threads. A quenched run that is continued from
 its last file with --first-sweep gives the results of an uninterrupted run.";
 
 /// Kinds of generated links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LinkKind {
-    /// Unit links with some noise, made unitary again
+    /// Unit links with noise, projected back to SU(3)
     WeakField,
-    /// All links 1
+    /// Links that are all 1
     Unit,
-    /// Independent links with the Haar measure
+    /// Independent links, distributed with the Haar measure
     Random,
-    /// SU(3) with the Wilson plaquette action: heat bath and over-relaxation, on the device
+    /// SU(3) links with the Wilson plaquette action, by heat bath and over-relaxation on the device
     Quenched,
 }
 
@@ -42,21 +42,21 @@ pub struct GenerateArguments {
     /// Kind of links to generate
     #[arg(value_enum)]
     kind: LinkKind,
-    /// Extents, all even
+    /// Lattice extents, all even
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Lattice,
-    /// Seed of the random numbers; needed unless all links are 1
+    /// Seed of the random numbers; required unless all links are 1
     #[arg(long, value_name = "N", required_if_eq_any = [
         ("kind", "weak-field"), ("kind", "random"), ("kind", "quenched"),
     ])]
     seed: Option<u64>,
-    /// Strength of the noise of a weak field [default: 0.1]
+    /// Amplitude of the noise of a weak field [default: 0.1]
     #[arg(long, value_name = "SIGMA", value_parser = noise, allow_hyphen_values = true)]
     noise: Option<f64>,
     /// Precision of the numbers in the file: single or double [default: double; single for .milc]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
-    #[arg(short, long, value_name = "FILE", help = help_of_output("The file; its name determines the format"))]
+    #[arg(short, long, value_name = "FILE", help = help_of_output("Output file; its name determines the format"))]
     output: PathBuf,
     #[command(flatten)]
     quenched: quenched::QuenchedFlags,
@@ -73,7 +73,7 @@ impl GenerateArguments {
     /// Returns the format of the file and its precision, from flags and the file name.
     fn check(&self) -> Outcome<(&'static FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != LinkKind::WeakField {
-            return Err(Failure::refused("--noise is for weak-field only: leave it out"));
+            return Err(Failure::refused("--noise applies to weak-field only: remove it"));
         }
         let format = gauge_format(&self.output).map_err(Failure::refused)?;
         if self.kind != LinkKind::Quenched {

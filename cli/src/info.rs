@@ -40,7 +40,12 @@ pub fn run(context: &Context) -> Outcome {
         if kernels.is_empty() {
             let _ = match foreign_kernels() {
                 Some(folder) => {
-                    writeln!(text, "GPU kernels: none; those in {} are of another version", folder.display())
+                    writeln!(
+                        text,
+                        "GPU kernels: none; those in {} belong to another version; build them again with \
+                                    `cargo xtask build-ptx`",
+                        folder.display()
+                    )
                 }
                 None => writeln!(text, "GPU kernels: none; build them with `cargo xtask build-ptx`"),
             };
@@ -87,7 +92,7 @@ fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
 fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
-        let why = if mode == Mode::Off { "off" } else { "no file, as neither FERRITE_TUNE_CACHE nor HOME is set" };
+        let why = if mode == Mode::Off { "off" } else { "no file, because neither FERRITE_TUNE_CACHE nor HOME is set" };
         let none = TuningFile { cache: None, launches: None, error: None };
         return (none, TuneCache::default(), format!("tuning: {why}\n"));
     };

@@ -14,9 +14,9 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InitArguments {
-    /// Command that the input is for
+    /// Command that reads the input
     kind: InputCommand,
-    /// Quarks of an ensemble
+    /// Quarks of the ensemble, for rhmc
     #[arg(long, value_name = "NAME", value_enum)]
     quarks: Option<InputQuarks>,
 }
@@ -86,7 +86,8 @@ impl InputCommand {
 /// Prints an input with comments.
 pub fn run(args: &InitArguments, context: &Context) -> Outcome {
     if let (InputCommand::Solve | InputCommand::Spectrum, Some(_)) = (args.kind, args.quarks) {
-        let why = format!("--quarks: the input of {} has its own key operator; it belongs to rhmc", args.kind.name());
+        let why =
+            format!("--quarks applies to rhmc only: the input of {} has the key operator instead", args.kind.name());
         return Err(Failure::refused(why).shared());
     }
     let input = args.kind.input(args.quarks.unwrap_or(InputQuarks::Asqtad));

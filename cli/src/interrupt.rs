@@ -66,7 +66,7 @@ pub fn end() {
 /// Lets the first signal be recorded for [`asked`] from now on.
 pub fn listen() {
     LISTENING.store(true, Ordering::Relaxed);
-    tracing::debug!("from here on a signal stops the work after its current step");
+    tracing::debug!("from now on, a signal stops the work after its current step");
 }
 
 fn code_of(signal: i32) -> Code {

@@ -108,8 +108,8 @@ const SET: [&str; 11] =
 /// Returns an input of `ferrite solve`, with all keys.
 pub fn input() -> String {
     let mut text = String::from(
-        "# Input of `ferrite solve FILE`: flags of the command as keys. Everything is in lattice units. Keys with a # are\n\
-         # optional, and have a value as an example.\n",
+        "# Input of `ferrite solve FILE`: the keys are the flags of the command. All numbers are in lattice units. \
+         Keys with a # are\n# optional and show an example value.\n",
     );
     for section in sections() {
         text += &format!("\n# == {}\n", section.comment);
@@ -120,7 +120,7 @@ pub fn input() -> String {
             let (name, example) = (key.name, key.example);
             text += &match (key.instead_of, SET.contains(&name)) {
                 // The key does not go with the keys that are set.
-                (Some(other), _) => format!("#  in place of {other}: {name} = {example}\n"),
+                (Some(other), _) => format!("#  instead of {other}: {name} = {example}\n"),
                 (None, true) => format!("{name} = {example}\n"),
                 (None, false) => format!("# {name} = {example}\n"),
             };
@@ -132,12 +132,12 @@ pub fn input() -> String {
 /// Keys of every input, as in the input that `ferrite init solve` prints.
 const EXAMPLES_OF_EVERY_INPUT: &str = "\
 # == Keys of every input.
-# backend = \"auto\"            # cuda, cpu; auto takes a GPU if one works
+# backend = \"auto\"            # cuda, cpu; auto uses a GPU if one works
 # device = 0
 # threads = 8                 # default: all
-# memory = \"20GiB\"            # of the device; default: all that is free
-# tuning = \"on\"               # block sizes that `ferrite tune` has measured
-# grid = [1, 1, 1, 1]         # processes in each direction; default: that with the smallest faces
+# memory = \"20GiB\"            # of the device; default: all free memory
+# tuning = \"on\"               # block sizes measured by `ferrite tune`
+# grid = [1, 1, 1, 1]         # processes in each direction; default: the grid with the smallest faces
 # transport = \"direct\"        # copy, mpi, host; default: the fastest
 # no-overlap = false
 # share-gpus = false

@@ -57,15 +57,15 @@ use std::sync::Arc;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    started and failed: a solve did not converge, a file did not verify, a result could not be written
-  2    refused before anything was computed: the command line, an input file, or the machine does not allow it
-  130  interrupted with Ctrl-C, or by the end of --max-hours; 143 by SIGTERM, 129 by SIGHUP
+  1    failed after the start: a solve did not converge, a file did not verify, a result could not be written
+  2    refused before any computation: the command line, an input file, or the machine does not allow it
+  130  interrupted with Ctrl-C, or by the end of --max-hours; 143 after SIGTERM, 129 after SIGHUP
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
 /// Text that the program prints without a command.
 const FIRST_EXAMPLES: &str = "\
-Ferrite: lattice QCD on GPUs. Five ways to begin:
+Ferrite: lattice QCD on GPUs. Five ways to start:
 
   ferrite info
   ferrite generate quenched --lattice 8,8,8,16 --beta 6.0 --seed 1 --sweeps 100 -o q.ildg
@@ -98,40 +98,40 @@ struct GlobalFlags {
     /// Number of CPU threads [default: all]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
-    /// Limit on the device memory to use, such as 20GiB [default: all that is free]
+    /// Maximum device memory to use, such as 20GiB [default: all free memory]
     #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
     pub memory: Option<String>,
-    /// Block sizes of kernels on a GPU: on uses those that `ferrite tune` has measured, off the defaults [default: on]
+    /// Block sizes of GPU kernels: on (as measured by `ferrite tune`) or off (the built-in ones) [default: on]
     #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
     pub tuning: Option<String>,
-    /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
+    /// Number of processes in each direction; the product is the number that mpirun starts [default: the grid with the smallest
+    /// faces]
     #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
     pub grid: Option<String>,
-    /// Transport of faces: direct or copy from GPU to GPU, mpi for messages from GPU memory, host for messages from host memory [default:
-    /// the fastest]
+    /// Transport of faces between processes: direct or copy (from GPU to GPU), mpi (messages from GPU memory) or host (messages
+    /// from host memory) [default: the fastest]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
     pub transport: Option<String>,
-    /// Do not compute while faces are exchanged
+    /// Do not overlap computation with the exchange of faces
     #[arg(long, global = true, help_heading = "Several processes")]
     pub no_overlap: bool,
-    /// Let several processes compute on one GPU
+    /// Allow several processes to compute on one GPU
     #[arg(long, global = true, help_heading = "Several processes")]
     pub share_gpus: bool,
     /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and no text
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
-    /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
+    /// Print results as text on standard output [default: on a terminal; elsewhere JSON, with text on standard error]
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
     pub text: bool,
-    /// Progress on standard error: a bar on a terminal; a line of JSON at most each second, for those who follow the log of a job; or
-    /// none
+    /// Progress on standard error: bar (on a terminal), json (at most one JSON line per second, for job logs) or off
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
     pub progress: ProgressFlag,
-    /// Print more on standard error; twice for still more
+    /// Print more on standard error; give it twice for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
-    /// No notes, warnings or progress; only results and errors
+    /// Print only results and errors, without notes, warnings or progress
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub quiet: bool,
 }
@@ -143,7 +143,7 @@ enum Command {
     Info,
     /// Make fat and long links of improved staggered fermions
     Links(links::LinksArguments),
-    /// Make a gauge configuration from a seed
+    /// Generate a gauge configuration from a seed
     Generate(generate::GenerateArguments),
     /// Measure plaquettes, link trace and unitarity of a configuration
     Plaquette(plaquette::PlaquetteArguments),
@@ -153,12 +153,12 @@ enum Command {
     Verify(verify::VerifyArguments),
     /// Write a gauge or fermion field in another format
     Convert(convert::ConvertArguments),
-    /// Estimate tr M^-1 and tr Gamma M^-1 on configurations by noise: condensates and quark loops
+    /// Estimate tr M^-1 and tr Gamma M^-1 on configurations with noise vectors: condensates and quark loops
     #[command(visible_alias = "condensate")]
     Trace(Box<trace::TraceArguments>),
-    /// Find the smallest and the largest eigenvalue of M^+ M, even-odd preconditioned
+    /// Find the smallest and the largest eigenvalue of M^+ M for the even-odd preconditioned operator M
     Eigenvalues(Box<eigenvalues::EigenvalueArguments>),
-    /// Put a configuration into Coulomb or Landau gauge
+    /// Fix a configuration to Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
     /// Replace links by stout, APE or HYP links
     Smear(smear::SmearArguments),
@@ -167,27 +167,26 @@ enum Command {
     Solve(Box<solve::SolveArguments>),
     /// Apply a Dirac operator to a field
     Apply(Box<apply::ApplyArguments>),
-    /// Time kernels
+    /// Measure the speed and accuracy of kernels, exchanges, solvers and ensembles
     Bench(bench::BenchArguments),
     /// Measure the best block size of each kernel on this GPU, for all later runs
     Tune(tune::TuneArguments),
-    /// Generate an ensemble, with staggered or Wilson-like quarks or none: (rational) hybrid Monte Carlo
+    /// Generate an ensemble by (rational) hybrid Monte Carlo, with staggered or Wilson-like quarks or none
     #[command(visible_alias = "hmc")]
     Rhmc(rhmc::RhmcArguments),
-    /// Print the force of each part of the action of an input of `rhmc`, on a configuration
+    /// Print the force of each monomial of the action in an input of `rhmc`, on a configuration
     Forces(rhmc::forces::ForceArguments),
     /// Print the best rational approximation of a power on an interval
     Rational(rational::RationalArguments),
     /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),
-    /// Fit correlators, and make t0, w0 and the static potential of measurements on many configurations
+    /// Fit correlators, and compute t0, w0 and the static potential from measurements on many configurations
     Fit(fit::FitArguments),
-    /// Write a page of HTML on a run of `rhmc` so far, or on spectra, convergence, scaling and timelines
+    /// Write an HTML page about a run of `rhmc` so far, or about spectra, convergence, scaling and timelines
     Report(report::ReportArguments),
     /// Print an input file with comments
     Init(init::InitArguments),
-    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: list all mistakes, and the memory it
-    /// needs
+    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: list all mistakes, and the memory that it needs
     Check(check::CheckArguments),
     /// Print completions of commands and flags for a shell
     Completions(shell::CompletionArguments),
@@ -280,7 +279,7 @@ impl Context {
 /// Refuses arguments that are not UTF-8, because reports, which are JSON, cannot contain them: before there is work that would be lost.
 fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
-    let why = format!("'{}' is not UTF-8, which reports are written in; rename the file, or its folder", odd.display());
+    let why = format!("'{}' is not UTF-8, which reports require; rename the file or its folder", odd.display());
     Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
 }
 

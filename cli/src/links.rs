@@ -16,7 +16,7 @@ Examples:
   ferrite links hisq lat.milc fat.npy long.npy
   ferrite solve --operator asqtad --fat fat.scidac --long long.scidac --mass 0.02 --source random:1
 
-Files hold MILC's phases and the sign of the boundary condition, as MILC's own fat and long links do.";
+The files contain MILC's phases and the sign of the boundary condition, like MILC's own fat and long links.";
 
 /// Arguments of `links`.
 #[derive(Args)]
@@ -28,9 +28,9 @@ pub struct LinksArguments {
 
 #[derive(Subcommand)]
 enum LinksCommand {
-    /// One level of smearing, tadpole improved
+    /// Asqtad links: one level of smearing, tadpole improved
     Asqtad(Asqtad),
-    /// Two levels with a projection to U(3) in between
+    /// HISQ links: two levels of smearing with a projection to U(3) in between
     Hisq(Hisq),
 }
 
@@ -47,18 +47,18 @@ struct Asqtad {
 struct Hisq {
     #[command(flatten)]
     common: LinksFlags,
-    /// Correction of the Naik term, for heavy quarks
+    /// Correction epsilon of the Naik term, for heavy quarks
     #[arg(long, value_name = "E", default_value_t = 0.0, allow_hyphen_values = true)]
     naik_epsilon: f64,
 }
 
 #[derive(Args)]
 struct LinksFlags {
-    /// The configuration
+    /// Gauge configuration
     input: PathBuf,
-    #[arg(help = format!("Fat links: {}", endings_off_su3()))]
+    #[arg(help = format!("File for the fat links: {}", endings_off_su3()))]
     fat: PathBuf,
-    /// Long links
+    /// File for the long links
     long: PathBuf,
     /// Boundary condition of fermions in t: antiperiodic or periodic
     #[arg(long, value_name = "NAME", default_value = "antiperiodic")]
@@ -80,7 +80,7 @@ fn checked(args: LinksArguments) -> Outcome<(LinksFlags, StaggeredOperator, Time
             (args.common, StaggeredOperator { smearing, ..StaggeredOperator::asqtad(params, 1.0) })
         }
         LinksCommand::Hisq(args) if !args.naik_epsilon.is_finite() => {
-            return Err(Failure::refused(format!("--naik-epsilon {} is not a finite number", args.naik_epsilon)));
+            return Err(Failure::refused(format!("--naik-epsilon {}: expected a finite number", args.naik_epsilon)));
         }
         LinksCommand::Hisq(args) => (args.common, StaggeredOperator::hisq(params, args.naik_epsilon)),
     };

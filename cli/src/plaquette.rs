@@ -20,7 +20,7 @@ Plaquettes are Re tr P / 3 and the link trace is Re tr U / 3, averaged over the 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlaquetteArguments {
-    /// A gauge field in any format
+    /// Gauge field in any format
     file: PathBuf,
     #[command(flatten)]
     read: ReadFlags,

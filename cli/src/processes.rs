@@ -36,8 +36,8 @@ fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode
 #[cfg(not(feature = "mpi"))]
 fn many(launch: comms::Launch, _: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     terminal::say(&format!(
-        "error: this program was started in parallel (says {}), but was built without MPI: build it with \
-         --features mpi, or start it without mpirun\n",
+        "error: this program was started in parallel ({} is set), but was built without MPI: build it with --features \
+         mpi, or start it without mpirun\n",
         launch.variable
     ));
     Code::Refused.into()

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// Form of progress on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ProgressFlag {
-    /// A bar on a terminal, nothing elsewhere
+    /// Bar on a terminal, nothing elsewhere
     Bar,
-    /// A JSON object on a line, at most one each second
+    /// JSON objects, at most one line per second
     Json,
-    /// Nothing
+    /// No progress
     Off,
 }
 

@@ -14,23 +14,23 @@ pub struct QuenchedFlags {
     #[arg(long, value_name = "BETA", value_parser = beta, allow_hyphen_values = true,
         required_if_eq("kind", "quenched"))]
     beta: Option<f64>,
-    /// Number of sweeps; each is one heat bath of all links, followed by over-relaxation
+    /// Number of sweeps; each is a heat bath of all links, followed by over-relaxation
     #[arg(long, value_name = "N", required_if_eq("kind", "quenched"))]
     sweeps: Option<u32>,
-    /// Number of over-relaxations of all links in a sweep [default: 4]
+    /// Number of over-relaxation updates of all links in a sweep [default: 4]
     #[arg(long, value_name = "K")]
     overrelax: Option<u32>,
-    /// Sweeps before those, for thermalisation, neither written nor averaged [default: 0]
+    /// Number of thermalisation sweeps before these, neither written nor averaged [default: 0]
     #[arg(long, value_name = "N")]
     thermalise: Option<u32>,
-    /// Write a configuration every M sweeps, with the number of the sweep in the file's name [default: only the last,
-    /// under the name as it is]
+    /// Write a configuration every M sweeps, with the sweep number in the file name [default: only the last one, under the name
+    /// as given]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     every: Option<u32>,
-    /// Start: cold (all links 1), hot (Haar measure) or a file [default: cold]
+    /// Initial links: cold (all links 1), hot (Haar measure) or a file [default: cold]
     #[arg(long, value_name = "WHAT")]
     start: Option<String>,
-    /// Sweeps that made the file of --start, to continue with the same random numbers [default: 0]
+    /// Number of sweeps that made the file of --start, to continue with the same random numbers [default: 0]
     #[arg(long, value_name = "N", requires = "start")]
     first_sweep: Option<u32>,
 }
@@ -78,7 +78,7 @@ impl QuenchedFlags {
             ("--first-sweep", self.first_sweep.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::refused(format!("{flag} is for quenched only: leave it out"))),
+            Some((flag, _)) => Err(Failure::refused(format!("{flag} applies to quenched only: remove it"))),
             None => Ok(()),
         }
     }

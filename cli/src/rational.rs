@@ -17,29 +17,30 @@ Examples:
   ferrite rational --power 0.0016:-1/2,0.04:1/2 --interval 1e-15,90 --order 12
   ferrite rational --power 0.0016:-1/2 --interval 1e-15,90 --tol 1e-6 --milc MD
 
-Prints R(x) = constant + sum residue/(x + shift) with the smallest largest relative error on the interval (Remez), and 1/R in
-the same form, which is what heat bath needs where R is in the action. Of staggered quarks x is an eigenvalue of -D^2, D
-without the factor 1/2 of M = m + D/2, and a mass is the shift 4 m^2; of Wilson-like quarks x is one of M^+ M. `ferrite
-eigenvalues` finds the interval. With --json, `direct` and `inverse` are as `ferrite rhmc --replay` reads them in
-functions.json.";
+Prints R(x) = constant + sum residue/(x + shift) with the smallest maximum relative error on the interval (Remez), and 1/R in
+the same form, which the heat bath needs if R is in the action. For staggered quarks, x is an eigenvalue of -D^2, where D is
+without the factor 1/2 of M = m + D/2, and a mass is the shift 4 m^2. For Wilson-like quarks, x is an eigenvalue of M^+ M.
+`ferrite eigenvalues` finds the interval. With --json, `direct` and `inverse` have the form that `ferrite rhmc --replay` reads
+from functions.json.";
 
 /// Arguments of `rational`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RationalArguments {
-    /// P for x^P, P a fraction such as -1/4, or C:P for (x + C)^P; several factors with commas
+    /// Power to approximate: P for x^P, where P is a fraction such as -1/4, or C:P for (x + C)^P; several factors are separated
+    /// by commas
     #[arg(long, value_name = "P", value_parser = factor, value_delimiter = ',', required = true, allow_hyphen_values = true)]
     power: Vec<Factor>,
-    /// Interval on which the approximation is good
+    /// Interval of x for the approximation
     #[arg(long, value_name = "A,B", value_parser = interval, allow_hyphen_values = true)]
     interval: Interval,
-    /// Largest relative error; the lowest order that reaches it is used
+    /// Maximum relative error; the lowest order that reaches it is used
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     tol: Option<f64>,
     /// Number of poles
     #[arg(long, value_name = "N", conflicts_with = "tol", allow_hyphen_values = true)]
     order: Option<usize>,
-    /// Print the lines of a file of rational functions for MILC's code, under this name, instead of a table
+    /// Print a file of rational functions for MILC's code, under this name, instead of a table
     #[arg(long, value_name = "NAME", value_enum)]
     milc: Option<MilcName>,
 }
@@ -53,7 +54,7 @@ enum MilcName {
     /// Heat bath (Gaussian random)
     #[value(name = "GR")]
     Gr,
-    /// The action of fermions
+    /// Fermion action
     #[value(name = "FA")]
     Fa,
 }
@@ -63,7 +64,7 @@ fn factor(text: &str) -> Result<Factor, String> {
     let power: Fraction = power.parse().map_err(|why: rational::Error| why.to_string())?;
     match shift.trim().parse::<f64>() {
         Ok(shift) if shift >= 0.0 && shift.is_finite() => Ok(Factor { shift, power }),
-        _ => Err(format!("'{shift}' is not a number from 0 on: write C:P for (x + C)^P")),
+        _ => Err(format!("'{shift}' is not a number of at least 0; write C:P for (x + C)^P")),
     }
 }
 
@@ -82,7 +83,7 @@ pub fn run(args: &RationalArguments, context: &Context) -> Outcome {
     let found = match (args.order, args.tol) {
         (Some(order), _) => approximate(&function, args.interval, order),
         (None, Some(tol)) => approximate_to(&function, args.interval, tol),
-        (None, None) => return Err(Failure::refused("how good: give --tol TOL or --order N")),
+        (None, None) => return Err(Failure::refused("specify the accuracy: give --tol TOL or --order N")),
     };
     let found = found.map_err(Failure::refused)?;
     let milc = args.milc.map(|name| milc(name, &found)).transpose()?;
@@ -124,7 +125,7 @@ fn text(found: &Approximation) -> String {
     for (name, function, form) in [("R", found.direct(), check.direct), ("1/R", found.inverse(), check.inverse)] {
         let _ = writeln!(
             text,
-            "{name}: largest relative error {:.3e}, in double precision {:.3e}",
+            "{name}: maximum relative error {:.3e}, in double precision {:.3e}",
             form.error, form.error_in_double
         );
         let _ = writeln!(text, "{:>24} {:>24}", "residue", "shift");
@@ -149,7 +150,7 @@ fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     let factors = found.function().factors();
     if factors.len() > OF_MILC {
         let why = format!(
-            "--milc: a function of MILC's code has {OF_MILC} factors at most, and this one has {}",
+            "--milc: a function of MILC's code has at most {OF_MILC} factors, but this one has {}",
             factors.len()
         );
         return Err(Failure::refused(why));

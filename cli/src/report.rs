@@ -15,30 +15,31 @@ Examples:
   ferrite report run
   ferrite report run --skip 200 -o thermal.html
   ferrite report run --json
-  ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
-  ferrite report flow.jsonl                          # of ferrite measure --flow 4 -o flow.jsonl: flow, t0, w0
-  ferrite report condensate.jsonl                    # of ferrite trace -o condensate.jsonl: condensates, susceptibilities
-  ferrite report fit.json                            # of ferrite fit > fit.json: correlators with their fits
-  ferrite report solve.json                          # of ferrite solve > solve.json: convergence
-  ferrite report slurm-1234.out                      # of the log of a job: its solves and benchmarks
-  ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
-  ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
+  ferrite report spectrum                            # folder of ferrite spectrum --out spectrum: correlators, masses
+  ferrite report flow.jsonl                          # file of ferrite measure --flow 4 -o flow.jsonl: flow, t0, w0
+  ferrite report condensate.jsonl                    # file of ferrite trace -o condensate.jsonl: condensates, susceptibilities
+  ferrite report fit.json                            # output of ferrite fit > fit.json: correlators with their fits
+  ferrite report solve.json                          # output of ferrite solve > solve.json: convergence
+  ferrite report slurm-1234.out                      # log of a job: its solves and benchmarks
+  ferrite report one.json two.json -o scaling.html   # output of bench dslash --json with 1 and 2 processes: scaling
+  ferrite report run solve.json trace.json           # file of bench halo --trace trace.json: timeline
 
-The run may still be in progress. The page needs no other file. It shows of a run: histories with running averages, ΔH with its
+The run may still be in progress. The page is a single file. For a run it shows histories with running averages, ΔH with its
 histogram, exp(−ΔH), means with errors and autocorrelation times, iterations and seconds.";
 
 /// Arguments of `report`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArguments {
-    /// Folders of `ferrite rhmc` and `ferrite spectrum`, files of `ferrite measure` and `ferrite trace`, and files with what `solve`, `fit`,
-    /// `bench dslash` or `bench model` print with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`; files of `ferrite measure -o` and `ferrite trace -o`; output of `solve`,
+    /// `fit`, `bench dslash` and `bench model` with --json, also within a log; points for `bench model --measured`; timelines of
+    /// `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// The page to write [default: report.html in the one folder, or here]
+    /// HTML page to write [default: report.html, in the folder if PATH is one folder, else in the working directory]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Leave out this many trajectories at the beginning of each run [default: those without Metropolis step]
+    /// Number of trajectories to skip at the beginning of each run [default: those without a Metropolis step]
     #[arg(long, value_name = "N")]
     skip: Option<usize>,
 }
@@ -63,7 +64,10 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     let writable = || {
         // Nothing else that lies in the folder of a run ends so.
         if path.extension().is_none_or(|e| e != "html") {
-            return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
+            return Err(Failure::refused(format!(
+                "{}: a report is HTML; choose a name that ends in .html",
+                path.display()
+            )));
         }
         target::claim(&context.comm, &target::all(&files(&args.paths)), &[&path])
     };

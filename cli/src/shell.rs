@@ -27,7 +27,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = COMPLETIONS)]
 pub struct CompletionArguments {
-    /// bash, zsh, fish, elvish or powershell
+    /// Shell: bash, zsh, fish, elvish or powershell
     shell: Shell,
 }
 
@@ -35,7 +35,7 @@ pub struct CompletionArguments {
 #[derive(Args)]
 #[command(after_help = PAGES)]
 pub struct ManArguments {
-    /// Folder for the pages, made if it does not exist
+    /// Folder for the pages; created if it does not exist
     folder: PathBuf,
 }
 
@@ -139,7 +139,7 @@ pub fn man(args: &ManArguments, context: &Context) -> Outcome {
 fn pages(command: &clap::Command, name: &str, write: &mut impl FnMut(&str, &[u8]) -> Outcome) -> Outcome {
     let mut page = Vec::new();
     let title = command.clone().display_name(name.to_string());
-    Man::new(title).render(&mut page).map_err(|why| Failure::failed(format!("the page of {name}: {why}")))?;
+    Man::new(title).render(&mut page).map_err(|why| Failure::failed(format!("page of {name}: {why}")))?;
     write(name, &page)?;
     // `help` has the same text as the pages.
     let mut below = command.get_subcommands().filter(|below| below.get_name() != "help");

@@ -21,33 +21,33 @@ Examples:
   ferrite smear cfg.000100.ildg -o ape.ildg --kind ape --alpha 0.6 --levels 20 --spatial
   ferrite smear cfg.000100.ildg -o hyp.ildg --kind hyp
 
-stout: U' = exp(iQ) U, iQ being rho times the traceless anti-Hermitian part of the sum of staples times U+ (Morningstar and Peardon
-2004). Operators have such links without a file, too: --stout-rho of `ferrite solve`. ape: the projection of (1 - alpha) U + alpha times
-the mean of the staples. hyp: three such sums, of staples within the hypercubes next to the link (Hasenfratz and Knechtli 2001). The
-projection to SU(3) is the one with the largest Re tr.";
+stout: U' = exp(iQ) U, where iQ is rho times the traceless anti-Hermitian part of the sum of staples times U+ (Morningstar and Peardon
+2004). `ferrite solve --stout-rho` smears in the same way without a file. ape: the projection of (1 - alpha) U + alpha times the mean of
+the staples. hyp: three such sums, of staples within the hypercubes next to the link (Hasenfratz and Knechtli 2001). The projection to
+SU(3) maximises Re tr.";
 
 /// Arguments of `smear`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SmearArguments {
-    /// A gauge field in any format
+    /// Gauge field in any format
     input: PathBuf,
     #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
     /// Smearing method
     #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]
     kind: SmearingKindName,
-    /// Stout links: weight of a staple
+    /// Weight of a staple, for stout smearing
     #[arg(long, value_name = "RHO", value_parser = stout::rho, allow_hyphen_values = true)]
     rho: Option<f64>,
-    /// APE: share of the staples; HYP: those of its three sums, the outermost first [default: 0.75,0.6,0.3]
+    /// Share of the staples: one number for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     alpha: Vec<f64>,
-    /// Number of times that links are replaced by smeared ones
+    /// Number of smearing steps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_SMEARING_LEVELS)), default_value = "1",
           allow_hyphen_values = true)]
     levels: u16,
-    /// Smear links in x, y and z by staples in these directions only
+    /// Smear only links in x, y and z, with staples in these directions
     #[arg(long)]
     spatial: bool,
     #[command(flatten)]
@@ -57,11 +57,11 @@ pub struct SmearArguments {
 /// `--kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SmearingKindName {
-    /// exp(iQ) U
+    /// Stout smearing: exp(iQ) U
     Stout,
-    /// Projected sums of links and staples
+    /// APE smearing: projected sum of link and staples
     Ape,
-    /// Projected sums of links and staples, three times, within hypercubes
+    /// HYP smearing: projected sums of link and staples, three times, within hypercubes
     Hyp,
 }
 
@@ -79,19 +79,24 @@ fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
     let refused = |why: &str| Err(Failure::refused(why));
     match (args.kind, args.rho, args.alpha.as_slice()) {
         (SmearingKindName::Stout, Some(rho), []) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
-        (SmearingKindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
-        (SmearingKindName::Stout, _, _) => {
-            refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho")
-        }
-        (_, Some(_), _) => refused("--rho belongs to --kind stout: ape and hyp have --alpha"),
+        (SmearingKindName::Stout, None, []) => refused("no weight: stout smearing needs --rho RHO"),
+        (SmearingKindName::Stout, _, _) => refused(
+            "--alpha applies to --kind ape and --kind hyp only: give --rho for stout \
+                                            smearing",
+        ),
+        (_, Some(_), _) => refused("--rho applies to --kind stout only: give --alpha for ape and hyp"),
         (SmearingKindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
         (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
-        (SmearingKindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
+        (SmearingKindName::Ape, None, _) => refused(
+            "--alpha: APE smearing takes one number, the share of the staples, not \
+                                             several",
+        ),
         (SmearingKindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
         (SmearingKindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-        (SmearingKindName::Hyp, None, _) => {
-            refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3")
-        }
+        (SmearingKindName::Hyp, None, _) => refused(
+            "--alpha: HYP smearing takes three numbers, the shares of the staples: \
+                                             --alpha A1,A2,A3",
+        ),
     }
 }
 

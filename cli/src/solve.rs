@@ -41,28 +41,28 @@ Examples:
 Solves M x = b on all sites:";
 
 const NOTES: &str = "\
-On an anisotropic lattice 4 + m is 1 + 3 nu/xi_0 + m, and D/2 is (nu/xi_0 D_space + D_time)/2.
-With --shifts s1,s2,... the systems (M^+ M + s) x = b of a staggered operator are solved, with --masses those of M;
+On an anisotropic lattice 4 + m becomes 1 + 3 nu/xi_0 + m, and D/2 becomes (nu/xi_0 D_space + D_time)/2.
+For staggered operators, --shifts s1,s2,... solves the systems (M^+ M + s) x = b, and --masses solves M x = b for each mass;
 multi-shift CG solves all together, then each is refined by itself.
-Several right-hand sides are solved together, up to 16 if memory allows, else in smaller batches; --batch says how many.
-With --solver block-cg a batch shares one Krylov space: fewer iterations where small eigenvalues slow CG down.
-Input files are TOML with the names of the flags as keys (output for -o); flags win over --set, and --set over the file.
+Up to 16 right-hand sides are solved together if memory allows, else in smaller batches; --batch sets the number.
+With --solver block-cg a batch shares one Krylov space, which saves iterations if small eigenvalues slow CG down.
+Input files are TOML with the names of the flags as keys (output for -o). Flags override --set, and --set overrides the file.
 Paths are relative to the working directory.
 
-The residual printed is |b - M x| / |b|, computed from the solution in double precision. Without convergence the exit
-code is 1 and no solution is written, unless --keep-unconverged asks for the best iterate.";
+The printed residual is |b - M x| / |b|, computed from the solution in double precision. Without convergence the exit
+code is 1 and no solution is written, unless --keep-unconverged is given, which writes the best iterate.";
 
 /// Arguments of `solve`.
 #[derive(Args)]
 #[command(after_help = examples())]
 pub struct SolveArguments {
-    /// A configuration, instead of --gauge, or an input file in TOML with the flags as keys, or both; `ferrite init solve` prints an
-    /// input with comments
+    /// Gauge configuration, instead of --gauge, or an input file in TOML with the flags as keys, or both; `ferrite init solve`
+    /// prints an input with comments
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: SolveFlags,
-    /// Change a key of the input file; may be repeated
+    /// Override a key of the input file; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -105,7 +105,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     target::claim(comm, &[&read[..], input.as_slice()].concat(), &written)?;
     let device = solve.device.open(comm)?;
     if plan.output.is_none() {
-        info!("the solution will not be saved: no output file was requested with -o FILE");
+        info!("the solution will not be saved: give -o FILE to save it");
     }
     let layout = plan.cut(&solve.device.layout, comm)?;
     solve.possible(layout.cut())?;

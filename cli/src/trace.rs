@@ -14,11 +14,11 @@ Examples:
   ferrite trace cfg.000100.ildg --operator clover --csw 1.2 --mass 0.05 --noise 4 --dilute spin,colour
   ferrite trace cfg.000100.ildg --kappa 0.13 --noise 8 --dilute time:4 --solver multigrid -o loops.jsonl
 
-Prints tr Gamma M^-1 / V for all 16 products of gamma matrices of Wilson-like operators, and tr M^-1 / V, the condensate, of
-staggered ones, for M = m + D/2 and all four flavours of the field: means over noise vectors with errors. The noise of a seed
-is another one on each configuration, by its name, and does not depend on the process grid. With -o, each configuration adds a line of JSON
-with the number of each noise vector, and the same command resumes where it stopped; `ferrite fit` makes means over
-configurations, and the disconnected susceptibility, of this file.";
+Prints means over noise vectors, with errors: for Wilson-like operators tr Gamma M^-1 / V with all 16 products of gamma matrices;
+for staggered operators the condensate tr M^-1 / V, with M = m + D/2 and all four flavours of the field. The noise depends on the
+seed and on the name of the configuration, not on the process grid. With -o, each configuration adds a line of JSON with the
+result of each noise vector, and the same command resumes where it stopped. From this file, `ferrite fit` computes means over
+configurations and the disconnected susceptibility.";
 
 /// Arguments of `trace`.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub struct TraceArguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: SolverFlags,
-    /// Noise vectors on each configuration [default: 8]
+    /// Number of noise vectors on each configuration [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_NOISE)), allow_hyphen_values = true)]
     noise: Option<u32>,
     /// Seed of the noise [default: 1]
@@ -38,11 +38,12 @@ pub struct TraceArguments {
     /// Noise type [default: z4]
     #[arg(long, value_name = "NAME", value_enum)]
     kind: Option<NoiseKindName>,
-    /// Solve for parts of each noise vector: time, time:N (times whose distance is a multiple of N together), spin, colour,
-    /// parity; several with commas
+    /// Dilution of the noise: time, time:N (times that differ by a multiple of N together), spin, colour, parity; several are
+    /// separated by commas
     #[arg(long, value_name = "NAMES", value_parser = part, value_delimiter = ',')]
     dilute: Vec<DilutionPart>,
-    /// Add a line of JSON for each configuration to this file, as soon as it is done; those that have one are left out
+    /// Append a line of JSON for each configuration to this file, as soon as it is done; configurations that have a line are
+    /// skipped
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
 }
@@ -86,7 +87,7 @@ fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     for (k, one) in args.dilute.iter().enumerate() {
         let same = |other: &DilutionPart| std::mem::discriminant(one) == std::mem::discriminant(other);
         if args.dilute[..k].iter().any(same) {
-            return Err(Failure::refused("--dilute: the same is there twice"));
+            return Err(Failure::refused("--dilute: the same name occurs twice; remove one"));
         }
         match one {
             DilutionPart::Time(times) => dilution.times = *times,

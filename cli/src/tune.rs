@@ -20,30 +20,30 @@ Examples:
   ferrite tune --operator clover --precision double,single --reconstruct 18,12 --nrhs 1,4
   ferrite tune --retune
 
-Times every kernel of solves with 32 to 512 threads per block and keeps the best in the file
-that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache, where
-other commands read it. What was measured before, on this kind of GPU with this driver and
-these kernels, is not measured again. A solve also launches kernels in double precision with 18
-reals: where you name precisions and reconstructions, name those too. Batches become smaller when
-right-hand sides are finished: one of 12 goes through 8, 6, 4, 3, 2 and 1, which can be named in
---nrhs as well. Results never depend on block sizes.";
+Times every kernel of solves with 32 to 512 threads per block and saves the best block sizes in
+the file that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache,
+where other commands read them. Earlier measurements on this kind of GPU, with this driver and
+these kernels, are not repeated. A solve also launches kernels in double precision with 18 reals:
+include those if you name precisions and reconstructions. Batches shrink when right-hand sides
+converge: a batch of 12 shrinks to 8, 6, 4, 3, 2 and 1, which --nrhs can include. Results never
+depend on block sizes.";
 
 /// Arguments of `tune`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArguments {
-    /// Extents, of the part of one process where there are several; block sizes are used on lattices of about the same
-    /// volume [default: 32,32,32,32]
+    /// Lattice extents, those of one process if there are several; block sizes are used on lattices of about the same volume
+    /// [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
-    #[arg(long, value_name = "NAME", default_value = "all", help = format!("{}, or all", names()))]
+    #[arg(long, value_name = "NAME", default_value = "all", help = format!("Operator: {}, or all", names()))]
     operator: String,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Right-hand sides in one call; several numbers separated by commas
+    /// Number of right-hand sides in one call; several numbers are separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     nrhs: Vec<usize>,
-    /// Repeat known measurements, and replace a file that cannot be parsed
+    /// Repeat earlier measurements, and replace a file that cannot be parsed
     #[arg(long)]
     retune: bool,
 }
@@ -56,7 +56,9 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     args.nrhs.iter().try_for_each(|&nrhs| check_nrhs(nrhs))?;
     let mut choice = context.device_choice()?;
     if choice.tuning == Mode::Off {
-        return Err(Failure::refused("--tuning off leaves `ferrite tune` with nothing to do: leave one of them out"));
+        return Err(Failure::refused(
+            "--tuning off conflicts with `ferrite tune`, which measures block sizes: remove it",
+        ));
     }
     choice.tuning = Mode::Search { retune: args.retune };
     let device = choice.open(&context.comm)?;
@@ -95,7 +97,7 @@ fn groups(operators: &[&'static Definition]) -> Vec<Operations> {
 
 fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {
     context.output.record(&record(device, lattice, None, &[]), || {
-        format!("{}: there is nothing to tune on a CPU, whose kernels have no block sizes\n", device.describe())
+        format!("{}: nothing to tune; CPU kernels have no block sizes\n", device.describe())
     })
 }
 
@@ -126,7 +128,7 @@ fn table(tuned: &[Tuned], lattice: Lattice, device: &Device, tuner: &Tuner) -> S
     let fresh = tuned.iter().filter(|t| t.fresh).count();
     let known = match tuned.len() - fresh {
         0 => String::new(),
-        n => format!(", {n} known before (*)"),
+        n => format!(", {n} measured before (*)"),
     };
     let mut text = format!("{}, {lattice}: {} measured{known}\n", device.describe(), count(fresh, "kernel"));
     let _ = writeln!(

@@ -79,12 +79,12 @@ fn of_command(name: &str, words: &[&str]) -> Option<String> {
     let is_named_so = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"));
     if is_field(path) {
         return Some(format!(
-            "a command comes before the file, such as 'ferrite verify {name}' or 'ferrite measure {name}'"
+            "put a command before the file, such as 'ferrite verify {name}' or 'ferrite measure {name}'"
         ));
     }
     (path.is_file() || is_named_so).then(|| match InputKind::of(path) {
-        Some(kind) => format!("a command comes before the file: {} {name}{}", kind.usage(), kind.folder()),
-        None => format!("a command comes before the file, such as 'ferrite solve {name}' or 'ferrite check {name}'"),
+        Some(kind) => format!("put a command before the file: {} {name}{}", kind.usage(), kind.folder()),
+        None => format!("put a command before the file, such as 'ferrite solve {name}' or 'ferrite check {name}'"),
     })
 }
 
@@ -101,11 +101,11 @@ fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
     let flag = argument.split(' ').next().unwrap_or(argument);
     if called == "ferrite init" && operator_named(value).is_some() {
         return Some(format!(
-            "{value} is an operator: name the command that an input is for, such as 'ferrite init rhmc'"
+            "{value} is an operator; name the command that reads the input, such as 'ferrite init rhmc'"
         ));
     }
     if flag.starts_with("--") && value.starts_with("--") {
-        return Some(format!("the value of {flag} is missing, and {value} is the next flag"));
+        return Some(format!("{flag} needs a value, but the next word is the flag {value}"));
     }
     // A list is one of the values' own.
     let hint = text::number_hint(value);
@@ -133,7 +133,7 @@ fn of_argument(
 ) -> Option<String> {
     let flags: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
     if ["-n", "-np", "-N", "--np", "--nprocs", "--ntasks", "--processes"].contains(&argument) {
-        return Some(format!("mpirun sets the number of processes: mpirun -n 4 {called} ..."));
+        return Some(format!("set the number of processes with mpirun: mpirun -n 4 {called} ..."));
     }
     let Some(flag) = argument.strip_prefix("--") else {
         let is_long =
@@ -151,7 +151,7 @@ fn of_argument(
     if called == "ferrite" {
         let file = value.as_deref().unwrap_or("run.toml");
         let names_file = ["input", "file", "config", "in", "i", "f"].contains(&flag);
-        return names_file.then(|| format!("a command comes first, and the file without a flag: ferrite solve {file}"));
+        return names_file.then(|| format!("put a command first, and the file without a flag: ferrite solve {file}"));
     }
     if let Some(meant) = synonyms::of_key(flag, &flags) {
         return Some(match (meant.name, meant.note) {
@@ -177,13 +177,13 @@ fn of_argument(
     let named = known.iter().find(|key| key.rsplit('.').next() == Some(flag)).map(|key| (*key).to_string());
     let key = named.or_else(|| synonyms::of_key(flag, &known)?.name)?.replace('*', "0");
     let value = value.unwrap_or_else(|| "VALUE".into());
-    Some(format!("keys of the input are changed with --set: --set {key}={value}"))
+    Some(format!("change keys of the input with --set: --set {key}={value}"))
 }
 
 /// Returns advice on a superfluous name, which is probably that of an output or of the links to start from.
 fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<String> {
     if called == "ferrite rhmc" && is_field(Path::new(name)) {
-        return Some(format!("the links to start from are a key of the input: --set start={name}"));
+        return Some(format!("the initial links are a key of the input: --set start={name}"));
     }
     let is_free = |flag: &str, short: &str| {
         let given = |word: &&str| *word == short || word.starts_with(&format!("--{flag}"));
@@ -191,8 +191,8 @@ fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<S
     };
     match name {
         _ if name.starts_with('-') => None,
-        _ if is_free("output", "-o") => Some(format!("an output is named with -o: -o {name}")),
-        _ if is_free("out", "-o") => Some(format!("the folder of results is named with --out: --out {name}")),
+        _ if is_free("output", "-o") => Some(format!("name the output file with -o: -o {name}")),
+        _ if is_free("out", "-o") => Some(format!("name the folder of results with --out: --out {name}")),
         _ => None,
     }
 }
@@ -224,7 +224,7 @@ fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
         words[place + 1..].iter().take_while(is_number).map(|word| word.trim_matches(',')).collect();
     let flag = words[place];
     (flag.starts_with("--") && numbers.len() > 1)
-        .then(|| format!("the numbers of a flag are joined with commas: {flag} {}", numbers.join(",")))
+        .then(|| format!("join the numbers of a flag with commas: {flag} {}", numbers.join(",")))
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn numbers_with_spaces_are_joined() {
         let words = ["generate", "unit", "--lattice", "4", "4", "4", "8", "-o", "a.ildg"];
-        let expected = Some("the numbers of a flag are joined with commas: --lattice 4,4,4,8".to_string());
+        let expected = Some("join the numbers of a flag with commas: --lattice 4,4,4,8".to_string());
         assert_eq!(of_separated("4", &words), expected);
         assert_eq!(of_separated("8", &words), expected);
         assert_eq!(of_separated("--lattice <X,Y,Z,T>", &words), expected);

@@ -21,15 +21,15 @@ Examples:
   ferrite verify weak.ildg
   ferrite verify solution.lime --json
 
-Exit code 0: all checks passed. 1: something was wrong. 2: the file cannot be opened.";
+Exit code 0: all checks passed. 1: a check failed. 2: the file cannot be opened.";
 
 /// Flags that say how files are read.
 #[derive(Args, Clone)]
 pub struct ReadFlags {
-    /// Extents, for a file that does not contain them
+    /// Lattice extents, for a file that does not contain them
     #[arg(long, value_name = "X,Y,Z,T", value_parser = file_lattice)]
     lattice: Option<Lattice>,
-    /// Number of the field to read from a LIME file with several, from 0 [default: the first, or all fermion fields]
+    /// Number of the field in a LIME file that contains several, from 0 [default: the first, or all fermion fields]
     #[arg(long, value_name = "N")]
     record: Option<usize>,
     /// Accept a file whose checksum, plaquette, link trace or length differs from its header
@@ -133,7 +133,14 @@ fn read(
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
     header.notes.iter().for_each(|note| line("note", note.clone()));
     let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
-    let length = if extra == 0 { "length of the data agrees".into() } else { format!("{extra} more bytes, accepted") };
+    let length = if extra == 0 {
+        "length of the data agrees".into()
+    } else {
+        format!(
+            "{extra} additional bytes, \
+                                                                                      accepted"
+        )
+    };
     line("lattice", format!("{} ({length})", header.lattice));
     if *block {
         let order = if header.columns().is_some() { ", the columns of a propagator" } else { "" };
@@ -179,7 +186,7 @@ fn read(
     let stored = |value, stored: Option<Printed>| match (stored, agrees(value, stored)) {
         (Some(printed), Some(true)) => format!("agrees with {} in the header", printed.value),
         (Some(printed), _) => format!("differs from {} in the header, accepted", printed.value),
-        (None, _) => "the header has none".into(),
+        (None, _) => "not in the header".into(),
     };
     line("checksum", checksum_text(&file.checksum));
     line("numbers", "all finite".into());
@@ -214,7 +221,7 @@ fn read(
 fn checksum_text(checksum: &Checksum) -> String {
     match checksum {
         Checksum::Verified(kind) => format!("{} checksum verified", kind.name()),
-        Checksum::Absent => "the file has none: changed bits cannot be detected".into(),
+        Checksum::Absent => "none in the file: changed bits cannot be detected".into(),
         Checksum::Mismatch { kind, .. } => format!("{} checksum does not match (accepted)", kind.name()),
     }
 }

@@ -10,7 +10,7 @@ pub type Tag = u16;
 #[derive(Debug, Error)]
 pub enum CommError {
     /// The requested rank does not exist.
-    #[error("there is no rank {rank} among {size} processes")]
+    #[error("rank {rank} does not exist: there are {size} processes")]
     NoSuchRank {
         /// The requested rank.
         rank: usize,
@@ -28,7 +28,7 @@ pub enum CommError {
         expected: usize,
     },
     /// Waiting for this reception would never end.
-    #[error("waiting for a message with tag {tag} from rank {from} that was never sent")]
+    #[error("waiting for a message with tag {tag} from rank {from}, which never sent it")]
     NeverSent {
         /// Tag of the message.
         tag: Tag,
@@ -36,7 +36,7 @@ pub enum CommError {
         from: usize,
     },
     /// Waiting for this send would never end.
-    #[error("waiting for rank {to} to receive a message with tag {tag}, which it never will")]
+    #[error("waiting for rank {to} to receive a message with tag {tag}, which it never does")]
     NeverReceived {
         /// Tag of the message.
         tag: Tag,
@@ -44,7 +44,7 @@ pub enum CommError {
         to: usize,
     },
     /// The buffer of a message under way was requested, or the message was started twice.
-    #[error("the message with tag {tag} is still under way: wait for it first")]
+    #[error("the message with tag {tag} is not complete: wait for it first")]
     UnderWay {
         /// Tag of the message.
         tag: Tag,
@@ -66,13 +66,13 @@ pub enum CommError {
         message: String,
     },
     /// Every rank waits for another one or has ended.
-    #[error("no rank can go on: {waits}")]
+    #[error("no rank can continue: {waits}")]
     Deadlock {
         /// List of all ranks with the operation that each waits for.
         waits: String,
     },
     /// A communicator was used on a thread other than its own; MPI binds it to the thread that created it.
-    #[error("rank {rank} was used from a thread that is not its own, or after the end of its run")]
+    #[error("rank {rank} was used from another thread than its own, or after the end of its run")]
     WrongThread {
         /// Rank of the communicator.
         rank: usize,

@@ -332,30 +332,34 @@ impl fmt::Display for Misfit {
                 write!(f, "the process grid {grid} has {} processes, but the run has {size}", grid.size())
             }
             Self::NotDivisible { axis, extent, parts } => {
-                write!(f, "the lattice extent {extent} along {} cannot be cut into {parts} equal parts", AXES[axis])
+                write!(f, "the lattice extent {extent} along {} cannot be divided into {parts} equal parts", AXES[axis])
             }
             Self::Odd { axis, extent, parts: 1 } => {
                 write!(f, "the lattice extent {extent} along {} is not an even number above zero", AXES[axis])
             }
             Self::Odd { axis, extent, parts } => write!(
                 f,
-                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, which is odd",
+                "the lattice extent {extent} along {} divided into {parts} parts gives {}, which is odd",
                 AXES[axis],
                 extent / parts
             ),
             Self::TooThin { axis, extent, parts, hops } => write!(
                 f,
-                "the lattice extent {extent} along {} cut into {parts} parts leaves {}, \
-                 but the operator reaches {hops}",
+                "the lattice extent {extent} along {} divided into {parts} parts gives {}, but the operator reaches \
+                 {hops}",
                 AXES[axis],
                 extent / parts
             ),
             Self::NoGrid { size, global, hops: 0 } => {
-                write!(f, "the lattice {} cannot be cut into {size} equal boxes, one for each process", Times(global))
+                write!(
+                    f,
+                    "the lattice {} cannot be divided into {size} equal boxes, one for each process",
+                    Times(global)
+                )
             }
             Self::NoGrid { size, global, hops } => write!(
                 f,
-                "the lattice {} cannot be cut among {size} processes with even local extents of at least {hops}",
+                "the lattice {} cannot be divided among {size} processes with even local extents of at least {hops}",
                 Times(global)
             ),
         }

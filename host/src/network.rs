@@ -127,7 +127,7 @@ pub trait Network: Send + Sync {
 }
 
 fn out_of_reach() -> CommError {
-    let message = "messages of these processes come from buffers only".into();
+    let message = "these processes can send messages from buffers only".into();
     CommError::Transport { operation: "a message at an address", message }
 }
 

@@ -63,14 +63,15 @@ pub fn matches(name: &str) -> Result<Vec<PathBuf>, String> {
     if !is_pattern(name) {
         return Ok(vec![name.into()]);
     }
-    let found = glob::glob(name).map_err(|why| format!("'{name}' is no pattern of file names: {}", why.msg))?;
+    let found =
+        glob::glob(name).map_err(|why| format!("'{name}' is not a valid pattern of file names: {}", why.msg))?;
     let mut found: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).collect();
     if found.is_empty() {
         let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty());
         let place = folder.unwrap_or(Path::new("."));
         let why = match place.is_dir() || is_pattern(&place.to_string_lossy()) {
             true => "no file matches this pattern".into(),
-            false => format!("no file matches this pattern: there is no folder {}", place.display()),
+            false => format!("no file matches this pattern: the folder {} does not exist", place.display()),
         };
         return Err(format!("{name}: {why}"));
     }
@@ -86,7 +87,7 @@ pub fn advice_on_pattern(path: &Path) -> Option<String> {
     }
     Some(match matches(&name) {
         Ok(found) => {
-            format!("the pattern matches {}, and one file is read here: name it", text::count(found.len(), "file"))
+            format!("the pattern matches {}, but only one file is read here; name it", text::count(found.len(), "file"))
         }
         Err(_) => "no file matches this pattern".into(),
     })

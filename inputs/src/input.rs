@@ -281,7 +281,7 @@ impl Input {
         let Some(path) = path else { return };
         match self.get("gauge") {
             Some(given) if matches!(given.origin, Origin::Flag) => {
-                let why = format!("{} is named, too: name one configuration", path.display());
+                let why = format!("{} is also named; name one configuration", path.display());
                 self.wrong(&given, why);
             }
             _ => self.put("gauge", &[path.display().to_string()], "the configuration"),
@@ -402,7 +402,7 @@ impl Input {
         let place = self.places[value.place()].clone();
         let is = matches!(place.origin, Origin::Flag) && place.text.starts_with("--");
         if is {
-            self.wrong(&place, format!("its value is missing: {} is the next flag", place.text));
+            self.wrong(&place, format!("its value is missing; the next word is the flag {}", place.text));
         }
         is
     }

@@ -15,7 +15,7 @@ pub fn is_residual(x: f64) -> bool {
 fn unfit(x: Option<f64>, expected: &str) -> String {
     match x {
         Some(x) if x.is_finite() && x.abs() > LARGEST => {
-            format!("is beyond reason: give a number of at most {LARGEST:e} in size")
+            format!("is too large: the magnitude may be at most {LARGEST:e}")
         }
         _ => format!("is not {expected}"),
     }

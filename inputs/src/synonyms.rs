@@ -215,7 +215,8 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["mg", "multigrid", "amg", "use-mg", "use-multigrid", "mg-param", "multigrid-param"],
         &["solver", "method"],
-        "multigrid is chosen by solver = \"multigrid\", or in a table [[fermion]] by method = \"multigrid\"; its keys begin with mg-",
+        "choose multigrid with solver = \"multigrid\", or in a table [[fermion]] with method = \"multigrid\"; its keys \
+         begin with mg-",
     ),
     key(&["n-vec", "nvec", "mg-nvec", "null-vectors", "near-null", "num-vectors", "n-null"], &["mg-vectors"]),
     key(&["n-level", "nlevel", "n-levels", "nlevels", "mg-nlevel", "mg-n-level", "levels"], &["mg-levels"]),
@@ -226,13 +227,13 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["n-ev", "nev", "deflate", "deflation", "eigcg", "n-conv"],
         &[],
-        "solves are not deflated by eigenvectors; solver = \"multigrid\" is for light quarks",
+        "eigenvector deflation is not implemented; for light quarks choose solver = \"multigrid\"",
     ),
     // Fields and files.
     noted(
         &["nx", "ny", "nz", "nt", "lx", "ly", "lz", "lt", "l0", "l1", "l2", "l3", "ns", "xdim", "tdim"],
         &["lattice"],
-        "it has all four extents: lattice = [16, 16, 16, 32]",
+        "it contains all four extents: lattice = [16, 16, 16, 32]",
     ),
     key(
         &[
@@ -343,7 +344,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["step-size", "stepsize", "dt", "deltatau", "delta-tau", "microcanonical-time-step", "eps-md"],
         &["steps"],
-        "it is the number of steps of a trajectory, which has trajectory.length",
+        "it is the number of steps of a trajectory; trajectory.length is the length of the trajectory",
     ),
     key(
         &[
@@ -401,7 +402,8 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["c0", "c1", "c-0", "c-1", "c-p", "c-r"],
         &[],
-        "gauge.action chooses the coefficients; docs/rhmc.md has the normalisation of gauge.plaquette and gauge.rectangle, which set others",
+        "gauge.action sets the coefficients; docs/rhmc.md gives the normalisation of gauge.plaquette and \
+         gauge.rectangle for other coefficients",
     ),
     // The machine.
     key(&["gpu", "gpus", "gpu-id", "gpuid", "device-id", "cuda-device", "resource-path"], &["device"]),
@@ -426,7 +428,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["verbosity", "verbose", "loglevel", "log-level", "quiet", "debug"],
         &[],
-        "-v on the command line prints more, and -q less",
+        "on the command line, -v prints more and -q prints less",
     ),
 ];
 
@@ -529,7 +531,7 @@ static VALUES: &[ValueSynonym] = &[
         SOLVER,
         &["mscg", "multi-cg", "multicg", "multi-shift", "multishift", "multi-shift-cg"],
         &[],
-        "with several masses or shifts multi-shift CG is taken by itself: give masses = [0.01, 0.02] and leave solver out",
+        "several masses or shifts use multi-shift CG by default: give masses = [0.01, 0.02] and remove solver",
     ),
     value(
         &["operator"],
@@ -578,7 +580,8 @@ static VALUES: &[ValueSynonym] = &[
         &["action"],
         &["symanzik"],
         &[],
-        "\"symanzik\" was Symanzik's action to one loop, which is \"luscher-weisz\" now; \"symanzik-tree\" is the one at tree level",
+        "\"symanzik\" has been renamed \"luscher-weisz\", Symanzik's action to one loop; \"symanzik-tree\" is the \
+         action at tree level",
     ),
     value(&["action"], &["plaquette", "plaq", "wilson-gauge", "wilson-plaquette"], &["wilson"]),
     value(
@@ -613,7 +616,7 @@ static VALUES: &[ValueSynonym] = &[
         &["integrator", "gauge-integrator"],
         &["omf4", "4mn4fp", "4mn5fp", "4mn5fv", "omelyan4", "omelyan-4", "mn4", "minimum-norm-4"],
         &["force-gradient"],
-        "OMF4 is not implemented, and force-gradient is of fourth order, too",
+        "OMF4 is not implemented; force-gradient is also of fourth order",
     ),
     value(
         &["integrator", "gauge-integrator"],
@@ -646,7 +649,7 @@ static VALUES: &[ValueSynonym] = &[
         &["bc-time"],
         &["open", "sf", "dirichlet", "schroedinger", "schrodinger-functional"],
         &[],
-        "neither open boundaries nor those of the Schroedinger functional are implemented",
+        "open and Schroedinger functional boundary conditions are not implemented",
     ),
     value(&["reconstruct"], &["none", "no", "full", "3x3"], &["18"]),
     value(
@@ -677,12 +680,7 @@ static VALUES: &[ValueSynonym] = &[
     value(&["hadron"], &["pion", "kaon"], &["meson"]),
     value(&["backend"], &["gpu", "nvidia", "cuda-gpu", "device"], &["cuda"]),
     value(&["backend"], &["host", "openmp", "omp", "threads"], &["cpu"]),
-    explained(
-        &["backend"],
-        &["hip", "rocm", "amd", "sycl", "opencl", "metal"],
-        &[],
-        "only GPUs of NVIDIA are supported",
-    ),
+    explained(&["backend"], &["hip", "rocm", "amd", "sycl", "opencl", "metal"], &[], "only NVIDIA GPUs are supported"),
     value(&["schur"], &["sym", "even-even"], &["symmetric"]),
     value(&["schur"], &["asym", "even-even-asymmetric"], &["asymmetric"]),
     value(&["correction"], &["reliable-update", "reliable-updates"], &["reliable"]),
@@ -708,7 +706,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     (&["plaq", "plaquettes"], "did you mean 'ferrite plaquette FILE'?"),
     (
         &["run", "start", "exec", "execute"],
-        "name the command that the input is for: ferrite solve, rhmc or spectrum; `ferrite check FILE` finds out which",
+        "name the command that reads the input: ferrite solve, rhmc or spectrum; `ferrite check FILE` determines which",
     ),
     (
         &["propagator", "propagators", "prop", "make-propagator", "inverter"],
@@ -716,7 +714,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["correlator", "correlators", "meson", "mesons", "hadspec", "hadrons", "pion", "twopt", "2pt", "baryons"],
-        "hadrons are made by `ferrite spectrum`, whose input `ferrite init spectrum` prints",
+        "`ferrite spectrum` computes hadrons; `ferrite init spectrum` prints its input",
     ),
     (
         &["dslash", "dirac", "operator"],
@@ -724,7 +722,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["eig", "eigs", "eigen", "eigenvalue", "eigensolve", "eigenvectors", "lanczos", "spectral"],
-        "did you mean 'ferrite eigenvalues FILE'? It finds the smallest and the largest one",
+        "did you mean 'ferrite eigenvalues FILE'? It finds the smallest and the largest eigenvalue",
     ),
     (&["benchmark", "benchmarks", "perf"], "did you mean 'ferrite bench'?"),
     (&["autotune", "tuning"], "did you mean 'ferrite tune'?"),
@@ -735,19 +733,19 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["quenched", "heatbath", "heat-bath", "pure-gauge", "puregauge", "overrelax", "weak-field", "unit", "random"],
-        "configurations are made by `ferrite generate`: `ferrite generate --help` has examples",
+        "`ferrite generate` makes configurations; `ferrite generate --help` has examples",
     ),
     (
         &["hisq", "asqtad", "fatlinks", "fat-links", "fat"],
-        "fat and long links are made by `ferrite links hisq` and `ferrite links asqtad`",
+        "`ferrite links hisq` and `ferrite links asqtad` make fat and long links",
     ),
     (
         &["validate", "lint", "dry-run", "test"],
-        "`ferrite check` looks at inputs without running them, and `ferrite verify` at fields",
+        "`ferrite check` checks inputs without running them, and `ferrite verify` checks fields",
     ),
     (
         &["read", "inspect", "show", "cat", "header", "checksum", "crc"],
-        "`ferrite verify FILE` reads a file with all checks and prints what it is",
+        "`ferrite verify FILE` reads a file with all checks and prints its contents",
     ),
     (
         &["new", "config", "template", "example", "examples", "input"],
@@ -755,7 +753,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (&["devices", "gpus", "gpu", "status", "env", "about"], "did you mean 'ferrite info'?"),
     (&["version"], "did you mean 'ferrite --version'?"),
-    (&["plot", "html", "web"], "`ferrite report` draws plots, on a page of HTML"),
+    (&["plot", "html", "web"], "`ferrite report` draws plots on an HTML page"),
     (&["average", "jackknife", "analyse", "analyze", "analysis", "effmass"], "did you mean 'ferrite fit'?"),
     (&["remez", "zolotarev", "approximation"], "did you mean 'ferrite rational'?"),
     (&["force"], "did you mean 'ferrite forces'?"),
@@ -914,6 +912,6 @@ mod tests {
         assert_eq!(name("operator", "Clover", &["wilson", "clover"]).as_deref(), Some("clover"));
         // Retired: no single name corresponds to it.
         let symanzik = of_value("gauge.action", "symanzik", &["wilson", "symanzik-tree", "luscher-weisz"]).unwrap();
-        assert!(symanzik.name.is_none() && symanzik.sentence().contains("\"luscher-weisz\" now"));
+        assert!(symanzik.name.is_none() && symanzik.sentence().contains("renamed \"luscher-weisz\""));
     }
 }

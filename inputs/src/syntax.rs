@@ -15,20 +15,20 @@ pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
         _ => {}
     }
     if line.contains(['“', '”', '„', '‘', '’']) {
-        return "write straight quotes, \"…\", in place of typographic ones".into();
+        return "write straight quotes, \"…\", instead of typographic ones".into();
     }
     if value.contains("//") || line.trim_start().starts_with("//") || line.trim_start().starts_with(['!', ';', '%']) {
         return "comments begin with #".into();
     }
     if line.contains(':') && !line.contains('=') {
-        return "write = between a key and its value, and no colon".into();
+        return "write = between a key and its value, not a colon".into();
     }
     if before.trim_end().ends_with('=') && rest.is_empty() {
         return format!("the value of {key} is missing");
     }
     if parser.starts_with("duplicate key") {
         let name = line.trim().trim_matches(['[', ']']).split('=').next().unwrap_or_default().trim();
-        return format!("'{name}' is there twice");
+        return format!("'{name}' occurs twice; remove one");
     }
     let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
     if value.starts_with(['.', '+', '-']) && is_number(value) && parser.contains("digits") {
@@ -52,10 +52,10 @@ pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
             format!("write text in quotes: \"{shown}\"")
         }
         _ if parser.starts_with("invalid basic string") || parser.starts_with("invalid literal string") => {
-            "the closing quote is missing, or there is a backslash in the text that is no escape".into()
+            "the closing quote is missing, or the text contains an invalid backslash escape".into()
         }
         _ if parser.starts_with("unexpected key or value") && has_value => {
-            "the value ends here: write the next key on a line of its own".into()
+            "the value ends here; write the next key on its own line".into()
         }
         _ if parser.starts_with("key with no value") || parser.contains("expected key") => {
             "this is not of the form key = value".into()
@@ -81,10 +81,10 @@ mod tests {
     fn mistakes_are_reported_in_plain_words() {
         for (line, sentence) in [
             ("gauge = q.ildg", "write text in quotes: \"q.ildg\""),
-            ("gauge = \"q.ildg", "the closing quote is missing, or there is a backslash in the text that is no escape"),
-            ("gauge = 'q.ildg", "the closing quote is missing, or there is a backslash in the text that is no escape"),
-            ("gauge = “q.ildg”", "write straight quotes, \"…\", in place of typographic ones"),
-            ("gauge: \"q.ildg\"", "write = between a key and its value, and no colon"),
+            ("gauge = \"q.ildg", "the closing quote is missing, or the text contains an invalid backslash escape"),
+            ("gauge = 'q.ildg", "the closing quote is missing, or the text contains an invalid backslash escape"),
+            ("gauge = “q.ildg”", "write straight quotes, \"…\", instead of typographic ones"),
+            ("gauge: \"q.ildg\"", "write = between a key and its value, not a colon"),
             ("mass = .1", "write 0.1: a number begins with a digit"),
             ("mass = 0,1", "write a number with a decimal point, 0.1, and a list in brackets, [0, 1]"),
             ("mass = 0.1 0.2", "write a list in brackets, with commas: [0.1, 0.2]"),
@@ -92,15 +92,15 @@ mod tests {
             ("mass =", "the value of mass is missing"),
             ("mass", "this is not of the form key = value"),
             ("tol = 1e-10 // small", "comments begin with #"),
-            ("a = 1, b = 2", "the value ends here: write the next key on a line of its own"),
+            ("a = 1, b = 2", "the value ends here; write the next key on its own line"),
             ("on = Yes", "write true instead of Yes"),
             ("on = False", "write false in lower case"),
             ("a = [\"b\" \"c\"]", "a comma is missing in the list"),
-            ("{ \"a\": 1 }", "write = between a key and its value, and no colon"),
+            ("{ \"a\": 1 }", "write = between a key and its value, not a colon"),
         ] {
             assert_eq!(reported(line), sentence, "{line}");
         }
-        assert_eq!(explained("duplicate key", "mass = 0.2", 1), "'mass' is there twice");
-        assert_eq!(explained("duplicate key", "[gauge]", 2), "'gauge' is there twice");
+        assert_eq!(explained("duplicate key", "mass = 0.2", 1), "'mass' occurs twice; remove one");
+        assert_eq!(explained("duplicate key", "[gauge]", 2), "'gauge' occurs twice; remove one");
     }
 }

@@ -1,4 +1,4 @@
-"""Arrays as the compiled part takes them."""
+"""Conversion of arrays to the form that the compiled part needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .errors import InputError
 
 
 def given(array: Any) -> np.ndarray:
-    """Complex numbers in double precision and C order, copied only where they are not so already."""
+    """Returns complex numbers in double precision and C order, copied only if necessary."""
     try:
         return np.ascontiguousarray(np.asarray(array), dtype=np.complex128)
     except (TypeError, ValueError) as error:
-        raise InputError(f"an array of complex numbers is needed, not a value of type {type(array).__name__}: {error}") from None
+        raise InputError(f"expected an array of complex numbers, not a value of type {type(array).__name__}: {error}") from None

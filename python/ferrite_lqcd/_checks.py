@@ -23,7 +23,7 @@ LINKS = 576
 
 
 def _index(value: Any) -> Optional[int]:
-    """Returns the integer that a value stands for, or ``None``; truth values stand for none."""
+    """Returns the integer that a value represents, or ``None``; truth values represent none."""
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b":
         return None
     try:
@@ -90,13 +90,13 @@ def extents(lattice: Any) -> "list[int]":
 
 
 def momenta(name: str, given: Any) -> "list[tuple[int, int, int]]":
-    """Returns a list of momenta, each of three whole numbers in units of 2π/L, one at least."""
+    """Returns a list of at least one momentum, each of three whole numbers in units of 2π/L."""
     try:
         listed = list(given)
     except TypeError:
         raise InputError(f"{name} = {given}: expected a list of momenta, each of three whole numbers") from None
     if not listed:
-        raise InputError(f"{name} = {given}: expected one momentum at least, of three whole numbers")
+        raise InputError(f"{name} = {given}: expected at least one momentum of three whole numbers")
     return [momentum(f"{name}[{place}]", one) for place, one in enumerate(listed)]
 
 
@@ -107,7 +107,7 @@ def momentum(name: str, given: Any) -> "tuple[int, int, int]":
 
 
 def site(name: str, given: Any) -> "tuple[int, int, int, int]":
-    """Returns a site x, y, z, t; whether it is on a lattice is checked where there is one."""
+    """Returns a site x, y, z, t, without a check that it is on a lattice."""
     x, y, z, t = wholes(name, given, "a site with four coordinates x, y, z, t", 4)
     return x, y, z, t
 
@@ -118,6 +118,6 @@ def fits_memory(lattice: Sequence[int], processes: int = 1) -> None:
     if needed > _MEMORY:
         size = "×".join(str(extent) for extent in lattice)
         raise InputError(
-            f"links on a lattice of {size} take {needed * 1e-9:.1f} GB of memory in each process, and this machine has "
-            f"{_MEMORY * 1e-9:.1f} GB: take a smaller lattice, or more processes"
+            f"links on a lattice of {size} need {needed * 1e-9:.1f} GB of memory in each process, but this machine has "
+            f"{_MEMORY * 1e-9:.1f} GB: use a smaller lattice, or more processes"
         )

@@ -43,11 +43,11 @@ def source() -> str:
         lines.append(f'    """The {operator["title"]} operator.\n')
         lines += textwrap.wrap(operator["formula"] + ".", 120, initial_indent="    ", subsequent_indent="    ")
         lines += ["", "    Parameters", "    ----------"]
-        lines += ["    gauge : Gauge", "        The links."]
+        lines += ["    gauge : Gauge", "        Links of the configuration."]
         for one in parameters:
             lines.append(f"    {one['name']} : {one['type']}")
             lines += textwrap.wrap(one["help"] + ".", 116, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        lines += ["    device : Device, optional", "        Where; without, the device of ``fe.init``.", '    """', ""]
+        lines += ["    device : Device, optional", "        Device of the operator; default: that of ``fe.init``.", '    """', ""]
         lines += ["    def __init__(", "        self,", "        gauge: Gauge,", "        *,"]
         lines += [f"        {one['name']}: \"Optional[{one['type']}]\" = None," for one in parameters]
         lines += ["        device: Optional[Device] = None,", "    ):"]

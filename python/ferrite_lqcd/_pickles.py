@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 class Pickled:
-    """An object that can be pickled and copied by what ``_pickled`` returns.
+    """An object that can be pickled and copied with the state that ``_pickled`` returns.
 
     The pickle holds the class, the number of the format, the package's version and that state. An object that needs a device uses, when
     it is unpickled, the device of ``fe.init`` in the process that unpickles it.
@@ -45,8 +45,8 @@ def _restored(kind: type, number: int, version: str, state: "dict[str, Any]") ->
     """Returns the object of a pickle."""
     if number != FORMAT:
         raise InputError(
-            f"a pickled {kind.__name__} has format {number}, of ferrite-lqcd {version}, and ferrite-lqcd {_native.__version__} reads format "
-            f"{FORMAT}: write it again with this version, or read it with that one"
+            f"a pickled {kind.__name__} has format {number}, of ferrite-lqcd {version}, but ferrite-lqcd {_native.__version__} reads format "
+            f"{FORMAT}: write it again with this version, or read it with version {version}"
         )
     made = kind.__new__(kind)
     made._unpickled(state)

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a device, which other libraries see without a copy."""
+"""Arrays in the memory of a device, which other libraries can use without a copy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["DeviceArray", "to_device"]
 
 
 class DeviceArray(Pickled):
-    """Complex numbers in double precision in the memory of a device: on a GPU, what CuPy, PyTorch, JAX and Numba share.
+    """Complex numbers in double precision in the memory of a device; on a GPU they can be shared with CuPy, PyTorch, JAX and Numba.
 
-    ``to_device`` makes one; operators give one where they are given one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
-    ``cupy.asarray(x)`` are the same memory, without a copy, and keep it alive. Ferrite's work on it is done when it is there; wait for
-    work of other libraries (``cupy.cuda.Device().synchronize()``) before it goes back to Ferrite. A pickle holds a copy of the numbers,
-    which the device of ``fe.init`` has in the process that unpickles it.
+    ``to_device`` makes one; operators return one if they are applied to one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
+    ``cupy.asarray(x)`` use the same memory, without a copy, and keep it alive. Ferrite's work on the array is complete when a function
+    returns it; wait for work of other libraries (``cupy.cuda.Device().synchronize()``) before you pass it to Ferrite. A pickle holds a
+    copy of the numbers, which goes to the device of ``fe.init`` in the process that unpickles it.
 
     Examples
     --------
@@ -51,12 +51,12 @@ class DeviceArray(Pickled):
         return self._shared.device.name
 
     def numpy(self) -> np.ndarray:
-        """A copy in the memory of the host."""
+        """Returns a copy in host memory."""
         return self._shared.numpy()
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("an array of a device cannot be seen by NumPy without a copy: numpy.from_dlpack does, on a CPU")
+            raise ValueError("NumPy cannot use an array of a device without a copy; on a CPU, numpy.from_dlpack can")
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __getattr__(self, name: str) -> Any:
@@ -74,8 +74,8 @@ class DeviceArray(Pickled):
     def _pickled(self) -> "dict[str, Any]":
         if math.prod(self._shared.device.grid) > 1:
             raise TypeError(
-                "an array of several processes cannot be pickled, as each process has a part of it: pickle the array that fe.gather puts "
-                "together of x.numpy()"
+                "an array of several processes cannot be pickled, because each process has a part of it: pickle the array that "
+                "fe.gather(x.numpy()) returns"
             )
         return {"numbers": self.numpy()}
 
@@ -90,14 +90,14 @@ class DeviceArray(Pickled):
 
 
 def to_device(array: Any, *, device: Optional[Device] = None) -> DeviceArray:
-    """A copy of an array in the memory of a device.
+    """Copies an array to the memory of a device.
 
     Parameters
     ----------
     array
-        An array of NumPy, or of CuPy, which is then copied within the GPU.
+        NumPy array, or CuPy array, which is copied within the GPU.
     device : Device, optional
-        Without, that of ``fe.init``.
+        Target device; default: that of ``fe.init``.
     """
     native = _on(device)
     cupy = sys.modules.get("cupy")

@@ -14,17 +14,17 @@ __all__ = ["contract"]
 
 
 def contract(subscripts: str, *arrays: Any) -> Any:
-    """A sum of products over named indices, as ``numpy.einsum`` with names in place of letters.
+    """Returns a sum of products over named indices, like ``numpy.einsum`` with names instead of letters.
 
-    Names are separated by blanks, arrays by commas; a name that is not behind ``->`` is summed over. The order of products is
-    chosen so that it costs least. Arrays of CuPy are contracted where they are.
+    Names are separated by spaces, arrays by commas; names that do not follow ``->`` are summed over. The order of products minimises
+    the cost. CuPy arrays are contracted on their GPU.
 
     Parameters
     ----------
     subscripts : str
-        Such as ``"t z y x sink source a b, t z y x sink source a b -> t"``.
+        Names of the axes, such as ``"t z y x sink source a b, t z y x sink source a b -> t"``.
     *arrays
-        One for each list of names.
+        One array for each list of names.
 
     Examples
     --------
@@ -40,23 +40,23 @@ def contract(subscripts: str, *arrays: Any) -> Any:
     operands = [operand.split() for operand in left.split(",")]
     result = right.split()
     if not arrow:
-        raise InputError(f"'{subscripts}' has no '->', behind which the names stand that are not summed over")
+        raise InputError(f"'{subscripts}' has no '->': write it before the names that are not summed over")
     if len(operands) != len(arrays):
         raise InputError(f"{len(operands)} lists of names for {len(arrays)} arrays")
     letters: "dict[str, str]" = {}
     sizes: "dict[str, int]" = {}
     for names, array in zip(operands, arrays):
         if len(names) != array.ndim:
-            raise InputError(f"'{' '.join(names)}' names {len(names)} axes of an array that has {array.ndim}")
+            raise InputError(f"'{' '.join(names)}' names {len(names)} axes, but the array has {array.ndim}")
         for name, size in zip(names, array.shape):
             if sizes.setdefault(name, size) != size:
-                raise InputError(f"{name} has {sizes[name]} values in one array and {size} in another")
+                raise InputError(f"{name} has {sizes[name]} values in one array, but {size} in another")
             letters.setdefault(name, string.ascii_letters[len(letters) % 52])
     if len(letters) > 52:
-        raise InputError(f"{len(letters)} names are more than 52")
+        raise InputError(f"{len(letters)} names: at most 52 are possible")
     for name in result:
         if name not in letters:
-            raise InputError(f"{name}, behind '->', is an axis of no array")
+            raise InputError(f"{name} follows '->', but is not an axis of any array")
     said = ",".join("".join(letters[name] for name in names) for names in operands)
     said += "->" + "".join(letters[name] for name in result)
     cupy = sys.modules.get("cupy")

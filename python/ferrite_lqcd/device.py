@@ -1,10 +1,10 @@
-"""Where calculations run: a GPU, or the CPU; and with which other processes.
+"""Devices on which calculations run, a GPU or the CPU, and the processes that share them.
 
-Nothing has to be opened by hand: the first calculation takes a GPU if there is one that can be used, else the CPU. ``init``
-chooses, and every function takes ``device=`` for a device of its own.
+A device need not be opened explicitly: the first calculation uses a GPU if one works, else the CPU. ``init`` chooses a device for all
+functions; every function also accepts ``device=``.
 
-With a communicator of mpi4py lattices are cut over its processes. Each process runs the same script, and arrays of fields hold
-its part: ``[t, z, y, x]`` are extents of the part, while ``lattice``, sites of sources and correlators are those of the whole lattice.
+With an mpi4py communicator, lattices are divided among its processes. Each process runs the same script, and its arrays hold its part
+of each field: ``[t, z, y, x]`` are extents of the part, while ``lattice``, source positions and correlators refer to the whole lattice.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Device:
     Parameters
     ----------
     kind : "auto", "cpu", "cuda" or "cuda:N"
-        ``auto`` is the first GPU that can be used, else the CPU; N is a number of ``fe.info()["gpus"]``. Of several processes each
-        takes the GPU of its rank among those of ``comm`` on its machine; with a number they share that GPU.
+        ``auto`` is the first usable GPU, else the CPU; N is an index of ``fe.info()["gpus"]``. If there are several processes, each
+        uses the GPU of its rank among the processes of ``comm`` on its machine; with a number, they share that GPU.
     threads : int, optional
-        Threads of the CPU. Results do not depend on them.
+        Number of CPU threads. Results do not depend on it.
     comm : mpi4py.MPI.Comm, optional
-        The processes that share lattices. All of them have to call every function that computes, reads or writes, in the same
-        order. The device stays open until the process ends. Needs a wheel with MPI (``cargo xtask wheel --mpi``).
+        Communicator of the processes that share lattices. All of them must call every function that computes, reads or writes, in
+        the same order. The device stays open until the process ends. This needs a wheel with MPI (``cargo xtask wheel --mpi``).
     grid : four int, optional
-        How many processes cut a lattice in x, y, z, t; without, all cut it in t.
+        Number of processes in x, y, z, t; default: all in t.
 
     Raises
     ------
     DeviceError
-        Without a driver, a GPU of this number, or kernels for it.
+        If the driver, the GPU of this number, or kernels for it are missing.
     InputError
-        A grid that has not as many processes as ``comm``, or a build without MPI.
+        If the grid does not match the number of processes of ``comm``, or the build has no MPI.
 
     Examples
     --------
@@ -63,11 +63,11 @@ class Device:
         name, colon, number = kind.partition(":") if isinstance(kind, str) else (kind, "", "")
         numbered = number.isascii() and number.isdecimal() and len(number) < 10
         if name not in ("auto", "cpu", "cuda") or (colon and not (name == "cuda" and numbered)):
-            raise InputError(f"'{kind}' is no device: there are 'auto', 'cpu', 'cuda' and 'cuda:N'")
+            raise InputError(f"'{kind}' is not a device: choose 'auto', 'cpu', 'cuda' or 'cuda:N'")
         if threads is not None:
             threads = whole("threads", threads, 1, 1024)
         if grid is not None and comm is None:
-            raise InputError("grid goes with comm, the communicator whose processes share lattices")
+            raise InputError("grid needs comm, the communicator of the processes that share lattices")
         self.comm: Any = None
         index = int(number) if number else None
         if comm is not None:
@@ -93,22 +93,22 @@ class Device:
 
     @property
     def description(self) -> str:
-        """The GPU's name, or the CPU's threads and instructions."""
+        """Name of the GPU, or threads and instructions of the CPU."""
         return self._native.description
 
     @property
     def rank(self) -> int:
-        """This process."""
+        """Rank of this process."""
         return self._native.rank
 
     @property
     def grid(self) -> "tuple[int, int, int, int]":
-        """Processes in x, y, z, t."""
+        """Number of processes in x, y, z, t."""
         x, y, z, t = self._native.grid
         return x, y, z, t
 
     def memory(self) -> tuple[int, int]:
-        """Free and total memory in bytes."""
+        """Returns the free and the total memory in bytes."""
         return self._native.memory()
 
     def __copy__(self) -> Device:
@@ -120,7 +120,7 @@ class Device:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a Device belongs to its process and cannot be pickled: open one in the other process with fe.init, and objects that are "
+            "a Device belongs to its process and cannot be pickled: open one in the other process with fe.init; objects that are "
             "unpickled there use it"
         )
 
@@ -141,12 +141,12 @@ def _address(comm: Any) -> int:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise InputError(f"comm is to be a communicator of mpi4py, which cannot be imported: {error}") from error
+        raise InputError(f"comm must be an mpi4py communicator, but mpi4py cannot be imported: {error}") from error
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
-        raise InputError(f"comm is to be a communicator of mpi4py such as MPI.COMM_WORLD, not {type(comm).__name__}")
+        raise InputError(f"comm must be an mpi4py communicator such as MPI.COMM_WORLD, not {type(comm).__name__}")
     if not _native.has_mpi:
         raise InputError(
-            "this build knows no MPI: make a wheel with `cargo xtask wheel --mpi` where the MPI library is, and install that"
+            "this build does not include MPI: build a wheel with `cargo xtask wheel --mpi` on a machine with the MPI library, and install it"
         )
     return int(MPI._addressof(comm))
 
@@ -173,10 +173,10 @@ def init(
     comm: Any = None,
     grid: Optional[Sequence[int]] = None,
 ) -> Device:
-    """Chooses the device of all functions that are not given one, and returns it. Parameters are those of ``Device``.
+    """Chooses the device of all functions that are called without one, and returns it. Parameters are those of ``Device``.
 
-    ``fe.init(comm=MPI.COMM_WORLD, grid=(1, 1, 2, 2))`` cuts lattices over four processes, which ``mpirun -n 4 python -m mpi4py script.py``
-    starts: an exception of one of them then ends all.
+    ``fe.init(comm=MPI.COMM_WORLD, grid=(1, 1, 2, 2))`` divides lattices among four processes, which
+    ``mpirun -n 4 python -m mpi4py script.py`` starts: an exception in one of them then ends all.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def init(
     if not isinstance(device, (Device, str)):
         raise InputError(f"device = {device}: expected a fe.Device, or 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if isinstance(device, Device) and (threads is not None or comm is not None or grid is not None):
-        raise InputError("threads, comm and grid belong to a device that is opened, not to one that is there")
+        raise InputError("threads, comm and grid apply to a new device only: remove them, or give the name of a device")
     made = device if isinstance(device, Device) else Device(device, threads=threads, comm=comm, grid=grid)
     _default = made
     _process = os.getpid()
@@ -196,7 +196,7 @@ def init(
 
 
 def device() -> Device:
-    """The device of functions that are not given one."""
+    """Returns the device of functions that are called without one."""
     # A process that was forked has none of its parent's threads.
     if _default is None or _process != os.getpid():
         return init()
@@ -271,13 +271,13 @@ def _with_lattice(array: Any, axis: int) -> "tuple[np.ndarray, int]":
     found: np.ndarray = np.asarray(array)
     axis = whole("axis", axis)
     if found.ndim < axis + 4:
-        raise InputError(f"an array of shape {found.shape} has no axes t, z, y, x from axis = {axis} on")
+        raise InputError(f"an array of shape {found.shape} does not have the axes t, z, y, x from axis = {axis} on")
     return found, axis
 
 
 def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) -> np.ndarray:
-    """This process's part of an array of the whole lattice, whose axes ``[t, z, y, x]`` begin at ``axis``: a view. All of it where there is
-    one process.
+    """Returns this process's part of an array of the whole lattice, as a view; with one process the whole array. The axes
+    ``[t, z, y, x]`` begin at ``axis``.
 
     Examples
     --------
@@ -297,8 +297,8 @@ def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) ->
 
 
 def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device] = None) -> Optional[np.ndarray]:
-    """The array of the whole lattice on the process ``root``, of the parts of all processes; ``None`` on the others. The axes
-    ``[t, z, y, x]`` begin at ``axis``.
+    """Collects the parts of all processes and returns the array of the whole lattice on the process ``root``, ``None`` on the others.
+    The axes ``[t, z, y, x]`` begin at ``axis``.
 
     Examples
     --------
@@ -328,13 +328,13 @@ def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device]
 
 
 def info() -> "dict[str, Any]":
-    """Version, GPUs, and why there are none.
+    """Returns the version, the GPUs, and the reason if there are none.
 
     Returns
     -------
     dict
-        ``version``, ``gpus`` (names), ``driver`` (``None``, or a sentence on what is wrong), ``cpus``, ``mpi`` (whether this build knows
-        several processes).
+        ``version``, ``gpus`` (names), ``driver`` (``None``, or a description of the problem), ``cpus``, ``mpi`` (whether this build
+        includes MPI).
     """
     try:
         names, why = _native.gpus()

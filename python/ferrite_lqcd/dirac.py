@@ -1,7 +1,7 @@
-"""Dirac operators: applying them, and solving.
+"""Dirac operators and solvers.
 
-Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` of Wilson-like operators, in the DeGrand–Rossi basis, and
-``[t, z, y, x, colour]`` of staggered ones. Axes in front of these are right-hand sides, which are computed together. M is
+Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` for Wilson-like operators, in the DeGrand–Rossi basis, and
+``[t, z, y, x, colour]`` for staggered operators. Axes in front of these number right-hand sides, which are computed together. M is
 (4 + m) − ½ D in lattice units.
 """
 
@@ -31,7 +31,8 @@ __all__ = ["Multigrid", "Operator", "Solution", "solvers"]
 
 
 def solvers() -> "list[dict[str, Any]]":
-    """All methods of ``solve``: ``name``, ``title``, ``help``, and whether it is for ``wilson`` and for ``staggered`` operators.
+    """Returns all methods of ``solve``: ``name``, ``title``, ``help``, and whether the method applies to ``wilson`` and to ``staggered``
+    operators.
 
     Examples
     --------
@@ -43,19 +44,19 @@ def solvers() -> "list[dict[str, Any]]":
 
 
 class Solution(NamedTuple):
-    """A solution, and what the solve did."""
+    """A solution with the report of its solve."""
 
     x: Any
     report: Report
 
 
 class Multigrid:
-    """A multigrid setup of an operator: give it as ``solver=`` of its solves. It is kept on the device as long as the operator.
+    """A multigrid setup of an operator, to be given as ``solver=`` of its solves. It stays on the device as long as the operator.
 
     Attributes
     ----------
     seconds : float
-        The setup took.
+        Time of the setup, in seconds.
     levels : list of dict
         ``block`` and ``vectors`` of each level with a coarser one.
     """
@@ -67,29 +68,29 @@ class Multigrid:
         self._number = operator._setups
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes the near-null vectors of the finest level, with the operator and a checksum of the links that they are for.
+        """Writes the near-null vectors of the finest level, with the operator and a checksum of its links.
 
         ``Operator.load_setup`` and ``ferrite solve --setup`` read the file (docs/formats.md).
 
         Raises
         ------
         InputError
-            Where another setup of the operator has taken the place of this one.
+            If another setup of the operator has replaced this one.
         FileError
-            A file that cannot be written.
+            If the file cannot be written.
         """
         if self._operator._setups != self._number:
-            raise InputError("the operator has another setup since: save that one, or set this one up again")
+            raise InputError("the operator has a newer setup: save that one, or set this one up again")
         self._operator._dirac.save_setup(os.fspath(path))
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a multigrid setup is in the memory of its device and cannot be pickled: save(path) writes a file, and load_setup(path) of an "
-            "operator on the same links reads it"
+            "a multigrid setup is in the memory of its device and cannot be pickled: write a file with save(path), and read it with "
+            "load_setup(path) of an operator on the same links"
         )
 
     def __deepcopy__(self, memo: Any) -> Multigrid:
-        raise TypeError("a multigrid setup cannot be copied: D.setup() of the other operator makes one for it")
+        raise TypeError("a multigrid setup cannot be copied: make another one with D.setup() of the other operator")
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level['vectors']} vectors on {level['block']}" for level in self.levels)
@@ -108,7 +109,7 @@ def _setup_settings(
     return settings
 
 
-#: What ``Operator.solve`` does without settings.
+#: Defaults of the settings of ``Operator.solve``.
 _USUAL: "dict[str, Any]" = {
     "tol": 1e-10,
     "solver": None,
@@ -123,7 +124,7 @@ _USUAL: "dict[str, Any]" = {
 
 
 def _text(value: Any) -> str:
-    """Returns a parameter as the text that the registry of operators reads."""
+    """Returns a parameter as text for the registry of operators."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     if isinstance(value, (bool, str, int)):
@@ -133,36 +134,36 @@ def _text(value: Any) -> str:
     try:
         return ",".join(_text(one) for one in value)
     except TypeError:
-        raise InputError(f"{value!r} is no parameter of an operator: expected a number, a text, or a list of these") from None
+        raise InputError(f"{value!r} is not a parameter of an operator: expected a number, a text, or a list of these") from None
 
 
 class Operator(Pickled):
-    """A Dirac operator on links; ``fe.operators()`` names all. Classes such as ``fe.Wilson`` have the parameters of one.
+    """A Dirac operator on links; ``fe.operators()`` lists all. Classes such as ``fe.Wilson`` have the parameters of one operator.
 
-    The operator owns its links: nothing else that is computed changes them. It is freed with this object. A pickle holds the links and
-    the parameters, and no multigrid setup.
+    The operator owns its links: no other calculation changes them. Its memory is freed with this object. A pickle holds the links and
+    the parameters, but no multigrid setup.
 
     Parameters
     ----------
     name : str
-        Such as ``"clover"``.
+        Name of the operator, such as ``"clover"``.
     gauge : Gauge
-        The links, smeared if the operator is to be on smeared ones.
+        Links of the operator; smear them first if the operator needs smeared links.
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     **parameters
-        As ``fe.operators()`` lists them.
+        Parameters of the operator, as listed by ``fe.operators()``.
 
     Raises
     ------
     InputError
-        With everything that is wrong with the parameters.
+        If parameters are wrong; the message lists all mistakes.
     """
 
     def __init__(self, name: str, gauge: Gauge, *, device: Optional[Device] = None, **parameters: Any):
         texts = {key: _text(value) for key, value in parameters.items() if value is not None}
         if not isinstance(gauge, Gauge):
-            raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
+            raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: make one with fe.Gauge(array)")
         # Whatever init chooses later.
         self._device = gauge._home(device)
         self._dirac = _native.Dirac.of(self._device._native, gauge._links, name, texts)
@@ -199,12 +200,12 @@ class Operator(Pickled):
 
     @property
     def staggered(self) -> bool:
-        """Whether fields have no spins."""
+        """Whether the operator is staggered, so that fields have no spin axis."""
         return bool(self.parameters["staggered"])
 
     @property
     def antiperiodic(self) -> bool:
-        """Whether fermions change their sign at the end of the lattice in t."""
+        """Whether fermions are antiperiodic in t."""
         return bool(self.parameters["antiperiodic"])
 
     @property
@@ -213,15 +214,15 @@ class Operator(Pickled):
         return float(self.parameters["mass"])
 
     def apply(self, psi: Any) -> Any:
-        """M ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        """Returns M ψ in double precision, for one or several fields; for a ``DeviceArray`` it returns a ``DeviceArray``."""
         return self._image(psi, "plain")
 
     def dagger(self, psi: Any) -> Any:
-        """M† ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        """Returns M† ψ in double precision, for one or several fields; for a ``DeviceArray`` it returns a ``DeviceArray``."""
         return self._image(psi, "dagger")
 
     def normal(self, psi: Any) -> Any:
-        """M† M ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        """Returns M† M ψ in double precision, for one or several fields; for a ``DeviceArray`` it returns a ``DeviceArray``."""
         return self._image(psi, "normal")
 
     def _image(self, psi: Any, form: str) -> Any:
@@ -237,18 +238,18 @@ class Operator(Pickled):
         blocks: Optional[Sequence[Sequence[int]]] = None,
         improvements: Optional[int] = None,
     ) -> Multigrid:
-        """Sets multigrid up, for solves with ``solver=`` what this returns.
+        """Sets up multigrid and returns the setup, to be given as ``solver=`` of solves.
 
         Parameters
         ----------
         vectors : int
-            Near-null vectors on each level, a multiple of 8.
+            Number of near-null vectors on each level, a multiple of 8.
         levels : int
-            The finest one included.
+            Maximum number of levels, including the finest.
         blocks : list of four int
             Extents x, y, z, t of the aggregates of each level.
         improvements : int
-            How many times the cycle improves its own near-null vectors.
+            Number of setup iterations that improve the near-null vectors by the cycle.
         """
         settings = _setup_settings({"vectors": vectors, "levels": levels, "improvements": improvements}, blocks)
         return Multigrid(self, settings, self._set_up(lambda: self._dirac.set_up(settings)))
@@ -271,15 +272,15 @@ class Operator(Pickled):
         levels: Optional[int] = None,
         blocks: Optional[Sequence[Sequence[int]]] = None,
     ) -> Multigrid:
-        """Sets multigrid up with the near-null vectors of a file, which ``Multigrid.save`` or ``ferrite solve --setup`` wrote.
+        """Sets up multigrid with the near-null vectors of a file that ``Multigrid.save`` or ``ferrite solve --setup`` wrote.
 
-        The links and the operator have to be those of the file, its mass and coefficients may be others. ``levels`` and ``blocks``
-        are those of ``setup``: files do not have them.
+        The links and the operator must be those of the file; mass and coefficients may differ. ``levels`` and ``blocks`` have the
+        meaning of ``setup``; files do not contain them.
 
         Raises
         ------
         FileError
-            A file that is damaged, or a setup for other links or another operator.
+            If the file is damaged, or the setup is for other links or another operator.
 
         Examples
         --------
@@ -316,38 +317,38 @@ class Operator(Pickled):
         Parameters
         ----------
         b : array
-            A source, or many with axes in front of those of a field; up to 16 in a ``DeviceArray``. All numbers have to be finite.
+            One source, or several along axes in front of those of a field; up to 16 in a ``DeviceArray``. All numbers must be finite.
         tol : float
-            Requested tolerance of ‖b − M x‖ / ‖b‖, of the full system.
+            Requested tolerance of ‖b − M x‖ / ‖b‖ of the full system.
         solver : str or Multigrid
-            The result of ``setup``, or the name of a method; ``fe.solvers()`` lists them. The usual one is ``bicgstab``, or ``cg`` for
-            staggered operators.
+            Result of ``setup``, or name of a method; ``fe.solvers()`` lists them. The default is ``bicgstab``, or ``cg`` for staggered
+            operators.
         precision : str
-            Precision of the iteration: ``double`` (usual), ``single``, ``half`` or ``fp16``. Solutions are in double precision all the same.
+            Precision of the iteration: ``double`` (default), ``single``, ``half`` or ``fp16``. Solutions are in double precision in any case.
         outer : str
-            Precision of the solution and of true residuals: ``double`` (usual) or ``single``.
+            Precision of the solution and of true residuals: ``double`` (default) or ``single``.
         reconstruct : str or int
-            Number of reals of a link that are stored in the iteration: 18, 12 (usual), 8, …
+            Number of reals stored for a link in the iteration: 18, 12 (default), 8, …
         max_iterations : int
-            Number of iterations after which the solve gives up, at most 10⁹.
+            Maximum number of iterations, at most 10⁹.
         guess : array
-            Initial guess, of the shape of ``b``.
+            Initial guess, with the shape of ``b``.
         batch : int
-            Number of right-hand sides that are solved together; without, as many as memory allows, up to 16.
+            Number of right-hand sides to solve together; default: as many as memory allows, up to 16.
         escalate : bool
-            Whether a solve that stagnates goes on in higher precision.
+            Whether a solve that stagnates continues in higher precision.
         idr_s : int
-            Dimension s of the shadow space of ``solver="idr"``, 1 to 16 (usual: 4).
+            Dimension s of the shadow space of ``solver="idr"``, 1 to 16 (default: 4).
 
         Returns
         -------
         Solution
-            ``x``, of the shape of ``b`` and on the same device, and ``report``.
+            ``x``, with the shape of ``b`` and on the same device, and ``report``.
 
         Raises
         ------
         SolverError
-            A residual above ``tol``; the exception's attributes ``x`` and ``report`` are the best iterate and what is known of it.
+            If a true residual exceeds ``tol``; the exception has the best iterate as ``x`` and its ``report``.
 
         Examples
         --------
@@ -362,14 +363,14 @@ class Operator(Pickled):
         settings = self._settings(tol, solver, precision, outer, reconstruct, max_iterations, batch, escalate, idr_s)
         if isinstance(b, DeviceArray):
             if guess is not None and not isinstance(guess, DeviceArray):
-                raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
+                raise InputError("guess is an array of the host, but b is on a device: convert guess with fe.to_device")
             first_on_device = None if guess is None else guess._shared
             solution, report = self._dirac.solve_on_device(b._shared, first_on_device, settings)
             return self._checked(DeviceArray(solution), report)
         b = given(b)
         first = None if guess is None else given(guess)
         if first is not None and first.shape != b.shape:
-            raise InputError(f"guess has the shape {first.shape}, and b {b.shape}")
+            raise InputError(f"guess has the shape {first.shape}, but b has {b.shape}")
         x, report = self._dirac.solve(b, first, settings)
         return self._checked(x, report)
 
@@ -408,17 +409,17 @@ class Operator(Pickled):
         return self._series(b, True, shifts, tol, precision, reconstruct, max_iterations, batch)
 
     def propagator(self, source: "Source", **settings: Any) -> "Propagator":
-        """The solutions for all components of a source: 12 of Wilson-like operators, 3 of staggered ones, together.
+        """Solves for all components of a source together: 12 for Wilson-like operators, 3 for staggered operators.
 
-        Where the source has one time and memory allows, they stay on the device until the propagator is dropped, and hadrons are made
-        of them there; ``S.columns`` copies them.
+        If the source is on one time slice and memory allows, the solutions stay on the device until the propagator is deleted, and
+        hadrons are computed there; ``S.columns`` copies them.
 
         Parameters
         ----------
         source : Source
             ``fe.Point``, ``fe.Wall``, ``fe.Noise``, ``fe.Shell``, ``fe.Momentum`` or ``fe.Array``.
         **settings
-            Those of ``solve``.
+            Settings of ``solve``.
 
         Examples
         --------
@@ -470,7 +471,7 @@ class Operator(Pickled):
             settings["counts"] = {"idr_s": whole("idr_s", idr_s, 1)}
         if isinstance(solver, Multigrid):
             if solver._operator is not self:
-                raise InputError("this multigrid setup is of another operator: D.setup() makes one of this")
+                raise InputError("this multigrid setup belongs to another operator: make one for this operator with D.setup()")
             settings.update(solver._settings)
             solver = "multigrid"
         chosen = {"solver": solver, "precision": precision, "outer": outer, "batch": batch}
@@ -491,7 +492,7 @@ class Operator(Pickled):
         batch: Optional[int],
     ) -> Solution:
         if not self.staggered:
-            raise InputError("only staggered operators are solved for several masses or shifts at once")
+            raise InputError("several masses or shifts can be solved together for staggered operators only")
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
         listed = numbers("shifts" if shifts else "masses", values)
         x, report = self._dirac.solve_series(given(b), {"shifts" if shifts else "masses": listed}, settings)

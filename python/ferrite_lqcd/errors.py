@@ -1,4 +1,4 @@
-"""Exceptions. Each carries one or several sentences that say what is wrong and what to do."""
+"""Exceptions. Each has a message that states what is wrong and what to do."""
 
 from ._native import DeviceError, FerriteError, FileError, InputError, SolverError
 

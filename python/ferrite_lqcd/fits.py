@@ -21,7 +21,7 @@ Samples = Union[np.ndarray, Sequence[Any]]
 
 
 class Estimate(NamedTuple):
-    """A number with its error, one standard deviation; NaN where it has none.
+    """A number with its error of one standard deviation; NaN if the error is unknown.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 class Average(NamedTuple):
-    """A mean over windows, weighted by their probabilities: its statistical error, and the scatter of the windows."""
+    """A mean over windows, weighted by their probabilities, with its statistical error and the spread of the windows."""
 
     value: float
     statistical: float
@@ -49,13 +49,13 @@ class Average(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Numbers by time with their errors: ``m, dm = fe.effective_masses(...)``. A notebook shows them as a picture."""
+    """Numbers by time with their errors: ``m, dm = fe.effective_masses(...)``. A notebook shows them as a plot."""
 
     values: np.ndarray
     errors: np.ndarray
 
     def plot(self, name: str = "a m(t)") -> Plot:
-        """The values with bars of their errors, by time."""
+        """Returns a plot of the values with error bars against the time."""
         values, errors = ([float(x) for x in one] for one in self)
         return Plot(_native.error_bars_svg("Effective masses", "time counted from the source", ["t", name], values, errors))
 
@@ -71,19 +71,19 @@ class Fit(Pickled):
     energy, amplitude : Estimate
         E_0 in lattice units, and A_0.
     excited_energy, excited_amplitude : Estimate or None
-        Of the second state, where there are two.
+        Energy and amplitude of the second state, if two are fitted.
     window : (int, int)
-        First and last time that are fitted.
+        First and last time of the fit.
     chi2, dof, expected_chi2, p_value : float, int, float, float
-        Of the fit; ⟨χ²⟩ is ``dof`` where χ² has the whole covariance.
+        Quality of the fit; ⟨χ²⟩ equals ``dof`` if χ² uses the full covariance.
     average : Average or None
-        E_0 averaged over all windows that were tried; none where ``window`` was given.
+        E_0 averaged over all windows that were tried; ``None`` if ``window`` was given.
     windows : list of dict
-        What was tried, the most probable first: ``window``, ``chi2``, ``dof``, ``p_value``, ``probability``, ``parameters``.
+        Fits in all windows, the most probable first: ``window``, ``chi2``, ``dof``, ``p_value``, ``probability``, ``parameters``.
     covariance : str
-        ``full``, ``shrunk`` or ``diagonal``; ``shrinkage`` says how much.
+        ``full``, ``shrunk`` or ``diagonal``; ``shrinkage`` is the amount of shrinkage.
     correlator : Estimates
-        The mean, with errors.
+        Mean correlator with errors.
     form : str
         ``cosh``, ``sinh`` or ``exp``.
     """
@@ -114,7 +114,7 @@ class Fit(Pickled):
         return Estimate(math.nan, math.nan) if found is None else found
 
     def __call__(self, t: Any) -> np.ndarray:
-        """C(t) of the fit, at any times."""
+        """Returns the fitted C(t) at any times."""
         times, parameters = np.asarray(t, dtype=float), self._data["parameters"]
         energies = [parameters[1]]
         if self.states == 2:
@@ -127,11 +127,11 @@ class Fit(Pickled):
         return total
 
     def plot(self) -> Plot:
-        """log₁₀ |C(t)| with errors, the fit, and its window in grey."""
+        """Returns a plot of log₁₀ |C(t)| with errors, the fit, and its window in grey."""
         return Plot(self._svg)
 
     def as_dict(self) -> "dict[str, Any]":
-        """All of it, as ``ferrite fit --json`` prints it (docs/output.md)."""
+        """Returns all entries, as ``ferrite fit --json`` prints them (docs/output.md)."""
         return dict(self._data)
 
     def _repr_svg_(self) -> str:
@@ -152,19 +152,19 @@ def _estimate(value: Any) -> Optional[Estimate]:
 
 
 def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[list[float]], bool]":
-    """Correlators by configuration, and whether they are those of baryons."""
+    """Returns the correlators by configuration, and whether they are baryons."""
     if isinstance(data, Correlators):
-        raise InputError("one configuration has no errors: give a list of Correlators, one for each")
+        raise InputError("errors need several configurations: give a list of Correlators, one for each configuration")
     if not isinstance(data, np.ndarray) and len(data) > 0 and all(isinstance(one, Correlators) for one in data):
         if name is None:
-            raise InputError(f"which one? The name of a correlator is needed: {', '.join(data[0])}")
+            raise InputError(f"give the name of a correlator: {', '.join(data[0])}")
         momentum = whole("momentum", momentum, 0, min(len(one.momenta) for one in data) - 1)
         rows = [np.real(one[name][momentum]) for one in data]
         return [row.tolist() for row in rows], bool(data[0]._baryons)
     try:
         array = np.real(np.asarray(data))
     except ValueError:
-        raise InputError("data: expected an array [configuration, time], and rows have different lengths") from None
+        raise InputError("data: expected an array [configuration, time], but rows have different lengths") from None
     if array.ndim != 2:
         raise InputError(f"an array of shape {array.shape}: expected [configuration, time]")
     if array.dtype.kind not in "iuf":
@@ -197,31 +197,31 @@ def fit(
     Parameters
     ----------
     data : array or list of Correlators
-        ``[configuration, time]``, of which the real part counts, or what ``fe.mesons`` or ``fe.nucleon`` made of each configuration.
+        Array ``[configuration, time]``, whose real part is used, or results of ``fe.mesons`` or ``fe.nucleon`` on each configuration.
     name : str
-        Name of the correlator in these, such as ``"pion"``; with an array only what messages call it.
+        Name of the correlator, such as ``"pion"``; for an array, only its name in messages.
     momentum : int
-        Number of the momentum in their lists, from 0.
+        Number of the momentum in the list of momenta, from 0.
     form : str
-        ``cosh`` (usual for mesons), ``sinh`` or ``exp`` (usual for nucleons). The first two are folded about T/2.
+        ``cosh`` (default for mesons), ``sinh`` or ``exp`` (default for nucleons). The first two are folded about T/2.
     window : (int, int), optional
-        First and last time. Without, all windows are tried; the most probable one by the criterion of Akaike as Jay and Neil
-        (2020) have it is the fit, and ``average`` is over all.
+        First and last time. By default all windows are tried; the fit is the most probable one by the Akaike criterion of Jay and
+        Neil (2020), and ``average`` is over all windows.
     states : int or list of int
-        1, 2, or ``[1, 2]`` to try both.
+        Number of states: 1, 2, or ``[1, 2]`` to try both.
     covariance : str, optional
-        ``full``, ``shrunk`` or ``diagonal``. Without: ``full`` for four bins or more for each time, else ``shrunk``.
+        ``full``, ``shrunk`` or ``diagonal``; default: ``full`` if there are at least four bins for each time, else ``shrunk``.
     bin : int
-        Configurations of a bin, which become one sample.
+        Number of configurations in a bin, which form one sample.
     bootstrap : int, optional
-        Errors by so many draws of the bootstrap, 10 to 100000, with random numbers of ``seed``; without, by the jackknife.
+        Number of bootstrap samples, 10 to 100000, with random numbers of ``seed``; by default errors are from the jackknife.
 
     Raises
     ------
     InputError
-        Fewer than four bins, a window without enough times, data that determine no parameters.
+        If there are fewer than four bins, the window has too few times, or the data do not determine the parameters.
     KeyboardInterrupt
-        Ctrl-C, at once; a thread of the package goes on with the fit until it is done, and its result is dropped.
+        On Ctrl-C, at once; a thread of the package completes the fit, and its result is discarded.
 
     Examples
     --------
@@ -258,10 +258,10 @@ def effective_masses(
     bootstrap: Optional[int] = None,
     seed: int = 1,
 ) -> Estimates:
-    """m between t and t + 1 of the mean over configurations, with errors by the jackknife or the bootstrap.
+    """Returns effective masses between t and t + 1 of the mean over configurations, with errors from the jackknife or the bootstrap.
 
-    Parameters are those of ``fe.fit``. NaN where there is no mass, or no error because some of the jackknife's means have none.
-    T/2 times of ``cosh`` and ``sinh``, T − 1 of ``exp``.
+    Parameters are those of ``fe.fit``. A mass is NaN if it does not exist, and so is an error if a jackknife mean has no mass. There are
+    T/2 times for ``cosh`` and ``sinh``, T − 1 for ``exp``.
 
     Examples
     --------

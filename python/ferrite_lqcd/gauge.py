@@ -1,7 +1,7 @@
 """Gauge fields.
 
-A gauge field never changes: smearing, flow and gauge fixing give new ones. U_μ(x) joins x to x+μ̂ and is kept at x; arrays have
-the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``) each has the links of its part of the lattice.
+A gauge field never changes: smearing, flow and gauge fixing return new ones. U_μ(x) connects x to x+μ̂ and is stored at x; arrays have
+the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``), each has the links of its part of the lattice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _U32 = 2**32 - 1
 
 @dataclass(frozen=True)
 class Plaquette:
-    """Means of Re tr P / 3, 1 on unit links: of all planes, of those in space, of those with t."""
+    """Means of Re tr P / 3 (1 for unit links) over all planes, the spatial planes and the temporal planes."""
 
     mean: float
     spatial: float
@@ -42,7 +42,7 @@ class Plaquette:
 
 @dataclass(frozen=True)
 class Loops:
-    """What is measured on links.
+    """Observables of links.
 
     ``plaquette`` and ``rectangle`` are means of Re tr / 3, ``polyakov`` that of tr / 3; ``energy`` is the energy density E and
     ``charge`` the topological charge, both from the clover-leaf field strength.
@@ -57,9 +57,9 @@ class Loops:
 
 @dataclass(frozen=True)
 class FlowPoint:
-    """Links at a flow time t, in units of the lattice spacing squared.
+    """Observables at a flow time t, in units of the lattice spacing squared.
 
-    ``energy`` is E from the clover-leaf field strength, ``plaquette_energy`` that from plaquettes, ``charge`` the topological charge.
+    ``energy`` is E from the clover-leaf field strength, ``plaquette_energy`` is E from plaquettes, ``charge`` is the topological charge.
     """
 
     time: float
@@ -69,7 +69,7 @@ class FlowPoint:
 
 
 class Gauge(Pickled):
-    """Links of a configuration, in double precision in the memory of the host.
+    """Links of a configuration, in double precision in host memory.
 
     ``numpy.asarray(U)`` is a read-only view of the links without a copy, of the shape ``[T, Z, Y, X, 4, 3, 3]``. Links can be pickled and
     copied, unless several processes share them.
@@ -77,10 +77,10 @@ class Gauge(Pickled):
     Parameters
     ----------
     array : array of complex numbers ``[T, Z, Y, X, 4, 3, 3]``
-        Links, all finite, of several processes those of this one's part. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``,
-        ``Gauge.quenched``.
+        Links, all finite; with several processes those of this process's part. Other constructors: ``Gauge.read``, ``Gauge.unit``,
+        ``Gauge.random``, ``Gauge.quenched``.
     device : Device, optional
-        Which processes have the other parts; without, those of ``fe.init``.
+        Device whose processes have the other parts; default: that of ``fe.init``.
 
     Examples
     --------
@@ -121,28 +121,28 @@ class Gauge(Pickled):
     ) -> Gauge:
         """Reads NERSC, ILDG, SciDAC, MILC, openQCD or ``.npy`` files; the first bytes determine the format.
 
-        The checksum, the plaquette and the link trace of the header are compared with the links, which have to be finite and
-        unitary. What the file says is in ``U.file``.
+        The checksum, the plaquette and the link trace of the header are compared with the links, which must be finite and unitary.
+        ``U.file`` contains the header.
 
         Parameters
         ----------
         verify : bool
-            Refuse a file whose data is not what its header says.
+            Whether to refuse a file whose data disagrees with its header.
         allow_non_unitary : bool
-            Accept links off SU(3), such as fat links.
+            Whether to accept links off SU(3), such as fat links.
         reunitarise : bool
-            Project links to SU(3) after all checks.
+            Whether to project links to SU(3) after all checks.
         lattice : four int, optional
-            Extents x, y, z, t of a file that does not contain them.
+            Extents x, y, z, t, for a file that does not contain them.
         record : int
-            Which field of a LIME file with several.
+            Number of the field in a LIME file that contains several, from 0.
         device : Device, optional
-            Whose processes read their parts together; without, those of ``fe.init``.
+            Device whose processes read their parts together; default: that of ``fe.init``.
 
         Raises
         ------
         FileError
-            With the file, the place in it and what to do.
+            If the file cannot be read; the message names the file, the place in it and what to do.
         """
         sizes = None if lattice is None else extents(lattice)
         record = whole("record", record)
@@ -153,7 +153,7 @@ class Gauge(Pickled):
 
     @classmethod
     def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
-        """All links the unit matrix. ``lattice`` has the extents x, y, z, t."""
+        """Returns links that are all the unit matrix. ``lattice`` has the extents x, y, z, t."""
         native = _shared(device)
         return cls._of(_native.Links.unit(_sizes(lattice, native), native), device)
 
@@ -161,10 +161,10 @@ class Gauge(Pickled):
     def random(
         cls, lattice: Sequence[int], seed: int, *, noise: Optional[float] = None, device: Optional[Device] = None
     ) -> Gauge:
-        """Independent links with the Haar measure; with ``noise``, links near 1, for tests of solvers.
+        """Returns independent links with the Haar measure; with ``noise``, links near 1 for tests of solvers.
 
-        Numbers depend on the seed, from 0 to 2⁶⁴ − 1, and the site. ``noise``, from 0 to 10⁶, is the standard deviation of real and
-        imaginary parts that are added to the unit matrix before it is made unitary again.
+        The random numbers depend on the seed, from 0 to 2⁶⁴ − 1, and the site. ``noise``, from 0 to 10⁶, is the standard deviation of
+        real and imaginary parts that are added to the unit matrix before it is projected to SU(3).
         """
         seed, native = whole("seed", seed, 0, MOST_SEED), _shared(device)
         if noise is not None:
@@ -184,16 +184,16 @@ class Gauge(Pickled):
         passes: int = 0,
         device: Optional[Device] = None,
     ) -> Gauge:
-        """A configuration of SU(3) gauge theory with Wilson's action −(β/3) Σ Re tr P.
+        """Generates a configuration of SU(3) gauge theory with the Wilson action −(β/3) Σ Re tr P.
 
         Parameters
         ----------
         sweeps : int
-            Number of sweeps, each of one heat bath of all links and ``overrelax`` over-relaxations. One call makes at most 10⁹ such
+            Number of sweeps, each with one heat bath of all links and ``overrelax`` over-relaxations. One call makes at most 10⁹ such
             passes over all links.
         start : "cold", "hot" or Gauge
-            The first links. With a ``Gauge``, ``passes`` is how many sweeps made it under the same seed, so that a chain goes on with
-            new random numbers.
+            Initial links. With a ``Gauge``, ``passes`` is the number of sweeps that made it with the same seed, so that the chain
+            continues with new random numbers.
 
         Returns
         -------
@@ -212,11 +212,11 @@ class Gauge(Pickled):
         overrelax, passes = whole("overrelax", overrelax, 0, _U32), whole("passes", passes, 0, _U32)
         if sweeps * (1 + overrelax) > BOUNDS["passes"]:
             raise InputError(
-                f"{sweeps} sweeps of {1 + overrelax} passes over all links each are {sweeps * (1 + overrelax)} passes, and one call makes "
-                f"at most {BOUNDS['passes']}: ask for fewer, and go on from the last configuration with start and passes"
+                f"{sweeps} sweeps of {1 + overrelax} passes over all links are {sweeps * (1 + overrelax)} passes, but one call makes "
+                f"at most {BOUNDS['passes']}: request fewer sweeps, and continue from the last configuration with start and passes"
             )
         if sweeps + passes > _U32:
-            raise InputError(f"passes + sweeps = {sweeps + passes}: expected at most {_U32}; begin with another seed")
+            raise InputError(f"passes + sweeps = {sweeps + passes}: expected at most {_U32}; start with another seed")
         if not isinstance(start, Gauge) and start not in ("cold", "hot"):
             raise InputError(f"start = {start!r}: expected 'cold', 'hot' or a Gauge")
         first, native = start._links if isinstance(start, Gauge) else None, _on(device)
@@ -236,31 +236,31 @@ class Gauge(Pickled):
         return self._links.__array_interface__
 
     def array(self) -> np.ndarray:
-        """A copy of the links, ``[T, Z, Y, X, 4, 3, 3]``, which may be changed."""
+        """Returns a writable copy of the links, ``[T, Z, Y, X, 4, 3, 3]``."""
         return np.array(self)
 
     def write(
         self, path: Path, *, title: str = "written by Ferrite", metadata: "Optional[dict[str, str]]" = None, single: bool = False
     ) -> None:
-        """Writes a file whole or not at all; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc,
-        .openqcd or .npy. ``single`` keeps 32 bits of each number."""
+        """Writes a file completely or not at all; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc,
+        .openqcd or .npy. ``single`` stores 32 bits of each number."""
         self._links.write(os.fspath(path), title, list((metadata or {}).items()), single)
 
     def plaquette(self) -> Plaquette:
-        """Mean plaquettes."""
+        """Returns the mean plaquettes."""
         mean, spatial, temporal, _ = self._links.plaquette()
         return Plaquette(mean, spatial, temporal)
 
     def link_trace(self) -> float:
-        """Mean of Re tr U / 3."""
+        """Returns the mean of Re tr U / 3."""
         return self._links.plaquette()[3]
 
     def unitarity(self) -> float:
-        """How far the worst link is off SU(3): the larger of ‖U U† − 1‖ and |det U − 1|."""
+        """Returns the unitarity violation of the worst link: the larger of ‖U U† − 1‖ and |det U − 1|."""
         return self._links.unitarity()
 
     def loops(self, *, device: Optional[Device] = None) -> Loops:
-        """Plaquette, rectangle, Polyakov loop, energy density and topological charge."""
+        """Measures plaquette, rectangle, Polyakov loop, energy density and topological charge."""
         found = self._links.loops(self._where(device))
         plaquette = found["plaquette"]
         return Loops(
@@ -272,7 +272,7 @@ class Gauge(Pickled):
         )
 
     def stout(self, rho: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
-        """Stout links exp(iQ) U (Morningstar and Peardon 2004), ``steps`` times, up to 65535, with the weight ρ of a staple.
+        """Returns stout links exp(iQ) U (Morningstar and Peardon 2004) after ``steps`` steps, at most 65535, with the weight ρ of a staple.
 
         Examples
         --------
@@ -285,7 +285,7 @@ class Gauge(Pickled):
         return self._smeared("stout", [rho], steps, spatial, device)
 
     def ape(self, alpha: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
-        """APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
+        """Returns APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
         alpha = number("alpha", alpha, "a number from 0 to 1", _is_share)
         return self._smeared("ape", [alpha], steps, spatial, device)
 
@@ -297,7 +297,7 @@ class Gauge(Pickled):
         spatial: bool = False,
         device: Optional[Device] = None,
     ) -> Gauge:
-        """HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
+        """Returns HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
         shares = numbers("alpha", alpha, "numbers from 0 to 1", _is_share)
         if len(shares) != 3:
             raise InputError(f"alpha = {tuple(shares)}: expected three numbers from 0 to 1")
@@ -310,8 +310,8 @@ class Gauge(Pickled):
         return Gauge._of(links, self._home(device))
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
-        """The gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), to ``time``, in
-        at most 10⁶ steps of Lüscher's third-order scheme.
+        """Integrates the gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), up to
+        ``time``, in at most 10⁶ steps of Lüscher's third-order scheme.
 
         Examples
         --------
@@ -324,8 +324,8 @@ class Gauge(Pickled):
         steps, most = time / step, BOUNDS["flow_steps"]
         if steps - 1e-9 > most:
             raise InputError(
-                f"a flow to time = {time:g} in steps of {step:g} is {steps:.2g} steps of three forces each, and there may be {most}: ask for "
-                f"an earlier time, or for a step of {time / most:.3g} or more"
+                f"a flow to time = {time:g} in steps of {step:g} takes {steps:.2g} steps of three forces each, but at most {most} are allowed: "
+                f"give an earlier time, or a step of at least {time / most:.3g}"
             )
         links, said = self._links.flow(self._where(device), {"action": action, "time": time, "step": step})
         return Flow(Gauge._of(links, self._home(device)), said, action)
@@ -339,20 +339,21 @@ class Gauge(Pickled):
         max_sweeps: int = 20_000,
         device: Optional[Device] = None,
     ) -> Gauge:
-        """Links in ``"coulomb"`` or ``"landau"`` gauge by over-relaxation, until θ = Σ tr Δ Δ† / (3 V) is at ``tol``, 1e-28 or more.
+        """Returns links in ``"coulomb"`` or ``"landau"`` gauge, by over-relaxation until θ = Σ tr Δ Δ† / (3 V) falls to ``tol``, at least
+        1e-28.
 
         ``file`` of the result has ``theta``, ``functional`` and ``sweeps``.
         """
         if overrelax is not None:
-            overrelax = number("overrelax", overrelax, "a number from 1 to below 2", lambda x: 1 <= x < 2)
-        tol = number("tol", tol, "a number of 1e-28 or more, which double precision can reach", lambda x: x >= 1e-28)
+            overrelax = number("overrelax", overrelax, "a number of at least 1 and below 2", lambda x: 1 <= x < 2)
+        tol = number("tol", tol, "a number of at least 1e-28, the smallest value that double precision can reach", lambda x: x >= 1e-28)
         max_sweeps = whole("max_sweeps", max_sweeps, 1, _U32)
         request = {"gauge": gauge, "tol": tol, "overrelax": overrelax, "max_sweeps": max_sweeps}
         links, ((theta, functional), sweeps) = self._links.fix(self._where(device), request)
         return Gauge._of(links, self._home(device), {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
     def transform(self, g: Any) -> Gauge:
-        """Links g(x) U_μ(x) g†(x+μ̂) of a gauge transformation ``[T, Z, Y, X, 3, 3]``.
+        """Returns the links g(x) U_μ(x) g†(x+μ̂) after a gauge transformation ``g``, ``[T, Z, Y, X, 3, 3]``.
 
         Examples
         --------
@@ -381,8 +382,8 @@ class Gauge(Pickled):
     def _pickled(self) -> "dict[str, Any]":
         if self._device is not None:
             raise TypeError(
-                "links of several processes cannot be pickled, as each process has a part of them: write a file with U.write, or pickle "
-                "the array that fe.gather(U) puts together"
+                "links of several processes cannot be pickled, because each process has a part of them: write a file with U.write, or "
+                "pickle the array that fe.gather(U) returns"
             )
         return {"links": np.asarray(self), "file": self.file}
 
@@ -425,11 +426,11 @@ class Flow(Pickled):
     Attributes
     ----------
     gauge : Gauge
-        The links at the end.
+        Links at the end of the flow.
     points : list of FlowPoint
-        At the start and after each step.
+        Observables at the start and after each step.
     t0, w0 : float or None
-        Where t² E reaches 0.3, and √t where t d/dt t² E does, in lattice units; ``None`` where they do not.
+        Flow time at which t² E reaches 0.3, and √t at which t d/dt t² E does, in lattice units; ``None`` if they do not.
     """
 
     def __init__(self, gauge: Gauge, said: "dict[str, Any]", action: str):
@@ -440,7 +441,7 @@ class Flow(Pickled):
         self.action = action
 
     def plot(self) -> Plot:
-        """t² E against t."""
+        """Returns a plot of t² E against t."""
         curves = {
             "clover leaf": [(point.time, point.time**2 * point.energy) for point in self.points],
             "plaquette": [(point.time, point.time**2 * point.plaquette_energy) for point in self.points],

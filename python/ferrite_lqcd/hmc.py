@@ -1,4 +1,4 @@
-"""Ensembles by hybrid Monte Carlo, a trajectory at a time. Links and momenta stay on the device."""
+"""Ensembles by hybrid Monte Carlo, one trajectory at a time. Links and momenta stay on the device."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class GaugeAction:
     Parameters
     ----------
     beta : float
-        β as ``docs/conventions.md`` has it, not negative.
+        Coupling β in the convention of ``docs/conventions.md``, at least 0.
     u0, xi, flavours, plaquette, rectangle, parallelogram : float, optional
-        Tadpole factor and anisotropy, above 0; quarks in the coefficients of ``luscher-weisz``, not negative; and coefficients instead of
-        those of the name.
+        Tadpole factor and anisotropy, above 0; number of quarks in the coefficients of ``luscher-weisz``, at least 0; and coefficients
+        that replace those of the named action.
     """
 
     def __init__(self, name: str, beta: float, **coefficients: float):
         known = ("u0", "xi", "flavours", "plaquette", "rectangle", "parallelogram")
         for key in coefficients:
             if key not in known:
-                raise InputError(f"{key}: a gauge action has no such parameter; there are beta, {', '.join(known)}")
+                raise InputError(f"{key}: a gauge action has no such parameter; it has beta, {', '.join(known)}")
         self._spec: "dict[str, Any]" = {"name": name, "beta": _not_negative("beta", beta)}
         for key, value in coefficients.items():
             check = {"u0": positive, "xi": positive, "flavours": _not_negative}.get(key, number)
@@ -61,24 +61,24 @@ class _Quarks:
 
 
 class TwoFlavours(_Quarks):
-    """Two degenerate Wilson-like quarks, exactly.
+    """Two degenerate Wilson-like quarks, without a rational function.
 
     Parameters
     ----------
     operator : str
         ``wilson``, ``clover``, ``exp-clover``, ``twisted``, ``twisted-clover`` or ``twisted-exp-clover``.
     heavier : list of float
-        Masses of Hasenbusch's heavier quarks, from light to heavy; each adds a pseudofermion.
+        Masses of the heavier quarks of Hasenbusch's mass preconditioning, from light to heavy; each adds a pseudofermion.
     twists : list of float
-        Twisted masses instead of heavier ones.
+        Twisted masses of the heavier quarks, instead of ``heavier``.
     method : str
-        ``cg``, ``bicgstab`` or ``multigrid``.
+        Solver: ``cg``, ``bicgstab`` or ``multigrid``.
     guesses : int
-        Solutions of a trajectory that initial guesses are made of, at most 32.
+        Number of previous solutions of a trajectory from which initial guesses are made, at most 32.
     level : int
-        Of the integrator, 0 the outermost.
+        Level of the integrator; 0 is the outermost.
     **parameters
-        Those of the operator, and ``stout_rho``, ``stout_levels``.
+        Parameters of the operator, and ``stout_rho``, ``stout_levels``.
     """
 
     def __init__(
@@ -103,23 +103,23 @@ class TwoFlavours(_Quarks):
 
 
 class OneFlavour(_Quarks):
-    """One Wilson-like quark, by a rational function whose interval follows the spectrum."""
+    """One Wilson-like quark, with a rational function whose interval follows the spectrum."""
 
     def __init__(self, operator: str, *, level: int = 0, **parameters: Any):
         super().__init__("one", operator, level, parameters)
 
 
 class StaggeredQuarks(_Quarks):
-    """Rooted staggered quarks that share pseudofermions, by a rational function.
+    """Rooted staggered quarks that share pseudofermions, with a rational function.
 
     Parameters
     ----------
     operator : str
         ``staggered``, ``asqtad`` or ``hisq``.
     masses : list of float
-        Masses, above 0.
+        Quark masses, above 0.
     flavours : list of int or str
-        How many quarks each mass has; negative ones divide, fractions are texts such as ``"1/2"``.
+        Number of quarks of each mass; negative numbers put the determinant into the denominator, fractions are texts such as ``"1/2"``.
     pseudofermions : int
         Number of pseudofermions that share the action, 1 to 64.
     """
@@ -135,7 +135,7 @@ class StaggeredQuarks(_Quarks):
         **parameters: Any,
     ):
         if isinstance(flavours, str) or not hasattr(flavours, "__iter__"):
-            raise InputError(f"flavours = {flavours}: expected a list, with the number of quarks of each mass")
+            raise InputError(f"flavours = {flavours}: expected a list with the number of quarks of each mass")
         counts = [n if isinstance(n, str) else str(whole(f"flavours[{k}]", n, -MOST)) for k, n in enumerate(flavours)]
         more = {
             "masses": numbers("masses", masses, "numbers above 0", lambda m: m > 0),
@@ -147,11 +147,11 @@ class StaggeredQuarks(_Quarks):
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What became of a trajectory.
+    """Outcome of a trajectory.
 
-    ``delta_h`` is ΔH, ``plaquette`` the mean plaquette of the links that are kept, ``iterations`` those of solvers for each part of
-    the fermion action, in heat bath and Metropolis step, and in molecular dynamics; ``irreversibility`` how far the way back led from
-    the start in links and momenta, where it was gone; ``failure`` why a solver gave up, with which it is rejected.
+    ``delta_h`` is ΔH. ``plaquette`` is the mean plaquette of the links after the Metropolis step. ``iterations`` counts solver iterations
+    for each monomial of the quarks, in heat bath and Metropolis step, and in molecular dynamics. ``irreversibility`` is the deviation of
+    links and momenta after a reversibility check. ``failure`` is the reason if a solver failed; the trajectory is then rejected.
     """
 
     number: int
@@ -180,37 +180,40 @@ def _steps(steps: Any, gauge_steps: Any) -> "dict[str, Any]":
     inner = None if gauge_steps is None else whole("gauge_steps", gauge_steps, 1, most)
     all_steps = math.prod(listed) * (inner or 1)
     if all_steps > most:
-        raise InputError(f"steps = {listed} and gauge_steps = {inner} are {all_steps} steps, but a trajectory has at most {most}")
+        raise InputError(f"steps = {listed} and gauge_steps = {inner} make {all_steps} steps, but a trajectory has at most {most}")
     return {"steps": listed, "gauge_steps": inner}
 
 
 class HMC:
-    """A Markov chain.
+    """A Markov chain of hybrid Monte Carlo.
 
     Parameters
     ----------
     gauge : Gauge
-        The first links.
+        Initial links.
     action : GaugeAction
+        Gauge action.
     quarks : list of TwoFlavours, OneFlavour, StaggeredQuarks
+        Dynamical quarks; none by default.
     length : float
-        τ of a trajectory.
+        Length τ of a trajectory.
     steps : int or list of int
-        Number of steps of each level of the integrator, the outermost first; at most 16 levels. A trajectory has at most 10⁶ steps on all levels together.
+        Number of steps of each level of the integrator, the outermost first; at most 16 levels, and at most 10⁶ steps of a trajectory on
+        all levels together.
     gauge_steps : int, optional
-        Steps of the gauge action inside the innermost of these.
+        Number of steps of the gauge action within each drift of the innermost level.
     integrator, gauge_integrator : str
-        ``leapfrog``, ``omelyan``, ``omelyan-links-first`` or ``force-gradient``.
+        Integrator: ``leapfrog``, ``omelyan``, ``omelyan-links-first`` or ``force-gradient``.
     seed : int
         Seed of all random numbers, which depend on seed, trajectory and site.
     thermalise : int
-        Number of trajectories at the start that are accepted as they are.
+        Number of trajectories at the start without a Metropolis step.
     precision : str
-        ``double``, or ``single`` for solvers and forces of molecular dynamics.
+        ``double``, or ``single`` for solvers and forces in molecular dynamics.
     dynamics_tol, action_tol : float
-        Residuals of solvers in molecular dynamics, and in heat bath and Metropolis step.
+        Requested tolerances of solvers in molecular dynamics, and in heat bath and Metropolis step.
     friction : float, optional
-        γ of momenta that are kept in part.
+        Friction γ of momenta that are partly kept between trajectories; by default each trajectory draws new momenta.
 
     Examples
     --------
@@ -253,7 +256,7 @@ class HMC:
             title = f"{quark._spec['operator']} quarks {len(specs) + 1}"
             specs.append({**quark._spec, "title": title})
         if not isinstance(gauge, Gauge) or not isinstance(action, GaugeAction):
-            raise InputError("a chain needs a fe.Gauge, its first links, and a fe.GaugeAction")
+            raise InputError("a chain needs a fe.Gauge as initial links, and a fe.GaugeAction")
         spec = {
             "gauge": action._spec,
             "quarks": specs,
@@ -275,31 +278,31 @@ class HMC:
     def __reduce__(self) -> Any:
         raise TypeError(
             "a Markov chain is in the memory of its device and cannot be pickled: pickle hmc.gauge, or write it with hmc.gauge.write(path), "
-            "and begin another chain from these links"
+            "and start another chain from these links"
         )
 
     def __copy__(self) -> HMC:
-        raise TypeError("a Markov chain cannot be copied: begin another one from hmc.gauge")
+        raise TypeError("a Markov chain cannot be copied: start another one from hmc.gauge")
 
     def __deepcopy__(self, memo: Any) -> HMC:
         return self.__copy__()
 
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
-        """Makes the next trajectory. With ``reverse`` it is also run backwards.
+        """Makes the next trajectory. With ``reverse`` it is also run backwards, as a reversibility check.
 
-        Ctrl-C ends it, where there is one process, at the next iteration of a solver or step of molecular dynamics with
-        ``KeyboardInterrupt``, and leaves the chain as it was: the next call makes the same trajectory, bit for bit.
+        With one process, Ctrl-C ends the trajectory at the next solver iteration or step of molecular dynamics with
+        ``KeyboardInterrupt``, and leaves the chain unchanged: the next call makes the same trajectory, bit for bit.
         """
         said = self._chain.trajectory(self.number + 1, reverse)
         self.number += 1
         return Trajectory(**said)
 
     def run(self, count: int) -> Iterator[Trajectory]:
-        """Returns an iterator over so many trajectories, each of which is made when it is asked for."""
+        """Returns an iterator over ``count`` trajectories, each of which is made when it is requested."""
         count = whole("count", count, 0, _MOST_TRAJECTORIES - self.number)
         return (self.trajectory() for _ in range(count))
 
     @property
     def gauge(self) -> Gauge:
-        """The links as they are now."""
+        """Current links of the chain."""
         return Gauge._of(self._chain.links(), self._device, {"trajectory": self.number})

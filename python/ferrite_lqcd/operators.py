@@ -25,23 +25,23 @@ class Wilson(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -78,34 +78,34 @@ class Clover(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     csw : float
         Clover coefficient c_sw, the same in all planes.
     u0 : str | float
-        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
-        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+        Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1);
+        asqtad also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
     clover_r : float
-        Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0.
+        Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0.
     clover_t : float
         Chroma's clovCoeffT, the coefficient of the temporal planes.
     schur : str
-        The even-odd preconditioned operator: symmetric or asymmetric [default: symmetric].
+        Form of the Schur complement: symmetric or asymmetric [default: symmetric].
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -151,34 +151,34 @@ class ExpClover(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     csw : float
         Clover coefficient c_sw, the same in all planes.
     u0 : str | float
-        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
-        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+        Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1);
+        asqtad also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
     clover_r : float
-        Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0.
+        Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0.
     clover_t : float
         Chroma's clovCoeffT, the coefficient of the temporal planes.
     schur : str
-        The even-odd preconditioned operator: symmetric or asymmetric [default: symmetric].
+        Form of the Schur complement: symmetric or asymmetric [default: symmetric].
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -224,25 +224,25 @@ class Twisted(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     mu : float
-        Twisted mass mu: M has i mu gamma5.
+        Twisted mass mu of the term i mu gamma5.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -280,34 +280,34 @@ class TwistedClover(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     csw : float
         Clover coefficient c_sw, the same in all planes.
     u0 : str | float
-        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
-        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+        Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1);
+        asqtad also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
     clover_r : float
-        Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0.
+        Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0.
     clover_t : float
         Chroma's clovCoeffT, the coefficient of the temporal planes.
     mu : float
-        Twisted mass mu: M has i mu gamma5.
+        Twisted mass mu of the term i mu gamma5.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -353,34 +353,34 @@ class TwistedExpClover(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     kappa : float
-        Hopping parameter, instead of the mass.
+        Hopping parameter kappa, instead of the mass.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     xi : float
-        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+        Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1].
     nu : float
         Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
     csw : float
         Clover coefficient c_sw, the same in all planes.
     u0 : str | float
-        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
-        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+        Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1);
+        asqtad also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
     clover_r : float
-        Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0.
+        Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0.
     clover_t : float
         Chroma's clovCoeffT, the coefficient of the temporal planes.
     mu : float
-        Twisted mass mu: M has i mu gamma5.
+        Twisted mass mu of the term i mu gamma5.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -426,21 +426,22 @@ class Staggered(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     phases : str
-        Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc].
+        Staggered phases: milc or lexicographic (x first, as in CL2QCD) [default: milc].
     spread_boundary : bool
-        Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones.
+        Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead
+        of a sign of the last ones.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -474,24 +475,25 @@ class Asqtad(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     u0 : str | float
-        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
-        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+        Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1);
+        asqtad also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
     phases : str
-        Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc].
+        Staggered phases: milc or lexicographic (x first, as in CL2QCD) [default: milc].
     spread_boundary : bool
-        Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones.
+        Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead
+        of a sign of the last ones.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -527,23 +529,24 @@ class Hisq(Operator):
     Parameters
     ----------
     gauge : Gauge
-        The links.
+        Links of the configuration.
     mass : float
         Bare mass in lattice units.
     bc_time : str
-        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+        Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic].
     naik_epsilon : float
-        HISQ's correction of the Naik term, for heavy quarks [default: 0].
+        Correction epsilon of HISQ's Naik term, for heavy quarks [default: 0].
     phases : str
-        Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc].
+        Staggered phases: milc or lexicographic (x first, as in CL2QCD) [default: milc].
     spread_boundary : bool
-        Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones.
+        Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead
+        of a sign of the last ones.
     theta : Sequence[float]
-        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
-        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
-        0,0,0,0].
+        Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in
+        addition to the sign of bc_time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9
+        [default: 0,0,0,0].
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device of the operator; default: that of ``fe.init``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Pictures that show themselves in a notebook."""
+"""Plots that a notebook displays."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Plot"]
 
 
 class Plot(Pickled):
-    """A picture: a notebook shows it, ``save`` writes it as SVG, ``svg`` has its text."""
+    """A plot: a notebook displays it, ``save`` writes it as SVG, ``svg`` is its text."""
 
     def __init__(self, svg: str):
         self.svg = svg
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes the picture, whole or not at all."""
+        """Writes the plot, completely or not at all."""
         path = os.fspath(path)
         whole = f"{path}.{os.getpid()}.part"
         with open(whole, "w", encoding="utf-8") as file:
@@ -39,6 +39,6 @@ def lines(
     curves: "Mapping[str, Sequence[tuple[float, float]]]",
     logarithmic: bool = False,
 ) -> Plot:
-    """Curves with a legend."""
+    """Returns a plot of curves with a legend."""
     points = [(name, [(float(x), float(y)) for x, y in curve]) for name, curve in curves.items()]
     return Plot(_native.lines_svg(title, subtitle, list(axes), logarithmic, points))

@@ -15,20 +15,20 @@ _SHOWN = ("converged", "iterations", "true_residual", "seconds", "gflops", "solv
 
 
 class Report(Pickled):
-    """Describes what a solve did. It can be pickled and copied.
+    """Report of a solve. It can be pickled and copied.
 
     Attributes
     ----------
     converged : bool
-        Whether every true residual is at or below the tolerance.
+        Whether every true residual is within the requested tolerance.
     true_residuals : list of float
-        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; NaN where it is not finite.
+        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; NaN if it is not finite.
     iterations : int
         Number of iterations of the slowest right-hand side; ``iterations_per_source`` has all.
     seconds, total_seconds : float
-        Time of the iteration, and with transfers.
+        Time of the iteration, and time including transfers, in seconds.
     gflops : float
-        Floating-point operations of operator applications only, in 10⁹ over ``seconds``.
+        Floating-point operations of operator applications, in 10⁹ per second of ``seconds``.
     solver, precision, reconstruct : str
         Solver, precision and reconstruction at the end of the solve.
     escalations : list of dict
@@ -47,11 +47,11 @@ class Report(Pickled):
         try:
             return self.__dict__["_data"][name]
         except KeyError:
-            raise AttributeError(f"a Report has no '{name}'") from None
+            raise AttributeError(f"a Report has no attribute '{name}'") from None
 
     @property
     def true_residual(self) -> float:
-        """The largest of the true residuals; NaN where one of them is not finite."""
+        """The largest of the true residuals; NaN if one of them is not finite."""
         residuals = self._data.get("true_residuals") or [
             residual for system in self._data["systems"] for residual in system["true_residuals"]
         ]
@@ -62,7 +62,7 @@ class Report(Pickled):
         return dict(self._data)
 
     def plot(self) -> Plot:
-        """Residuals against the iteration; circles are true residuals."""
+        """Returns a plot of the residuals against the iteration; circles are true residuals."""
         subtitle = f"{self.solver}, {self.precision} precision, recon {self.reconstruct}"
         return Plot(_native.convergence_svg(self._title, subtitle, self.history, self.updates, self.tol))
 

@@ -1,11 +1,11 @@
-"""Three-point functions of mesons and of the nucleon by propagators through the sink.
+"""Three-point functions of mesons and of the nucleon from sequential propagators through the sink.
 
-A meson O = ψ̄₂ Γ ψ₁ is made at x₀ and found at t_s with momentum p; between them a current of its quark acts, J = ψ̄₁ Γ_J ψ₁:
+A meson O = ψ̄₂ Γ ψ₁ is created at x₀ and annihilated at t_s with momentum p; between them acts a current of its quark, J = ψ̄₁ Γ_J ψ₁:
 
 C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩,
 
-without the part in which the current's quark annihilates (Martinelli and Sachrajda 1989; docs/spectrum.md). Of the nucleon
-χ = ε_abc (u_aᵀ C γ_5 d_b) u_c, with a projector Γ_p,
+without the disconnected part (Martinelli and Sachrajda 1989; docs/spectrum.md). For the nucleon
+χ = ε_abc (u_aᵀ C γ_5 d_b) u_c with a projector Γ_p,
 
 C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} tr Γ_p ⟨χ(x, t_s) J(y, τ) χ̄(x₀)⟩, J = q̄ Γ_J q of one flavour.
 """
@@ -31,10 +31,10 @@ __all__ = ["conserved_charge", "sequential", "sequential_nucleon", "three_point"
 
 def _of_wilson_quarks(*propagators: Propagator) -> None:
     if any(not isinstance(one, Propagator) or one.staggered for one in propagators):
-        raise InputError("three-point functions are made of propagators of Wilson-like quarks")
+        raise InputError("three-point functions need propagators of Wilson-like quarks")
     first = propagators[0]
     if any(one.origin != first.origin or one.lattice != first.lattice for one in propagators):
-        raise InputError("these propagators are on different lattices or from different sources")
+        raise InputError("the propagators are on different lattices or from different sources")
 
 
 def sequential(
@@ -47,36 +47,36 @@ def sequential(
     shell: Optional[Shell] = None,
     **settings: Any,
 ) -> Propagator:
-    """The propagator Σ through the sink: M₁ Σ = η, η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x). It costs 12 solves.
+    """Returns the propagator Σ through the sink: M₁ Σ = η, η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x). It needs 12 solves.
 
     Parameters
     ----------
     operator : Operator
-        M₁, of the quark on which the current acts, Wilson-like.
+        Wilson-like operator M₁ of the quark on which the current acts.
     antiquark : Propagator
-        S₂ of the other quark, or of the same, from the source x₀.
+        Propagator S₂ of the other quark, or of the same, from the source x₀.
     separation : int
-        t_s less the time of the source, 0 to T − 1.
+        Time t_s of the sink minus the source time, 0 to T − 1.
     sink : str
-        Γ at the sink, such as ``"g5"``.
+        Matrix Γ at the sink, such as ``"g5"``.
     momentum : three int
-        p at the sink, in units of 2π/L.
+        Momentum p at the sink, in units of 2π/L.
     shell : Shell, optional
-        How the sink is smeared; without, it is a point.
+        Gaussian smearing of the sink; default: a point.
     **settings
-        Those of ``Operator.solve``.
+        Settings of ``Operator.solve``.
 
     Returns
     -------
     Propagator
-        With the origin of ``antiquark``; for ``three_point`` and ``conserved_charge``.
+        Propagator with the origin of ``antiquark``; for ``three_point`` and ``conserved_charge``.
 
     Raises
     ------
     InputError
-        Staggered quarks, a separation beyond the lattice, a γ matrix that there is not.
+        If the quarks are staggered, the separation exceeds the lattice, or the γ matrix does not exist.
     SolverError
-        As ``Operator.solve``.
+        As in ``Operator.solve``.
     """
     place = _place(operator, antiquark, separation, momentum)
     return _through(operator, antiquark, _number(sink), place, shell, settings)
@@ -93,34 +93,34 @@ def sequential_nucleon(
     shell: Optional[Shell] = None,
     **settings: Any,
 ) -> Propagator:
-    """The propagator Σ through the sink of a nucleon whose quarks have one mass, for a current of one flavour. It costs 12 solves.
+    """Returns the propagator Σ through the sink of a nucleon with equal quark masses, for a current of one flavour. It needs 12 solves.
 
-    M Σ = η, η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*, with the derivative L of tr Γ_p ⟨χ χ̄⟩ by the propagators of the
-    flavour. ``three_point`` and ``conserved_charge`` take it with their ``source`` as it is.
+    M Σ = η, η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*, where L is the derivative of tr Γ_p ⟨χ χ̄⟩ by the propagators of
+    the flavour. Call ``three_point`` and ``conserved_charge`` with the default of their parameter ``source``.
 
     Parameters
     ----------
     operator : Operator
-        That of ``quark``, Wilson-like.
+        Wilson-like operator of ``quark``.
     quark : Propagator
-        S of both flavours, from the source x₀.
+        Propagator S of both flavours, from the source x₀.
     separation : int
-        t_s less the time of the source, 0 to T − 1.
+        Time t_s of the sink minus the source time, 0 to T − 1.
     projector : str
-        Γ_p: ``"unpolarised"``, (1 + γ_t)/2, or ``"polarised-x"``, ``"polarised-y"``, ``"polarised-z"``, (1 + γ_t)/2 · i γ_5 γ_k.
+        Projector Γ_p: ``"unpolarised"``, (1 + γ_t)/2, or ``"polarised-x"``, ``"polarised-y"``, ``"polarised-z"``, (1 + γ_t)/2 · i γ_5 γ_k.
     flavour : "u" or "d"
-        Of the current. There are two u, and parts in which the current's quark annihilates cancel in u less d.
+        Flavour of the current. The nucleon has two u; disconnected parts cancel in u minus d.
     momentum : three int
-        p at the sink, in units of 2π/L.
+        Momentum p at the sink, in units of 2π/L.
     shell : Shell, optional
-        How the sink is smeared; without, it is a point.
+        Gaussian smearing of the sink; default: a point.
     **settings
-        Those of ``Operator.solve``.
+        Settings of ``Operator.solve``.
 
     Returns
     -------
     Propagator
-        With the origin of ``quark``. The sign of the boundary is that of a source at t = 0, as in ``nucleon``.
+        Propagator with the origin of ``quark``. The boundary sign is that of a source at t = 0, as in ``nucleon``.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _place(
     """Momentum, origin and time of a sink."""
     _of_wilson_quarks(propagator)
     if operator.staggered:
-        raise InputError("three-point functions are made with Wilson-like operators")
+        raise InputError("three-point functions need Wilson-like operators")
     extent = propagator.lattice[3]
     separation = whole("separation", separation, 0, extent - 1)
     return list(checked_momentum("momentum", momentum)), list(propagator.origin), (propagator.origin[3] + separation) % extent
@@ -190,22 +190,22 @@ def three_point(
     source: str = "g5",
     device: Optional[Device] = None,
 ) -> Correlators:
-    """C(τ, q) of local currents J = ψ̄₁ Γ_J ψ₁, by their names: ``[momentum, time]``, the time counted from the source.
+    """Returns C(τ, q) of local currents J = ψ̄₁ Γ_J ψ₁, by name: ``[momentum, time]``, with the time counted from the source.
 
     Parameters
     ----------
     quark : Propagator
-        S₁ from the source.
+        Propagator S₁ from the source.
     through : Propagator
-        Σ, of ``sequential`` or ``sequential_nucleon``, with the operator of ``quark``.
+        Propagator Σ of ``sequential`` or ``sequential_nucleon``, with the operator of ``quark``.
     momenta : list of three int
-        q of the current, in units of 2π/L.
+        Momenta q of the current, in units of 2π/L.
     currents : list of str
-        Γ_J; without, all 16.
+        Matrices Γ_J; default: all 16.
     source : str
-        Γ' at the source.
+        Matrix Γ' at the source.
     device : Device, optional
-        Where sums are made; without, that of ``quark``.
+        Device that computes the sums; default: that of ``quark``.
 
     Examples
     --------
@@ -234,18 +234,17 @@ def conserved_charge(
     source: str = "g5",
     device: Optional[Device] = None,
 ) -> np.ndarray:
-    """C(τ, q) with the conserved charge density of Wilson-like quarks in place of J: ``[momentum, time]``.
+    """Returns C(τ, q) with the conserved charge density of Wilson-like quarks instead of J: ``[momentum, time]``.
 
-    V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)]. At q = 0 it is the same at all times between
-    source and sink, and at all times outside; the step at the sink is the two-point function: the charge is 1 on each
-    configuration.
+    V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)]. At q = 0 it is constant between source and sink,
+    and constant elsewhere; the step at the sink equals the two-point function, so that the charge is 1 on each configuration.
 
     Parameters
     ----------
     operator : Operator
-        That of ``quark``, whose links the density has.
+        Operator of ``quark``, whose links enter the density.
     quark, through, momenta, source, device
-        As for ``three_point``.
+        As in ``three_point``.
 
     Examples
     --------
@@ -262,6 +261,6 @@ def conserved_charge(
         raise InputError("the operator is on another lattice than the propagators")
     theta = operator.parameters.get("theta")
     if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
-        raise InputError("the conserved charge is known without twisted boundary conditions only")
+        raise InputError("the conserved charge is not available with twisted boundary conditions")
     charge = {"hadron": "charge", "source": _number(source), "antiperiodic": operator.antiperiodic}
     return _contracted(device, charge, checked_momenta("momenta", momenta), quark, through, operator.gauge._links)

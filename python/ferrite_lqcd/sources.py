@@ -1,6 +1,6 @@
-"""Sources of propagators. Each makes a field for every component: 12 with spin and colour, or 3 with colour.
+"""Sources of propagators. Each source makes a field for every component: 12 with spin and colour, or 3 with colour only.
 
-Sites and profiles are those of the whole lattice; fields, of several processes, of this one's part.
+Sites and profiles refer to the whole lattice; with several processes, fields hold this process's part.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["Array", "Momentum", "Noise", "Point", "Shell", "Source", "Wall"]
 
 
 class Source:
-    """What a propagator begins from. ``origin`` is the site x, y, z, t from which correlators count. For a source of one's own it is
-    enough to define ``profile``; ``fields`` takes ``device=`` where there are several processes."""
+    """Base class of sources. ``origin`` is the site x, y, z, t from which correlators count. A subclass need only define ``profile``;
+    ``fields`` takes ``device=`` if there are several processes."""
 
     origin: "tuple[int, int, int, int]" = (0, 0, 0, 0)
     #: Whether the profile is zero at all times but the origin's, so that a solve needs no more of it.
     _at_one_time = False
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
-        """What every component has at each site of the lattice: ``[T, Z, Y, X]``."""
+        """Returns the value of every component at each site of the lattice: ``[T, Z, Y, X]``."""
         raise NotImplementedError
 
     def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
-        """All components: ``[12, T, Z, Y, X, 4, 3]``, component 3 spin + colour, or ``[3, T, Z, Y, X, 3]``."""
+        """Returns all components: ``[12, T, Z, Y, X, 4, 3]``, component 3 spin + colour, or ``[3, T, Z, Y, X, 3]``."""
         components = (3,) if staggered else (4, 3)
         profile = local_part(self.profile(lattice), device=device)
         count = int(np.prod(components))
@@ -46,7 +46,7 @@ class Source:
     def field(
         self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0, device: Optional[Device] = None
     ) -> np.ndarray:
-        """One component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
+        """Returns one component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
         colour = whole("colour", colour, 0, 2)
         if spin is None:
             return np.asarray(self.fields(lattice, True, device=device)[colour])
@@ -78,18 +78,18 @@ def _empty(lattice: Sequence[int]) -> np.ndarray:
 def _place(origin: Sequence[int], lattice: Sequence[int]) -> "tuple[int, int, int, int]":
     x, y, z, t = origin
     if not all(0 <= place < extent for place, extent in zip((x, y, z, t), lattice)):
-        raise InputError(f"the site {tuple(origin)} is not on a lattice of {tuple(lattice)}")
+        raise InputError(f"the site {tuple(origin)} is outside the lattice {tuple(lattice)}")
     return t, z, y, x
 
 
 def _time(t: int, lattice: Sequence[int]) -> int:
     if not 0 <= t < lattice[3]:
-        raise InputError(f"t = {t} is not on a lattice of {tuple(lattice)}")
+        raise InputError(f"t = {t} is outside the lattice {tuple(lattice)}")
     return t
 
 
 class Point(Source):
-    """1 at a site x, y, z, t."""
+    """Point source: 1 at a site x, y, z, t."""
 
     _at_one_time = True
 
@@ -103,7 +103,7 @@ class Point(Source):
 
 
 class Wall(Source):
-    """1 at all sites of a time, for links in Coulomb gauge."""
+    """Wall source: 1 at all sites of a time slice, for links in Coulomb gauge."""
 
     _at_one_time = True
 
@@ -117,7 +117,7 @@ class Wall(Source):
 
 
 class Momentum(Source):
-    """e^{i p x} at all sites of a time, with p in units of 2π/L."""
+    """Momentum source: e^{i p x} at all sites of a time slice, with p in units of 2π/L."""
 
     _at_one_time = True
 
@@ -134,16 +134,16 @@ class Momentum(Source):
 
 
 class Noise(Source):
-    """Noise with ⟨η η*⟩ = 1 by the global site, at all sites, or at those of one time ``t``; the same for all components.
+    """Noise source with ⟨η η*⟩ = 1, at all sites or on the time slice ``t``; the same for all components. It depends on the global site only.
 
-    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, distinguishes noises of one seed.
+    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, distinguishes noise vectors of one seed.
     """
 
     def __init__(self, seed: int, *, t: Optional[int] = None, kind: str = "z4", number: int = 0):
         if kind not in ("z2", "z4", "gaussian"):
             raise InputError(f"kind = '{kind}': expected 'z2', 'z4' or 'gaussian'")
         if kind == "gaussian" and number:
-            raise InputError("number goes with 'z2' and 'z4': give other seeds to Gaussian noise")
+            raise InputError("number applies to 'z2' and 'z4' only: choose another seed for Gaussian noise")
         self.seed, self.number = whole("seed", seed, 0, MOST_SEED), whole("number", number, 0, BOUNDS["noise_sources"] - 1)
         self.t, self.kind = None if t is None else whole("t", t), kind
         self._at_one_time = t is not None
@@ -164,20 +164,20 @@ class Noise(Source):
 
 
 class Shell(Source):
-    """A point, Gaussian-smeared in space, (1 + w² Δ/(4 n))ⁿ (Güsken 1990), for quarks with a momentum in units of 2π/L (Bali et al. 2016).
+    """Gaussian-smeared point source, (1 + w² Δ/(4 n))ⁿ in space (Güsken 1990), optionally with a momentum (Bali et al. 2016).
 
     Parameters
     ----------
     site : four int
-        x, y, z, t.
+        Source position x, y, z, t.
     width, steps : float, int
-        w above 0, and n from 1 to 10000.
+        Width w above 0, and number of steps n from 1 to 10000.
     gauge : Gauge
-        The links, such as ``U.ape(0.6, 20, spatial=True)``.
+        Links of the smearing, such as ``U.ape(0.6, 20, spatial=True)``.
     momentum : three float
         Momentum of the quarks, in units of 2π/L.
     device : Device, optional
-        Where; without, the device of ``fe.init``.
+        Device that smears; default: that of ``fe.init``.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Shell(Source):
         return np.asarray(self.smeared(points, device=device))
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
-        """That of the point that is smeared."""
+        """Returns the profile of the point before smearing."""
         return Point(self.origin).profile(lattice)
 
     def _shell(self) -> "Optional[Shell]":
@@ -215,7 +215,7 @@ class Shell(Source):
         return self.gauge._links, self.width, self.steps, self.momentum
 
     def smeared(self, fields: Any, *, device: Optional[Device] = None) -> Any:
-        """Fields smeared in the same way, such as a propagator at the sink: of a ``Propagator`` another one, where it is."""
+        """Smears fields in the same way, such as a propagator at the sink; for a ``Propagator`` it returns one on the same device."""
         from .spectrum import Propagator
 
         if isinstance(fields, Propagator):
@@ -226,8 +226,8 @@ class Shell(Source):
 
 
 class Array(Source):
-    """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, of several processes this one's part; or a profile
-    ``[T, Z, Y, X]`` of all components on the whole lattice, the same on every process."""
+    """Source from an array: fields ``[12, T, Z, Y, X, 4, 3]`` or ``[3, T, Z, Y, X, 3]``, with several processes this process's part; or a
+    profile ``[T, Z, Y, X]`` of all components on the whole lattice, the same on every process."""
 
     def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
         self.array, self.origin = given(array), checked_site("origin", origin)
@@ -235,7 +235,7 @@ class Array(Source):
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         expected = tuple(reversed(extents(lattice)))
         if self.array.shape != expected:
-            raise InputError(f"an array of shape {self.array.shape} is no source on this lattice: expected {expected}")
+            raise InputError(f"an array of shape {self.array.shape} is not a source on this lattice: expected {expected}")
         return self.array
 
     def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:

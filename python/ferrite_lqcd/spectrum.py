@@ -1,4 +1,4 @@
-"""Quark propagators and hadrons made of them."""
+"""Quark propagators and hadron correlators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Correlators", "Propagator", "effective_mass", "gamma", "mesons", "nu
 #: The 16 products of γ matrices by name: ``1``, ``gx``, …, ``g5``.
 GAMMA_NAMES: "list[str]" = _native.gamma_names()
 
-#: Mesons by their usual names: Γ of which the mean is taken.
+#: Mesons by their usual names: matrices Γ that are averaged.
 MESONS: "dict[str, tuple[str, ...]]" = {
     "pion": ("g5",),
     "rho": ("gx", "gy", "gz"),
@@ -37,7 +37,7 @@ MESONS: "dict[str, tuple[str, ...]]" = {
 
 
 def gamma(name: str) -> np.ndarray:
-    """A product of γ matrices in the DeGrand–Rossi basis, ``[row, column]``: ``gamma("g5")``, ``gamma("gxgt")``.
+    """Returns a product of γ matrices in the DeGrand–Rossi basis, ``[row, column]``: ``gamma("g5")``, ``gamma("gxgt")``.
 
     Examples
     --------
@@ -50,28 +50,28 @@ def gamma(name: str) -> np.ndarray:
 
 def _number(name: str) -> int:
     if name not in GAMMA_NAMES:
-        raise InputError(f"'{name}' is no product of γ matrices: there are {', '.join(GAMMA_NAMES)}")
+        raise InputError(f"'{name}' is not a product of γ matrices: choose one of {', '.join(GAMMA_NAMES)}")
     return GAMMA_NAMES.index(name)
 
 
 class Propagator(Pickled):
-    """The solutions for all components of a source.
+    """A quark propagator: the solutions for all components of a source.
 
-    A pickle holds the columns, which are in the memory of the host when it is unpickled.
+    A pickle holds the columns, which are in host memory after unpickling.
 
     Attributes
     ----------
     columns : array
-        ``[12, T, Z, Y, X, 4, 3]``, the first axis 3 spin + colour of the source; ``[3, T, Z, Y, X, 3]`` of staggered quarks. A copy, made
-        when it is first asked for, where the propagator is on a device.
+        ``[12, T, Z, Y, X, 4, 3]``, where the first axis is 3 spin + colour of the source; ``[3, T, Z, Y, X, 3]`` for staggered quarks. If
+        the propagator is on a device, this is a copy, made at the first access.
     origin : four int
-        Where the source is, x, y, z, t.
+        Source position x, y, z, t.
     antiperiodic : bool
-        Whether quarks change their sign at the end of the lattice in t.
+        Whether quarks are antiperiodic in t.
     report : Report or None
-        Of the solve.
+        Report of the solve.
     phases : str
-        Of staggered quarks: ``milc`` or ``lexicographic``.
+        Phases of staggered quarks: ``milc`` or ``lexicographic``.
     lattice : four int
         Extents x, y, z, t of the whole lattice.
     """
@@ -103,15 +103,15 @@ class Propagator(Pickled):
         count = {7: 12, 6: 3}.get(len(shape))
         if count is None or shape[0] != count:
             raise InputError(
-                f"an array of shape {shape} is no propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
+                f"an array of shape {shape} is not a propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
             )
         self.lattice = _whole(tuple(reversed(shape[1:5])), device)
 
     def _pickled(self) -> "dict[str, Any]":
         if self._device is not None and self._device.comm is not None:
             raise TypeError(
-                "a propagator of several processes cannot be pickled, as each process has a part of it: write a file with S.write, or "
-                "pickle the array that fe.gather(S.columns, axis=1) puts together"
+                "a propagator of several processes cannot be pickled, because each process has a part of it: write a file with S.write, or "
+                "pickle the array that fe.gather(S.columns, axis=1) returns"
             )
         return {**self.__dict__, "_columns": self.columns, "_there": None, "_device": None}
 
@@ -148,11 +148,11 @@ class Propagator(Pickled):
 
     @property
     def staggered(self) -> bool:
-        """Whether it is one of staggered quarks."""
+        """Whether the quarks are staggered."""
         return len(self._shape) == 6
 
     def array(self) -> np.ndarray:
-        """A view with the source's indices behind: ``[T, Z, Y, X, sink spin, source spin, sink colour, source colour]``, or
+        """Returns a view with the source indices last: ``[T, Z, Y, X, sink spin, source spin, sink colour, source colour]``, or
         ``[T, Z, Y, X, sink colour, source colour]``."""
         if self.staggered:
             return np.moveaxis(self.columns, 0, -1)
@@ -175,7 +175,7 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
     Attributes
     ----------
     momenta : list of three int
-        In units of 2π/L.
+        Momenta in units of 2π/L.
     """
 
     def __init__(self, values: "dict[str, np.ndarray]", momenta: "list[tuple[int, int, int]]", baryons: bool = False):
@@ -185,7 +185,7 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
         try:
             return self._values[name]
         except KeyError:
-            raise KeyError(f"'{name}': there are {', '.join(self._values)}") from None
+            raise KeyError(f"'{name}' does not exist: choose one of {', '.join(self._values)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -194,7 +194,7 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
         return len(self._values)
 
     def effective_mass(self, name: str, momentum: int = 0) -> np.ndarray:
-        """m between t and t + 1, from a cosh for mesons and an exponential for baryons; NaN where there is none."""
+        """Returns effective masses between t and t + 1, from a cosh for mesons and an exponential for baryons; NaN if there is none."""
         return effective_mass(self._of(name, momentum), "exp" if self._baryons else "cosh")
 
     def _of(self, name: str, momentum: int) -> np.ndarray:
@@ -203,7 +203,7 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
         return real
 
     def plot(self, *names: str, momentum: int = 0) -> Plot:
-        """|C(t)| on a logarithmic axis, of these names, or of all."""
+        """Returns a plot of |C(t)| on a logarithmic axis, for these names or for all."""
         def points(name: str) -> "list[tuple[float, float]]":
             return [(t, abs(float(c))) for t, c in enumerate(self._of(name, momentum))]
 
@@ -240,22 +240,23 @@ def mesons(
     gammas: Optional[Sequence[Union[str, "tuple[str, str]"]]] = None,
     device: Optional[Device] = None,
 ) -> Correlators:
-    """Mesons of a quark and an antiquark, of one mass or of two, without the part in which they annihilate.
+    """Returns correlators of mesons of a quark and an antiquark, with equal or different masses, without the disconnected part.
 
-    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. The pion's is Σ |S|² of one mass.
+    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. For equal masses, the pion's is Σ |S|².
 
     Parameters
     ----------
     quark : Propagator
-        Of a Wilson-like quark; of a staggered one, the four local mesons come: ``pion``, ``scalar``, ``vector``, ``pseudovector``.
+        Propagator of the quark. For staggered quarks, the result has the four local mesons: ``pion``, ``scalar``, ``vector``,
+        ``pseudovector``.
     antiquark : Propagator, optional
-        Of the quark whose antiquark the meson has, from the same source; without, the same quark.
+        Propagator of the quark whose antiquark is in the meson, from the same source; default: ``quark``.
     momenta : list of three int
-        In units of 2π/L.
+        Momenta in units of 2π/L.
     gammas : list of names
-        Such as ``"g5"``, or pairs ``(sink, source)``. Without: all 16, and pion, rho, a0, a1 and b1 as means of theirs.
+        Matrices such as ``"g5"``, or pairs ``(sink, source)``; default: all 16, and the averages pion, rho, a0, a1 and b1.
     device : Device, optional
-        Where sums are made; without, that of the quark's propagator.
+        Device that computes the sums; default: that of ``quark``.
 
     Examples
     --------
@@ -269,12 +270,12 @@ def mesons(
     list_of_momenta = checked_momenta("momenta", momenta)
     if antiquark is not None:
         if not isinstance(antiquark, Propagator):
-            raise InputError("antiquark is no Propagator: momenta are given by name, momenta=[(0, 0, 0)]")
+            raise InputError("antiquark is not a Propagator; to give momenta, write momenta=[(0, 0, 0)]")
         if antiquark.staggered != quark.staggered or antiquark.origin != quark.origin:
-            raise InputError("quark and antiquark are of one kind and from one source")
+            raise InputError("quark and antiquark must be of the same kind and from the same source")
     if quark.staggered:
         if gammas is not None:
-            raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
+            raise InputError("gammas does not apply to staggered quarks, which have four local mesons: remove it")
         found = _contracted(device, {"hadron": "staggered-mesons"}, list_of_momenta, quark, antiquark)
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
@@ -293,10 +294,11 @@ def nucleon(
     *,
     device: Optional[Device] = None,
 ) -> Correlators:
-    """The nucleon ε_abc (u_a C γ_5 d_b) u_c with u and d of one mass, ``"nucleon"``, and ``"partner"`` of negative parity.
+    """Returns correlators of the nucleon ε_abc (u_a C γ_5 d_b) u_c with equal u and d masses, ``"nucleon"``, and of its partner of
+    negative parity, ``"partner"``.
 
-    The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
-    nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of the propagator.
+    The sign of antiperiodic quarks is removed: correlators are those of a source at t = 0. For staggered quarks it is the local nucleon,
+    whose partner alternates in time. Sums are computed on ``device``, or on the device of the propagator.
     """
     list_of_momenta, boundary = checked_momenta("momenta", momenta), {"antiperiodic": propagator.antiperiodic}
     if propagator.staggered:
@@ -308,10 +310,10 @@ def nucleon(
 
 
 def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarray:
-    """m between t and t + 1 from C(t)/C(t+1); NaN where no m gives that ratio.
+    """Returns effective masses m between t and t + 1 from C(t)/C(t+1); NaN if no m gives that ratio.
 
-    ``form`` is ``"cosh"``, for correlators that are the same forwards and backwards, ``"sinh"``, where they are but for their
-    sign, or ``"exp"``. ``fe.effective_masses`` has errors, of many configurations.
+    ``form`` is ``"cosh"`` for correlators that are symmetric in time, ``"sinh"`` for antisymmetric ones, or ``"exp"``.
+    ``fe.effective_masses`` gives errors from many configurations.
 
     Examples
     --------
@@ -334,14 +336,14 @@ def read_fermions(
     record: int = 0,
     device: Optional[Device] = None,
 ) -> np.ndarray:
-    """Fermion fields of a file, SciDAC, MILC or ``.npy``: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` of a propagator;
-    without the spin axis for ``staggered`` ones. Of several processes each reads its part."""
+    """Reads fermion fields from a SciDAC, MILC or ``.npy`` file: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` for a propagator;
+    without the spin axis if ``staggered``. With several processes, each reads its part."""
     return _native.read_fermions(os.fspath(path), staggered, verify, whole("record", record), _shared(device))
 
 
 def write_fermions(
     path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite", device: Optional[Device] = None
 ) -> None:
-    """Writes fermion fields, whole or not at all; the file's name determines the format: ``.npy``, ``.lime`` for SciDAC, or ``.milc`` for a
-    propagator of staggered quarks, in single precision. Several processes write one file, each its part."""
+    """Writes fermion fields, completely or not at all; the name of the file determines the format: ``.npy``, ``.lime`` for SciDAC, or
+    ``.milc`` for a propagator of staggered quarks, in single precision. With several processes, each writes its part of the file."""
     _native.write_fermions(os.fspath(path), given(fields), title, _shared(device))

@@ -16,12 +16,14 @@ pub type Made<'py> = Bound<'py, PyArrayDyn<Complex64>>;
 /// Returns an array of Python's of these numbers.
 pub fn array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<Complex64>) -> Returned<Made<'py>> {
     let array = ArrayD::from_shape_vec(IxDyn(shape), numbers);
-    Ok(array.map_err(|why| Failure::failed(format!("an array cannot be made: {why}")))?.into_pyarray(py))
+    Ok(array.map_err(|why| Failure::failed(format!("the array cannot be created: {why}")))?.into_pyarray(py))
 }
 
 /// Returns the numbers of an array in C order.
 pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
-    given.as_slice().map_err(|_| Failure::refused("an array is not in C order: numpy.ascontiguousarray makes it so"))
+    given
+        .as_slice()
+        .map_err(|_| Failure::refused("the array is not in C order: convert it with numpy.ascontiguousarray"))
 }
 
 /// Returns the fields of an array with any axes before the axes of a field, and these axes.

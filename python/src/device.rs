@@ -31,7 +31,7 @@ impl DeviceThread {
     /// Returns the object that is kept under a number.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
         let found = self.kept.get_mut(&number).and_then(Option::as_mut).and_then(|kept| kept.downcast_mut());
-        found.ok_or_else(|| Failure::failed("the object is not on this device any more"))
+        found.ok_or_else(|| Failure::failed("the object is no longer on this device"))
     }
     /// Does work with the object that is kept under a number. An internal error leaves it incomplete, so that it is not there any more.
     pub fn with<T: 'static, R>(
@@ -41,10 +41,10 @@ impl DeviceThread {
     ) -> Outcome<R> {
         let Some(mut kept) = self.kept.get_mut(&number).and_then(Option::take) else {
             return Err(Failure::failed(
-                "an internal error has ended the operator's last work, and left it incomplete: make it anew",
+                "an internal error interrupted the last work of this object, which is now incomplete: create it again",
             ));
         };
-        let object = kept.downcast_mut().ok_or_else(|| Failure::failed("the object is of another kind"))?;
+        let object = kept.downcast_mut().ok_or_else(|| Failure::failed("the object is of another type"))?;
         let done = work(&self.device, object);
         self.kept.insert(number, Some(kept));
         done
@@ -215,7 +215,7 @@ impl PyDevice {
             let _ = send.send(done);
         });
         if !self.work.send(job) {
-            return Err(Failure::failed("the device has ended").into());
+            return Err(Failure::failed("the device is closed").into());
         }
         let on_signal = if self.place.is_shared() { OnSignal::Ignore } else { OnSignal::Stop(&stop) };
         wait(py, receive, &on_signal)
@@ -283,10 +283,10 @@ impl PyDevice {
         let ((send, receive), (say, said)) = (channel::<Work>(), channel());
         let thread = std::thread::Builder::new().name("ferrite device".into());
         let started = thread.spawn(move || serve(&named, comm, &say, &receive));
-        started.map_err(|why| Failure::failed(format!("no thread could be started: {why}")))?;
+        started.map_err(|why| Failure::failed(format!("the thread cannot be started: {why}")))?;
         let opened = py.detach(move || said.recv());
         let DeviceProperties { name, description, ordinal, place } =
-            opened.map_err(|_| Failure::failed("the device's thread has ended"))??;
+            opened.map_err(|_| Failure::failed("the thread of the device has ended"))??;
         Ok(PyDevice { work: WorkQueue::new(send), name, description, ordinal, place })
     }
     /// Returns the numbers of processes in x, y, z, t.

@@ -193,7 +193,7 @@ impl Dirac {
         }
         let smearing = smearing.map(|given| propagator::smearing(&given, &self.part)).transpose()?;
         self.keep(py, Some(from.number()), move |device, dirac, from, stop| {
-            let from = from.ok_or_else(|| Failure::failed("there is no propagator"))?;
+            let from = from.ok_or_else(|| Failure::failed("no propagator is given"))?;
             dirac.propagator_through(device, from, &sink.0, smearing.as_ref(), &settings.0, stop)
         })
     }

@@ -10,12 +10,7 @@ pub mod exceptions {
     use pyo3::exceptions::PyException;
 
     create_exception!(ferrite_lqcd, FerriteError, PyException, "A request that Ferrite refuses or cannot carry out.");
-    create_exception!(
-        ferrite_lqcd,
-        InputError,
-        FerriteError,
-        "Arguments that make no sense; the message lists all of them."
-    );
+    create_exception!(ferrite_lqcd, InputError, FerriteError, "Invalid arguments; the message lists all of them.");
     create_exception!(
         ferrite_lqcd,
         FileError,

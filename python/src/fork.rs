@@ -11,7 +11,7 @@ static IMPORTED: AtomicU32 = AtomicU32::new(0);
 static DRIVER: AtomicU32 = AtomicU32::new(0);
 
 /// Advice for programs that fork.
-const ADVICE: &str = "start processes by multiprocessing's method 'spawn' or 'forkserver'";
+const ADVICE: &str = "start processes with multiprocessing's method 'spawn' or 'forkserver'";
 
 /// Returns the number of this process.
 pub fn this_process() -> u32 {
@@ -34,8 +34,8 @@ pub fn check_opened_here(opened_in: u32) -> Outcome {
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "the device of this object was opened in the parent process, and a forked process has no access to it: {ADVICE}, or make the \
-         object anew in this process"
+        "the device of this object was opened in the parent process, and a forked process cannot access it: {ADVICE}, \
+         or create the object again in this process"
     )))
 }
 
@@ -52,8 +52,8 @@ pub fn check_driver() -> Outcome {
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "the driver of the GPU was started in the parent process, and does not work in a forked one: {ADVICE}, or use the CPU of \
-         this one, fe.init(\"cpu\")"
+        "the GPU driver was started in the parent process, and does not work in a forked process: {ADVICE}, or use the \
+         CPU in this process, fe.init(\"cpu\")"
     )))
 }
 

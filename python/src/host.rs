@@ -66,7 +66,7 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
         match (found, interrupted.take()) {
             (Ok(_), Some((signal, _))) => return Err(signal.into()),
             (Ok(done), None) => return Ok(done?),
-            (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::failed("the device has ended").into()),
+            (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::failed("the device is closed").into()),
             (Err(RecvTimeoutError::Timeout), Some((signal, since))) if since.elapsed() > PATIENCE => {
                 return Err(signal.into());
             }
@@ -97,7 +97,7 @@ pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome
         // Nobody waits any more after Ctrl-C, or where the interpreter ends.
         let _ = send.send(caught(|| in_pool(work)));
     });
-    started.map_err(|why| Failure::failed(format!("no thread could be started: {why}")))?;
+    started.map_err(|why| Failure::failed(format!("the thread cannot be started: {why}")))?;
     wait(py, receive, &OnSignal::Leave)
 }
 

@@ -26,7 +26,8 @@ impl Joined {
     #[cfg(not(feature = "mpi"))]
     pub fn to(_: usize) -> Outcome<(Self, RunCommunicator)> {
         Err(Failure::refused(
-            "this build knows no MPI: make a wheel with `cargo xtask wheel --mpi` where the MPI library is, and install that",
+            "this build does not include MPI: build a wheel with `cargo xtask wheel --mpi` on a machine with the MPI \
+             library, and install it",
         ))
     }
     /// Leaves MPI: nothing is sent to other processes from now on.

@@ -132,10 +132,13 @@ impl SentPropagator {
                 let there = there.get();
                 if there.kind != kind {
                     let shape = there.shape();
-                    return Err(Failure::refused(format!("a propagator of shape {shape:?} is one of other quarks")));
+                    return Err(Failure::refused(format!(
+                        "a propagator of shape {shape:?} belongs to another kind of \
+                                                         quark"
+                    )));
                 }
                 if !std::ptr::eq(there.device.get(), device) {
-                    return Err(Failure::refused("a propagator is on another device"));
+                    return Err(Failure::refused("the propagator is on another device"));
                 }
                 Ok(SentPropagator::Kept(there.number(), there.part))
             }

@@ -170,22 +170,22 @@ def test_messages_name_what_is_wrong(made):
         (lambda: fe.Gauge.unit((4.5, 4, 4, 4)), r"lattice = \(4.5, 4, 4, 4\): expected four extents x, y, z, t"),
         (lambda: fe.mesons(made["S"], momenta=[(0, 0, 0), (0.5, 0, 0)]), r"momenta\[1\] = \(0.5, 0, 0\): expected a momentum of three"),
         (lambda: fe.mesons(made["S"], momenta=(1, 0, 0)), r"momenta\[0\] = 1: expected a momentum"),
-        (lambda: fe.mesons(made["S"], momenta=[]), "expected one momentum at least"),
+        (lambda: fe.mesons(made["S"], momenta=[]), "expected at least one momentum"),
         (lambda: fe.Gauge.random((2, 2, 2, 2), seed=-1), "seed = -1: expected a whole number from 0 to 18446744073709551615"),
         (lambda: fe.Gauge.random((2, 2, 2, 2), 1, noise=float("nan")), "noise = nan: expected a number from 0 to 1e6"),
         (lambda: fe.Gauge.random((2, 2, 2, 2), 1, noise=-0.1), "noise = -0.1: expected a number from 0 to 1e6"),
         (lambda: made["U"].stout(0.1, 2.0), "steps = 2.0: expected a whole number, not a value of type float"),
-        (lambda: fe.Device("cuda:x"), "'cuda:x' is no device"),
-        (lambda: fe.Device(0), "'0' is no device"),
+        (lambda: fe.Device("cuda:x"), "'cuda:x' is not a device"),
+        (lambda: fe.Device(0), "'0' is not a device"),
         (lambda: made["U"].flow(0.1, device="cpu"), "device = 'cpu': expected a fe.Device"),
-        (lambda: fe.local_part(np.zeros((2, 2, 2))), "has no axes t, z, y, x"),
-        (lambda: fe.Gauge("links"), "an array of complex numbers is needed, not a value of type str"),
+        (lambda: fe.local_part(np.zeros((2, 2, 2))), "does not have the axes t, z, y, x"),
+        (lambda: fe.Gauge("links"), "expected an array of complex numbers, not a value of type str"),
         (lambda: fe.effective_mass([[1.0]]), "expected an array of numbers by time"),
         (lambda: fe.StaggeredQuarks("hisq", [0.1], 2), "flavours = 2: expected a list"),
         (lambda: fe.StaggeredQuarks("hisq", 0.1, [2]), "masses = 0.1: expected a list of numbers above 0"),
         (lambda: fe.TwoFlavours("wilson", mass=0.1, heavier=0.5), "heavier = 0.5: expected a list of finite numbers"),
         (lambda: fe.HMC(made["U"], ACTION, fe.OneFlavour("wilson", mass=0.1), seed=1), "expected a list of TwoFlavours"),
-        (lambda: fe.HMC(made["U"], "wilson", seed=1), "a chain needs a fe.Gauge, its first links, and a fe.GaugeAction"),
+        (lambda: fe.HMC(made["U"], "wilson", seed=1), "a chain needs a fe.Gauge as initial links, and a fe.GaugeAction"),
         (lambda: fe.fit([[1.0], [1.0, 2.0]]), "rows have different lengths"),
     ]:
         with pytest.raises(fe.InputError, match=said):
@@ -195,8 +195,8 @@ def test_messages_name_what_is_wrong(made):
 def test_work_has_the_bounds_of_the_program(made):
     U = made["U"]
     for call, said in [
-        (lambda: U.flow(1e9), "a flow to time = 1e[+]09 in steps of 0.02 is 5e[+]10 steps of three forces each, and there may be 1000000"),
-        (lambda: U.flow(1.0, 1e-300), "there may be 1000000: ask for an earlier time, or for a step of 1e-06 or more"),
+        (lambda: U.flow(1e9), "a flow to time = 1e[+]09 in steps of 0.02 takes 5e[+]10 steps of three forces each, but at most 1000000 are allowed"),
+        (lambda: U.flow(1.0, 1e-300), "at most 1000000 are allowed: give an earlier time, or a step of at least 1e-06"),
         (lambda: fe.Gauge.quenched(U.lattice, 6.0, 1, sweeps=4_000_000_000), "one call makes at most 1000000000"),
         (lambda: fe.Gauge.quenched(U.lattice, 6.0, 1, sweeps=2, overrelax=2_000_000_000), "one call makes at most 1000000000"),
         (lambda: U.stout(0.1, 70_000), "steps = 70000: expected a whole number from 0 to 65535"),
@@ -210,7 +210,7 @@ def test_work_has_the_bounds_of_the_program(made):
         (lambda: fe.HMC(U, ACTION, seed=1).run(2**32), "count = 4294967296: expected"),
         (lambda: fe.TwoFlavours("wilson", mass=0.1, guesses=33), "guesses = 33: expected a whole number from 0 to 32"),
         (lambda: fe.StaggeredQuarks("hisq", [0.1], [2], pseudofermions=65), "expected a whole number from 1 to 64"),
-        (lambda: fe.Gauge.unit((4096, 4096, 4096, 4096)), "of memory in each process, and this machine has"),
+        (lambda: fe.Gauge.unit((4096, 4096, 4096, 4096)), "of memory in each process, but this machine has"),
         (lambda: fe.Noise(1, number=2**24), "number = 16777216: expected a whole number from 0 to 16777215"),
         (lambda: made["D"].setup(levels=5), "levels = 5: expected a whole number from 2 to 4"),
     ]:
@@ -237,7 +237,7 @@ def test_arrays_are_finite(made):
             (lambda: naive.solve(wrong_colours), "b, field 0 counted from 0: number 3 of"),
             (lambda: naive.solve_masses(wrong_colours, [0.1, 0.2]), "b, field 0"),
         ]:
-            with pytest.raises(fe.InputError, match=said + ".*(\n|.)*every number has to be finite"):
+            with pytest.raises(fe.InputError, match=said + ".*(\n|.)*every number must be finite"):
                 call()
         links = np.array(made["U"])
         links[0, 0, 0, 0, 1, 2, 0] = bad

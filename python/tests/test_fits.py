@@ -124,13 +124,13 @@ def test_mistakes_of_fits_are_told():
     data, _ = samples(1, count=20)
     for arguments, said in [
         (dict(form="tanh"), "form = 'tanh': expected 'cosh', 'sinh', 'exp'"),
-        (dict(window=(2, 9)), "expected first and last time, of 0 to 8"),
-        (dict(window=(5, 2)), "expected first and last time"),
+        (dict(window=(2, 9)), "expected the first and the last time, from 0 to 8"),
+        (dict(window=(5, 2)), "expected the first and the last time"),
         (dict(states=3), "states = "),
         (dict(covariance="none"), "covariance = 'none': expected 'full'"),
         (dict(bin=0), "bin = 0: expected 1 to 20"),
         (dict(bootstrap=1), "expected 10 to 100000"),
-        (dict(bin=10), "no fit of the correlator: "),
+        (dict(bin=10), "the fit of the correlator failed: "),
     ]:
         with pytest.raises(fe.InputError, match=said):
             fe.fit(data, **arguments)
@@ -140,8 +140,8 @@ def test_mistakes_of_fits_are_told():
     with pytest.raises(fe.InputError, match="configuration 7, counted from 0, has a number that is not finite"):
         fe.fit(data)
     correlators = fe.mesons(fe.Propagator(np.ones((12, 4, 2, 2, 2, 4, 3))))
-    with pytest.raises(fe.InputError, match="one configuration has no errors"):
+    with pytest.raises(fe.InputError, match="errors need several configurations"):
         fe.fit(correlators, "pion")
-    with pytest.raises(fe.InputError, match="which one"):
+    with pytest.raises(fe.InputError, match="give the name of a correlator"):
         fe.fit([correlators, correlators])
     assert repr(fe.Estimate(12.3456, 0.021)) == "12.346 ± 0.021" and repr(fe.Estimate(1.5, float("nan"))) == "1.5"

@@ -144,16 +144,16 @@ def test_idr_has_the_dimension_that_is_asked_for(weak):
 
 
 def test_mistakes_are_told(tmp_path, weak):
-    with pytest.raises(fe.InputError, match="mass and kappa: give one of them"):
+    with pytest.raises(fe.InputError, match="mass and kappa: give only one of them"):
         fe.Wilson(weak, mass=0.1, kappa=0.12)
     with pytest.raises(fe.InputError, match="bc_time = open: expected antiperiodic or periodic(.|\n)*no mass"):
         fe.Wilson(weak, bc_time="open")
     with pytest.raises(fe.InputError, match="csw: wilson has no such parameter"):
         fe.Operator("wilson", weak, mass=0.1, csw=1.0)
-    with pytest.raises(fe.InputError, match="'wislon' is no operator: there are wilson"):
+    with pytest.raises(fe.InputError, match="'wislon' is not an operator: choose one of wilson"):
         fe.Operator("wislon", weak)
     D = fe.Wilson(weak, mass=0.1)
-    with pytest.raises(fe.InputError, match="axes are"):
+    with pytest.raises(fe.InputError, match="the axes of a field are"):
         D.apply(np.zeros((8, 6, 4, 2, 3)))
     with pytest.raises(fe.FerriteError, match="lattice"):
         D.apply(np.zeros((4, 4, 4, 4, 4, 3)))
@@ -172,7 +172,7 @@ def test_mistakes_are_told(tmp_path, weak):
     with pytest.raises(fe.SolverError, match="did not converge") as stopped:
         D.solve(random_field(weak.lattice, 1), max_iterations=2)
     assert stopped.value.report.iterations == 2 and stopped.value.x.shape == (8, 6, 4, 2, 4, 3)
-    with pytest.raises(fe.InputError, match="'gpu' is no device"):
+    with pytest.raises(fe.InputError, match="'gpu' is not a device"):
         fe.Device("gpu")
 
 
@@ -308,7 +308,7 @@ def test_contractions_are_checked():
     a = np.ones((2, 3))
     with pytest.raises(fe.InputError, match="has no '->'"):
         fe.contract("a b", a)
-    with pytest.raises(fe.InputError, match="b has 3 values in one array and 2"):
+    with pytest.raises(fe.InputError, match="b has 3 values in one array, but 2"):
         fe.contract("a b, b a -> a", a, a)
     np.testing.assert_allclose(fe.contract("one two, three two -> one three", a, a), a @ a.T)
     assert fe.contract("a, a ->", [1, 2], [3, 4]) == 11
@@ -321,7 +321,7 @@ def test_multigrid_is_an_object(weak):
     assert setup.seconds > 0 and setup.levels == [{"block": [2, 2, 2, 2], "vectors": 8}]
     report = D.solve(b, solver=setup).report
     assert report.solver == "multigrid" and report.converged
-    with pytest.raises(fe.InputError, match="of another operator"):
+    with pytest.raises(fe.InputError, match="belongs to another operator"):
         fe.Clover(links, mass=0.1, csw=1.0).solve(b, solver=setup)
     with pytest.raises(fe.InputError, match="divide the 2×4×6×8 of level 0"):
         fe.Clover(weak, mass=0.1, csw=1.0).setup(blocks=[(2, 2, 2, 2)])
@@ -344,18 +344,18 @@ def test_multigrid_setups_are_kept(tmp_path):
     D.load_setup(path, blocks=blocks).save(tmp_path / "again.setup")
     again = fe.Clover(links, mass=-0.15, csw=1.1).load_setup(tmp_path / "again.setup", blocks=blocks)
     assert again._operator.solve(b, solver=again).report.iterations <= known.report.iterations + 1
-    with pytest.raises(fe.InputError, match="another setup since"):
+    with pytest.raises(fe.InputError, match="a newer setup"):
         made.save(tmp_path / "none.setup")
     with pytest.raises(fe.FileError, match="clover.setup is a setup for links with checksum"):
         fe.Clover(fe.Gauge.random((4, 4, 4, 8), seed=8, noise=0.3), mass=-0.2, csw=1.0).load_setup(path)
-    with pytest.raises(fe.FileError, match='clover.setup is a setup for operator = "clover", and this is "wilson"'):
+    with pytest.raises(fe.FileError, match='clover.setup is a setup for operator = "clover", but this operator has "wilson"'):
         fe.Wilson(links, mass=-0.2).load_setup(path)
     with pytest.raises(fe.FileError, match="none.setup: cannot open"):
         D.load_setup(tmp_path / "none.setup")
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(fe.FileError, match="clover.setup"):
         D.load_setup(path)
-    with pytest.raises(fe.InputError, match="staggered operators have no multigrid"):
+    with pytest.raises(fe.InputError, match="multigrid applies to Wilson-like operators only"):
         fe.Staggered(links, mass=0.1).load_setup(path)
 
 
@@ -394,7 +394,7 @@ def test_arrays_of_a_device_are_shared(weak):
     else:
         interface = x.__cuda_array_interface__
         assert interface["shape"] == b.shape and interface["typestr"] == "<c16" and x.__dlpack_device__()[0] == 2
-    with pytest.raises(fe.InputError, match="fields of the operator have the shape"):
+    with pytest.raises(fe.InputError, match="the shape of a field of this operator is"):
         D.apply(fe.to_device(np.zeros((2, 2, 2, 2, 4, 3))))
     with pytest.raises(fe.InputError, match="1 to 16"):
         D.apply(fe.to_device(np.zeros((17, *b.shape[1:]))))

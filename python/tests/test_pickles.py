@@ -79,7 +79,7 @@ def test_classes_of_operators(weak, source, copied):
     D = fe.Wilson(setups, mass=0.1)
     first = D.setup(vectors=8, blocks=[(2, 2, 2, 2)])
     E, b = copied(D), fe.Noise(1).field(setups.lattice, spin=0)
-    with pytest.raises(fe.InputError, match="of another operator"):
+    with pytest.raises(fe.InputError, match="belongs to another operator"):
         E.solve(b, solver=first)
     np.testing.assert_allclose(E.solve(b, solver=E.setup(vectors=8, blocks=[(2, 2, 2, 2)])).x, D.solve(b, solver=first).x, atol=1e-8)
 

@@ -108,11 +108,11 @@ def test_mistakes_of_three_point_functions_are_told(weak):
     S = D.propagator(fe.Point(ORIGIN), tol=1e-6)
     with pytest.raises(fe.InputError, match="separation = 8: expected a whole number from 0 to 7"):
         fe.sequential(D, S, 8)
-    with pytest.raises(fe.InputError, match="'polarised' is no projector: there are unpolarised, polarised-x"):
+    with pytest.raises(fe.InputError, match="'polarised' is not a projector: choose one of unpolarised, polarised-x"):
         fe.sequential_nucleon(D, S, 3, projector="polarised")
-    with pytest.raises(fe.InputError, match="'s' is no flavour: there are u, d"):
+    with pytest.raises(fe.InputError, match="'s' is not a flavour: choose one of u, d"):
         fe.sequential_nucleon(D, S, 3, flavour="s")
-    with pytest.raises(fe.InputError, match="'g6' is no product"):
+    with pytest.raises(fe.InputError, match="'g6' is not a product"):
         fe.sequential(D, S, 2, sink="g6")
     with pytest.raises(fe.InputError, match="momentum = .1, 0.: expected a momentum of three components"):
         fe.sequential(D, S, 2, momentum=(1, 0))
@@ -125,5 +125,5 @@ def test_mistakes_of_three_point_functions_are_told(weak):
     with pytest.raises(fe.InputError, match="from different sources"):
         fe.three_point(S, other)
     twisted = fe.Wilson(weak, mass=0.5, theta=(0.1, 0.0, 0.0, 0.0))
-    with pytest.raises(fe.InputError, match="without twisted boundary conditions"):
+    with pytest.raises(fe.InputError, match="not available with twisted boundary conditions"):
         fe.conserved_charge(twisted, S, S)

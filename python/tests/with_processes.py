@@ -82,7 +82,7 @@ def numbers(folder):
             pickle.dumps(thing)
             refused = False
         except TypeError as error:
-            refused = "of several processes cannot be pickled, as each process has a part" in str(error)
+            refused = "of several processes cannot be pickled, because each process has a part" in str(error)
         assert refused == (fe.device().comm is not None), thing
     assert copy.deepcopy(U).plaquette() == U.plaquette() and copy.deepcopy(D).parameters == D.parameters
     assert np.array_equal(copy.deepcopy(S).columns, S.columns)
@@ -143,7 +143,7 @@ if __name__ == "__main__":
         try:
             fe.init(kind, comm=MPI.COMM_WORLD, grid=(1, 1, 1, MPI.COMM_WORLD.Get_size() + 1))
         except fe.InputError as error:
-            assert "has not the" in str(error), error
+            assert "does not match the" in str(error), error
         else:
             raise AssertionError("a grid of more processes than there are was taken")
         device = fe.init(kind, comm=MPI.COMM_WORLD, grid=grid)
@@ -158,7 +158,7 @@ if __name__ == "__main__":
         try:
             fe.Gauge.random(LATTICE, seed=2).loops(device=ALONE)
         except fe.InputError as error:
-            assert "is not the part" in str(error), error
+            assert "is not this process's part" in str(error), error
         else:
             raise AssertionError("a part was taken for a whole lattice")
     if fe.device().rank == 0:

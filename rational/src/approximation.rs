@@ -252,10 +252,10 @@ impl Approximation {
             return Ok(self.clone());
         }
         if self.function().single().is_none() {
-            return refuse("it is not inside, and only powers of x can be moved");
+            return refuse("the interval is not inside, and only approximations of powers of x can be rescaled");
         }
         if wanted.ratio() > have.ratio() * (1.0 + SAME) {
-            return refuse("its ratio of the ends is larger");
+            return refuse("the ratio of its bounds is larger");
         }
         let mut moved = self.scaled((wanted.low() / have.low()).sqrt() * (wanted.high() / have.high()).sqrt())?;
         // Bounds that rounding has moved just inside those of `wanted`.

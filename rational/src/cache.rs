@@ -42,11 +42,11 @@ impl Cache {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self { path, entries: Vec::new() }),
             Err(error) => return Err(fail(format!("cannot be read: {error}"))),
         };
-        let again = "delete the file to have its approximations computed again";
+        let again = "delete the file to compute its approximations again";
         let file: CacheFile<serde_json::Value> = serde_json::from_str(&text)
             .map_err(|error| fail(format!("is not a file of approximations ({error}); {again}")))?;
         if file.format != FORMAT {
-            return Err(fail(format!("has the format `{}`, and `{FORMAT}` is known; {again}", file.format)));
+            return Err(fail(format!("has the format `{}`, but this version reads `{FORMAT}`; {again}", file.format)));
         }
         let entry = |(index, value)| {
             serde_json::from_value(value).map_err(|error| fail(format!("entry {index}: {error}; or {again}")))

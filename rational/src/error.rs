@@ -17,7 +17,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A factor has the power 0.
-    #[error("factor {index} of the function, (x + {shift:e})^p, has the power p = 0: leave it out")]
+    #[error("factor {index} of the function, (x + {shift:e})^p, has the power p = 0: remove it")]
     ZeroPower {
         /// Index of the factor, from 0.
         index: usize,
@@ -25,7 +25,7 @@ pub enum Error {
         shift: f64,
     },
     /// A factor (x + c)^p has c < 0, or c is not finite.
-    #[error("factor {index} of the function, (x + c)^p, has c = {shift:e}: c has to be finite and not negative")]
+    #[error("factor {index} of the function, (x + c)^p, has c = {shift:e}: c must be finite and at least 0")]
     Shift {
         /// Index of the factor, from 0.
         index: usize,
@@ -33,16 +33,15 @@ pub enum Error {
         shift: f64,
     },
     /// The function has integer powers only.
-    #[error("{function} is a rational function itself: it needs no approximation")]
+    #[error("{function} is a rational function itself and needs no approximation")]
     AlreadyRational {
         /// Description of the function.
         function: String,
     },
     /// The approximations of the function may have poles anywhere.
     #[error(
-        "{function} is outside of what can be approximated: its powers, added up in ascending order of the shifts, \
-         give {sums}, which have to be all between -1 and 0, or all between 0 and 1; split it into factors for which \
-         they are"
+        "{function} cannot be approximated: its powers, added up in ascending order of the shifts, give {sums}, which \
+         must be all between -1 and 0, or all between 0 and 1; split it into factors for which they are"
     )]
     NotStieltjes {
         /// Description of the function.
@@ -52,8 +51,8 @@ pub enum Error {
     },
     /// The interval does not satisfy 0 < a < b.
     #[error(
-        "[{low:e}, {high:e}] is no interval to approximate on: it has to have 0 < low < high, both finite, and \
-         high/low at most {LARGEST_RATIO:e}"
+        "[{low:e}, {high:e}] is not a valid interval: 0 < low < high is required, both finite, and high/low at most \
+         {LARGEST_RATIO:e}"
     )]
     Interval {
         /// Lower end a.
@@ -62,7 +61,7 @@ pub enum Error {
         high: f64,
     },
     /// The order is too low or too high.
-    #[error("an approximation of order {order} is not possible: the order has to be between 1 and {largest}")]
+    #[error("an approximation of order {order} is not possible: the order must be between 1 and {largest}")]
     Order {
         /// Requested order.
         order: usize,
@@ -72,7 +71,7 @@ pub enum Error {
     /// The order is far higher than necessary.
     #[error(
         "the approximation of {function} on {interval} has an error of about 10^{exponent} at order {order}, far below \
-         what double precision can hold: ask for a lower order, or take a constant"
+         double precision: choose a lower order, or use a constant"
     )]
     TooExact {
         /// Description of the function.
@@ -85,9 +84,7 @@ pub enum Error {
         exponent: i64,
     },
     /// The tolerance is out of range.
-    #[error(
-        "the tolerance {tolerance:e} has to be at least {smallest:e}, which double precision can hold, and below 1"
-    )]
+    #[error("the tolerance {tolerance:e} must be at least {smallest:e}, the limit of double precision, and below 1")]
     Tolerance {
         /// Requested tolerance.
         tolerance: f64,
@@ -96,8 +93,8 @@ pub enum Error {
     },
     /// No allowed order meets the tolerance.
     #[error(
-        "the approximation of {function} on {interval} has an error of {error:.3e} at order {largest}, the highest one, \
-         which is above the tolerance {tolerance:e}: raise it, or shorten the interval"
+        "the approximation of {function} on {interval} has an error of {error:.3e} at order {largest}, the highest \
+         order, which is above the tolerance {tolerance:e}: raise the tolerance, or shorten the interval"
     )]
     NoOrder {
         /// Description of the function.
@@ -114,7 +111,7 @@ pub enum Error {
     /// A pole or a zero of the approximation is not on the negative axis, at any precision.
     #[error(
         "the approximation of {function} on {interval} at order {order} has {what} that are not all real, negative and \
-         different: no shifted systems can be solved with it; try the next order"
+         different, so that it cannot be used with shifted systems; try the next order"
     )]
     NotNegative {
         /// `poles` or `zeros`.
@@ -145,7 +142,7 @@ pub enum Error {
     },
     /// The extrema are equal, but the error is larger between them.
     #[error(
-        "the approximation of {function} on {interval} at order {order} has extrema of {level:.3e} and yet an error of \
+        "the approximation of {function} on {interval} at order {order} has extrema of {level:.3e}, but an error of \
          {found:.3e} at x = {x:e}; try the next order"
     )]
     NotBest {
@@ -164,7 +161,7 @@ pub enum Error {
     },
     /// The highest precision does not suffice.
     #[error(
-        "the approximation of {function} on {interval} at order {order} needs more than {bits} bits: ask for a lower \
+        "the approximation of {function} on {interval} at order {order} needs more than {bits} bits: choose a lower \
          order, or a shorter interval"
     )]
     Precision {
@@ -184,7 +181,7 @@ pub enum Error {
         what: String,
     },
     /// An approximation cannot be moved to the interval.
-    #[error("the approximation on {have} cannot serve {wanted}: {reason}; compute one for that interval")]
+    #[error("the approximation on {have} cannot be used on {wanted}: {reason}; compute one for that interval")]
     NotCovered {
         /// Interval of the existing approximation.
         have: Interval,
@@ -194,7 +191,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Numbers that were read do not form an approximation.
-    #[error("the approximation that was read is not in order: {0}; compute it again")]
+    #[error("the stored approximation is invalid: {0}; compute it again")]
     Stored(String),
     /// The file of a cache cannot be read or written.
     #[error("{path}: {reason}")]

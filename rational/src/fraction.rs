@@ -31,7 +31,7 @@ impl Fraction {
         let divisor = gcd(numerator.unsigned_abs(), denominator.unsigned_abs());
         let reduce = |part: i64| i64::try_from(part.unsigned_abs() / divisor).ok().filter(|part| *part <= LARGEST);
         let (Some(top), Some(bottom)) = (reduce(numerator), reduce(denominator)) else {
-            return Err(fail("its integers have to be at most 1048576"));
+            return Err(fail("its integers must be at most 1048576"));
         };
         let top = if (numerator < 0) == (denominator < 0) { top } else { -top };
         // At most 2²⁰ each.
@@ -89,7 +89,7 @@ impl FromStr for Fraction {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let integer = |part: &str| {
-            let reason = "its parts have to be integers";
+            let reason = "its parts must be integers";
             part.trim().parse().map_err(|_| Error::Fraction { text: text.to_string(), reason })
         };
         let (top, bottom) = text.split_once('/').unwrap_or((text, "1"));

@@ -124,11 +124,11 @@ pub(crate) fn block_cg_on<'a, Y: System>(
 ) -> Result<Info, SolveError<Y::Error>> {
     let threshold = params.dependent.unwrap_or(if system.is_mixed() { 1e-6 } else { 1e-12 });
     if !(threshold > 0.0 && threshold < 1.0) {
-        return Err(SolveError::Invalid("the angle of dependence has to have a sine between 0 and 1"));
+        return Err(SolveError::Invalid("the sine of the angle of dependence must be between 0 and 1"));
     }
     if !system.sloppy().mixes_rhs() {
         return Err(SolveError::Invalid(
-            "this space has no operations that mix right-hand sides, which block CG needs",
+            "block CG needs operations that mix right-hand sides, which this space does not have",
         ));
     }
     let BlockCgWorkspace { state, blocks } = workspace;

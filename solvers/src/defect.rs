@@ -135,7 +135,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
     ) -> Result<Self, SolveError<Y::Error>> {
         let rule = StoppingRule::new(&params.solver, 0)?;
         if !(params.inner_tol > 0.0 && params.inner_tol < 1.0) {
-            return Err(SolveError::Invalid("the inner tolerance has to lie between 0 and 1"));
+            return Err(SolveError::Invalid("the inner tolerance must be between 0 and 1"));
         }
         let n = system.precise().nrhs();
         let mut run = Self {

@@ -91,8 +91,8 @@ pub enum SolveError<E: std::error::Error + 'static> {
     /// A right-hand side is so small or so large that double precision has no room for squares of its residuals: where
     /// b_j ≠ 0, 2^−200 ≤ ‖b_j‖ ≤ 2^200 must hold. x is undefined.
     #[error(
-        "right-hand side {rhs} has a norm outside 1e-60 … 1e60, and squares of its residuals are out of reach of double \
-         precision: multiply it by a power of two, and its solution by the inverse"
+        "right-hand side {rhs} has a norm outside 1e-60 … 1e60, so that squares of its residuals are outside the range \
+         of double precision: multiply it by a power of two, and its solution by the inverse"
     )]
     OutOfRange {
         /// The first such right-hand side.
@@ -114,8 +114,8 @@ fn beside(info: &Info, rhs: usize) -> String {
     let others: Vec<_> = info.failed.iter().filter(|&&j| j != rhs).map(usize::to_string).collect();
     match others.len() {
         0 => String::new(),
-        1 => format!("; right-hand side {} was given up too", others[0]),
-        _ => format!("; right-hand sides {} were given up too", others.join(", ")),
+        1 => format!("; right-hand side {} was also given up", others[0]),
+        _ => format!("; right-hand sides {} were also given up", others.join(", ")),
     }
 }
 

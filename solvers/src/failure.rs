@@ -21,9 +21,9 @@ impl fmt::Display for BreakdownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rho => "the residual is orthogonal to the shadow residual (ρ = 0)",
-            Self::Alpha => "the direction's image is orthogonal to the shadow residual (α has no value)",
+            Self::Alpha => "the image of the direction is orthogonal to the shadow residual (α is undefined)",
             Self::Omega => "the stabilising step vanishes (ω = 0)",
-            Self::Gamma => "the image of a direction vanishes or is a combination of those before it (γ = 0)",
+            Self::Gamma => "the image of a direction vanishes or is a combination of previous images (γ = 0)",
             Self::Mu => "the image of a direction is orthogonal to its shadow vector (μ = 0)",
         })
     }

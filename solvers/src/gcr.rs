@@ -125,7 +125,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     let GcrWorkspace { state, copy, r, p, z, cycle: c } = workspace;
     if !(1..=c.k_max).contains(&params.k_max) {
         return Err(SolveError::Invalid(
-            "k_max has to be at least 1, and at most the number of directions that the workspace was made for",
+            "k_max must be at least 1, and at most the number of directions of the workspace",
         ));
     }
     let space = system.sloppy();

@@ -92,7 +92,7 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
             return Err(SolveError::Invalid("minimum residual needs at least one step"));
         }
         if !(params.omega > 0.0 && params.omega < 2.0) {
-            return Err(SolveError::Invalid("the relaxation ω of minimum residual has to lie between 0 and 2"));
+            return Err(SolveError::Invalid("the relaxation ω of minimum residual must be between 0 and 2"));
         }
         let mut memory = MrMemory {
             vectors: [space.allocate()?, space.allocate()?],

@@ -104,14 +104,13 @@ impl MultiShiftParams<'_> {
         let meaningful = |tol: f64| tol >= SMALLEST_TOLERANCE && tol.is_finite();
         if !(0..shifts.len()).all(|shift| meaningful(self.tolerance(shift))) {
             return Err(SolveError::Invalid(
-                "the tolerances of a multi-shift solve have to be finite and at least 1e-18, below which double \
-                 precision means nothing",
+                "the tolerances of a multi-shift solve must be finite and at least 1e-18, the limit of double precision",
             ));
         }
         let (low, high) = shifts.iter().fold((shifts[0], shifts[0]), |(low, high), s| (s.min(low), s.max(high)));
         // min and max skip NaN.
         if !(shifts.iter().all(|s| s.is_finite()) && (high - low).is_finite()) {
-            return Err(SolveError::Invalid("the shifts and their differences have to be finite numbers"));
+            return Err(SolveError::Invalid("the shifts and their differences must be finite numbers"));
         }
         Ok(())
     }

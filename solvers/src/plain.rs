@@ -48,7 +48,7 @@ pub struct PlainSpace {
 
 /// Error of a vector whose length is not that of its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a vector has {found} numbers, those of its space have {expected}")]
+#[error("a vector has {found} numbers, but its space has {expected}")]
 pub struct LengthError {
     /// Length of a block of the space.
     pub expected: usize,

@@ -124,21 +124,21 @@ impl StoppingRule {
     /// `Invalid` for parameters that are out of range.
     pub fn new<E: std::error::Error>(params: &SolverParams, stagnation_window: usize) -> Result<Self, SolveError<E>> {
         if !(params.tol >= 0.0 && params.tol.is_finite()) {
-            return Err(SolveError::Invalid("the tolerance has to be a finite number that is not negative"));
+            return Err(SolveError::Invalid("the tolerance must be a finite number of at least 0"));
         }
         if params.delta.is_some_and(|delta| !(0.0..1.0).contains(&delta)) {
-            return Err(SolveError::Invalid("δ has to be at least 0 (off) and below 1"));
+            return Err(SolveError::Invalid("δ must be at least 0 (off) and below 1"));
         }
         if params.patience.is_some_and(|patience| !(patience.share >= 0.0 && patience.share.is_finite())) {
             return Err(SolveError::Invalid(
-                "the share of iterations in a patience has to be a finite number, at least 0",
+                "the share of iterations in a patience must be a finite number of at least 0",
             ));
         }
         if params.max_stalls == 0 {
-            return Err(SolveError::Invalid("max_stalls has to be at least 1"));
+            return Err(SolveError::Invalid("max_stalls must be at least 1"));
         }
         if params.max_breakdowns == 0 {
-            return Err(SolveError::Invalid("max_breakdowns has to be at least 1"));
+            return Err(SolveError::Invalid("max_breakdowns must be at least 1"));
         }
         Ok(Self {
             tol: params.tol,

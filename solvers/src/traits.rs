@@ -110,7 +110,7 @@ pub trait VectorSpace {
         (_i, _j): (usize, usize),
         _scratch: &mut Self::Vector,
     ) -> Result<(), Self::Error> {
-        unreachable!("a space that narrows has to swap right-hand sides")
+        unreachable!("a space that deflates blocks can swap right-hand sides")
     }
 
     /// Returns the preferred norm of vectors in storage formats with a limited exponent range; `None` if the range is wide

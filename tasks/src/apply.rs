@@ -35,13 +35,15 @@ impl ApplyRequest {
         let staggered = plan.as_ref().is_some_and(|plan| plan.operator.kind() == FermionKind::Staggered);
         if complement && staggered {
             let [schur, normal] = ["schur", "normal"].map(|key| input.spelled(key, ""));
-            input
-                .missing(format!("{schur}: belongs to Wilson-like operators; of staggered ones it is M^+ M, {normal}"));
+            input.missing(format!(
+                "{schur}: applies only to Wilson-like operators; for staggered operators it is M^+ M, \
+                                  {normal}"
+            ));
         }
         are_together(input, plan.as_ref().map_or(0, |plan| plan.sources.len()));
         input.finish("the command line")?;
         let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
-        let Some(output) = plan.output.clone() else { return Err(Failure::refused("there is no output file")) };
+        let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output file")) };
         if plan.reconstruction.is_some_and(|storage| storage.temporal) {
             let reconstruct = plan.read.by.spelled("reconstruct", "");
             let why = format!("{reconstruct}: temporal gauge is for solve and bench; use 18, 12 or 8");

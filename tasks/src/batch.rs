@@ -53,7 +53,7 @@ impl BatchTask<'_> {
         let found = self.split(choice, n, needs)?;
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
-            tracing::warn!("{now}, not as before ({then}): the last digits of results differ");
+            tracing::warn!("{now}, previously {then}: the last digits of results may differ");
         }
         Ok(found)
     }
@@ -75,7 +75,7 @@ impl BatchTask<'_> {
         };
         device.require_all(comm, &needs(together), &task).map_err(|mut refusal: Failure| {
             if fits > 0 && fits < together {
-                refusal.message += &format!("; batches of {fits} fit");
+                refusal.message += &format!("; batches of {fits} fit into memory");
             }
             refusal
         })?;

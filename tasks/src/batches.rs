@@ -105,8 +105,8 @@ impl Batches {
         let split = format!("{all} in batches of {}", different.join(" and "));
         match self.limit {
             None => all,
-            Some(Limit::Requested) => format!("{split}: as asked for"),
-            Some(Limit::Memory) => format!("{split}: memory"),
+            Some(Limit::Requested) => format!("{split}: as requested"),
+            Some(Limit::Memory) => format!("{split}: limited by memory"),
             Some(Limit::Before) => format!("{split}: as before"),
             Some(Limit::Size) => split,
         }
@@ -139,9 +139,9 @@ mod tests {
     fn memory_decides_how_many_go_together() {
         let of = |free, n| BatchChoice::default().within(free, n, needs).describe();
         assert_eq!(of(2200, 12), "12 right-hand sides");
-        assert_eq!(of(2199, 12), "12 right-hand sides in batches of 6: memory");
-        assert_eq!(of(1500, 12), "12 right-hand sides in batches of 4: memory");
-        assert_eq!(of(1000, 3), "3 right-hand sides in batches of 1: memory");
+        assert_eq!(of(2199, 12), "12 right-hand sides in batches of 6: limited by memory");
+        assert_eq!(of(1500, 12), "12 right-hand sides in batches of 4: limited by memory");
+        assert_eq!(of(1000, 3), "3 right-hand sides in batches of 1: limited by memory");
         assert_eq!(of(9999, 24), "24 right-hand sides in batches of 12");
         assert_eq!(of(9999, 13), "13 right-hand sides in batches of 12 and 1");
         assert_eq!(of(9999, 1), "1 right-hand side");
@@ -154,7 +154,7 @@ mod tests {
     fn what_is_asked_for_is_done() {
         let of = |asked, n| BatchChoice { requested: Some(asked) }.within(0, n, needs);
         assert_eq!(of(5, 12).sizes, [5, 5, 2]);
-        assert_eq!(of(5, 12).describe(), "12 right-hand sides in batches of 5 and 2: as asked for");
+        assert_eq!(of(5, 12).describe(), "12 right-hand sides in batches of 5 and 2: as requested");
         assert_eq!(of(12, 12).describe(), "12 right-hand sides");
         assert_eq!(of(64, 3).sizes, [3]);
         assert_eq!(of(64, 3).record(), records::BatchesRecord { batches: vec![3], batches_limited_by: None });

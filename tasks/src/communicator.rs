@@ -88,7 +88,10 @@ impl RunCommunicator {
     pub fn only_one(&self, command: &str) -> Outcome {
         match self.size() {
             1 => Ok(()),
-            n => Err(Failure::refused(format!("ferrite {command} runs as one process, not as {n}")).shared()),
+            n => Err(Failure::refused(format!(
+                "ferrite {command} runs as one process, not {n}: start it without mpirun"
+            ))
+            .shared()),
         }
     }
 }

@@ -152,8 +152,8 @@ impl Configured {
             if self.is_same(other) {
                 let (first, second) = (other.typed.display(), self.typed.display());
                 match self.canonical == other.canonical {
-                    true => info!("{second}: is listed twice"),
-                    false => warn!("{second} is a copy of {first}, of the same name and bytes, and is left out"),
+                    true => info!("{second}: listed twice"),
+                    false => warn!("{second} is a copy of {first} (same name and contents) and is skipped"),
                 }
                 return Ok(true);
             }

@@ -99,7 +99,7 @@ impl DeviceChoice {
         let tuning = keys.tuning.value().unwrap_or_default();
         if kind == BackendChoice::Cpu && device.is_some() {
             let device = input.spelled("device", "");
-            input.conflict("device", "backend", &format!("{device} chooses a GPU: leave it out with the CPU backend"));
+            input.conflict("device", "backend", &format!("{device} selects a GPU: remove it with the CPU backend"));
         }
         let layout = LayoutChoice::of(input);
         let (share, memory) = (keys.share_gpus.is_on(), keys.memory.value());
@@ -182,8 +182,8 @@ impl DeviceChoice {
         {
             let own = super::text::count(threads, "core");
             info!(
-                "each process has {own} of this machine's {cores}, which makes all work on the CPU slow, files and random \
-                 fields too; mpirun gives it more with --bind-to none"
+                "each process may use {own} of this machine's {cores}, which slows all work on the CPU, including \
+                 files and random fields; --bind-to none lets mpirun give it more"
             );
         }
         Ok(())
@@ -194,8 +194,8 @@ impl DeviceChoice {
         let device = match self.device {
             Some(device) if node_rank > 0 && !self.share => {
                 return Err(Failure::refused(format!(
-                    "--device {device} gives all processes of a machine the same GPU: leave it out, and each takes one of \
-                     its own, or let them share it with --share-gpus"
+                    "--device {device} gives all processes of a machine the same GPU: remove it, and each process uses \
+                     its own, or allow sharing with --share-gpus"
                 )));
             }
             Some(device) => device,
@@ -203,8 +203,8 @@ impl DeviceChoice {
             None if node_rank >= there && there > 0 => {
                 let gpus = super::text::count(there, "GPU");
                 return Err(Failure::refused(format!(
-                    "this machine has {gpus} and more processes than that: start no more than {there} on it, or let \
-                     processes share GPUs with --share-gpus"
+                    "this machine has {gpus} but more processes: start at most {there} on it, or allow processes to \
+                     share GPUs with --share-gpus"
                 )));
             }
             None => node_rank,
@@ -247,7 +247,7 @@ pub fn gpus() -> Outcome<Vec<String>> {
 /// A build without CUDA.
 #[cfg(not(feature = "cuda"))]
 pub fn gpus() -> Outcome<Vec<String>> {
-    Err(Failure::refused("this build knows no GPUs"))
+    Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
 }
 
 /// *Collective.* Refuses a mixture of GPUs and CPUs.
@@ -256,7 +256,8 @@ fn refuse_mixture(comm: &RunCommunicator, device: &Device) -> Outcome {
     if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
         let devices = comm.texts(&device.describe())?;
         let (first, other) = (&devices[0], &devices[odd]);
-        let why = format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind with --backend");
+        let why =
+            format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind of device with --backend");
         return Err(Failure::refused(why).shared());
     }
     Ok(())
@@ -274,7 +275,8 @@ pub fn threads_of_environment() -> Outcome {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change it, or take it out of the environment"
+        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change it, or remove it from the \
+         environment"
     )))
 }
 
@@ -340,7 +342,8 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
     match norm {
         [0.0] => Ok(()),
         [wrong] => Err(Failure::failed(format!(
-            "{} computes wrongly: the norm of a zero field is {wrong}; use another one with --device or --backend cpu",
+            "{} computes incorrectly: the norm of a zero field is {wrong}; use another device with --device, or \
+             --backend cpu",
             cuda.device()
         ))),
     }
@@ -364,8 +367,8 @@ impl Processor {
         if !chosen && ordinal > 0 && ordinal >= there && there > 0 {
             let gpus = if there == 1 { "one GPU".into() } else { format!("{there} GPUs") };
             return Err(Failure::refused(format!(
-                "this is process {} of a machine that has {gpus}: start no more processes on a machine than it has GPUs, or share \
-                 a GPU by its number, as with 'cuda:0'",
+                "this is process {} on a machine that has {gpus}: start at most one process for each GPU, or share a \
+                 GPU by its number, as in 'cuda:0'",
                 ordinal + 1
             )));
         }
@@ -377,7 +380,7 @@ impl Processor {
     /// Always.
     #[cfg(not(feature = "cuda"))]
     pub fn gpu(_: usize, _: bool) -> Outcome<Self> {
-        Err(Failure::refused("this build knows no GPUs: it was made without the feature cuda"))
+        Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
     }
     /// Returns where its memory is: processes of one host with the same place share it.
     pub fn place(&self) -> Outcome<String> {

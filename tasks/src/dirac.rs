@@ -136,17 +136,17 @@ impl LinkedDirac {
         let own = site_shape(self.kind());
         let Some(front) = shape.len().checked_sub(4 + own.len()) else {
             let axes = 4 + own.len();
-            return Err(Failure::refused(format!("an array of shape {shape:?} is no field, which has {axes} axes")));
+            return Err(Failure::refused(format!("an array of shape {shape:?} is not a field, which has {axes} axes")));
         };
         let (front, field) = shape.split_at(front);
         let expected: Vec<usize> = self.part.local.size().into_iter().rev().chain(own.iter().copied()).collect();
         if field != expected {
-            let why = format!("fields of the operator have the shape {expected:?}, not {field:?}");
+            let why = format!("the shape of a field of this operator is {expected:?}, not {field:?}");
             return Err(Failure::refused(why));
         }
         let count = front.iter().product();
         if !(1..=TOGETHER).contains(&count) {
-            let why = format!("{count} fields on a device: 1 to {TOGETHER} are computed together");
+            let why = format!("{count} fields on a device: only 1 to {TOGETHER} can be computed together");
             return Err(Failure::refused(why));
         }
         Ok(count)
@@ -208,7 +208,7 @@ impl LinkedDirac {
         HostFields: From<Vec<HostField<F>>>,
     {
         let (request, batch) = self.request(settings)?;
-        let other = || Failure::refused("b and guess are fields of different kinds");
+        let other = || Failure::refused("b and guess are different kinds of fields");
         let guess = guess.map(|guess| F::held(guess).ok_or_else(other)).transpose()?;
         let finite = check_finite_fields("b", fields);
         device.comm().agree(finite.and_then(|()| check_finite_fields("guess", guess.unwrap_or_default())))?;
@@ -269,7 +269,12 @@ impl LinkedDirac {
     ) -> Outcome<(HostFields, ObservedShifts)> {
         let (request, batch) = self.request(settings)?;
         let strategy = settings.strategy()?;
-        let staggered = || Failure::refused("only staggered operators are solved for several masses or shifts at once");
+        let staggered = || {
+            Failure::refused(
+                "several masses or shifts can be solved together for staggered operators \
+                                             only",
+            )
+        };
         let fields = ColourVector::held(fields).ok_or_else(staggered)?;
         device.comm().agree(check_finite_fields("b", fields))?;
         let (kind, values) = match series {
@@ -437,7 +442,7 @@ impl LinkedDirac {
     }
     fn wilson_like(&self) -> Outcome<WilsonLike> {
         let operator = self.operator.parameters::<WilsonLike>().copied();
-        operator.ok_or_else(|| Failure::refused("staggered operators have no multigrid"))
+        operator.ok_or_else(|| Failure::refused("multigrid applies to Wilson-like operators only"))
     }
     /// *Collective.* Returns the checksum of the links.
     fn checksum(&self, device: &GridDevice) -> Outcome<&str> {

@@ -168,7 +168,7 @@ fn explained(failure: SolveFailure, path: &Path, plan: &FermionPlan, session: &S
         SolveFailure::Solver(why) => {
             let [max_iterations, mass] = ["max-iterations", "mass"].map(|key| plan.read.by.spelled(key, ""));
             let path = path.display();
-            let why = format!("{path}: the smallest eigenvalue: {why}; give {max_iterations} more, or a larger {mass}");
+            let why = format!("{path}: the smallest eigenvalue: {why}; increase {max_iterations} or {mass}");
             Failure::failed(why).shared()
         }
         other => other.into(),

@@ -158,13 +158,14 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
                 return format!("{}: {advice}", error.path.display());
             }
             if error.path.is_dir() {
-                return format!("{}: this is a folder: name a file in it", error.path.display());
+                return format!("{}: this is a folder; name a file in it", error.path.display());
             }
         }
         Problem::UnknownFormat { .. } if error.path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) => {
             let shown = error.path.display();
             return format!(
-                "{shown}: this is an input in TOML, and a field is read here; `ferrite check {shown}` finds out which command it is for"
+                "{shown}: this is an input in TOML, not a field; `ferrite check {shown}` determines the command that \
+                 reads it"
             );
         }
         _ => {}

@@ -62,7 +62,8 @@ impl Source {
                     _ => {
                         let (numbers, all) = (4 + T::SHAPE.len(), T::COMPONENTS);
                         Err(format!(
-                            "'{text}': expected {numbers} whole numbers, {point}; with {all} sources point:x,y,z,t will do"
+                            "'{text}': expected {numbers} whole numbers, {point}; for all {all} components give \
+                             point:x,y,z,t and the number of sources"
                         ))
                     }
                 }
@@ -95,7 +96,7 @@ impl Source {
                 let begin = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
                 let (there, all) = (T::COMPONENTS - begin, T::COMPONENTS);
                 if n > there {
-                    let from = if begin > 0 { format!(", {there} from this one on") } else { String::new() };
+                    let from = if begin > 0 { format!(", of which {there} from this one on") } else { String::new() };
                     return Err(format!("a point has {all} components{from}, not {n}"));
                 }
                 let component = |mut index: usize| {
@@ -117,7 +118,8 @@ impl Source {
                 }
             }
             Source::File(..) => {
-                Err("a number of sources goes with a point or a random source; a file has as many as it holds".into())
+                Err("the number of sources applies to a point or a random source; a file has a fixed number of fields"
+                    .into())
             }
         }
     }
@@ -127,7 +129,7 @@ impl Source {
             Source::Point(site, ref component) => {
                 if site.iter().zip(lattice.size()).any(|(&x, extent)| x >= extent) {
                     return Err(format!(
-                        "site (x, y, z, t) = {site:?} is outside the lattice {lattice}, which counts from 0"
+                        "site (x, y, z, t) = {site:?} is outside the lattice {lattice}; coordinates start at 0"
                     ));
                 }
                 components_exist::<T>(component)?;
@@ -140,16 +142,17 @@ impl Source {
                 let single = || files::inspect(&path, &ReadOptions::default());
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
-                    format!("{path}: holds {n} numbers per site, a {kind} field has {needed}")
+                    format!("{path}: holds {n} numbers per site, but a {kind} field has {needed}")
                 };
                 match block {
                     None => {
                         let header = single().map_err(|e| describe(&e, ReadBy::Convert))?;
                         match (header.values_per_site(), header.lattice) {
                             (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
-                            (n, l) if n == T::COMPONENTS => {
-                                Err(format!("{}: is a field on {l}, the gauge field is on {lattice}", path.display()))
-                            }
+                            (n, l) if n == T::COMPONENTS => Err(format!(
+                                "{}: is a field on {l}, but the gauge field is on {lattice}",
+                                path.display()
+                            )),
                             (n, _) => Err(of_another_kind(n)),
                         }
                     }
@@ -161,7 +164,7 @@ impl Source {
                         Ok(header) if header.lattice == lattice => Err(of_another_kind(header.values_per_site())),
                         _ => {
                             let (path, l) = (path.display(), block.lattice);
-                            Err(format!("{path}: holds fields on {l}, the gauge field is on {lattice}"))
+                            Err(format!("{path}: holds fields on {l}, but the gauge field is on {lattice}"))
                         }
                     },
                 }
@@ -197,13 +200,13 @@ fn other_source(text: &str) -> String {
     let kind = text.split(':').next().unwrap_or(text).trim().to_lowercase();
     let advice = match kind.as_str() {
         "wall" | "shell" | "smeared" | "gaussian" | "gauss" | "wuppertal" => {
-            "walls and shells are sources of `ferrite spectrum`"
+            "wall and Gaussian-smeared sources are sources of `ferrite spectrum`"
         }
         "noise" | "z2" | "z4" | "u1" | "stochastic" | "rand" | "random" | "gauss-noise" => {
             "random:1 is noise with the seed 1"
         }
         "pt" | "delta" | "origin" | "point" => {
-            "point:0,0,0,0 with --sources 12, or 3 for staggered quarks, is a point with all components"
+            "point:0,0,0,0 with --sources 12, or 3 for staggered quarks, gives all components of a point"
         }
         _ if FileFormat::of_fermion_file(Path::new(text)).is_some() => return format!("; did you mean 'file:{text}'?"),
         _ => return String::new(),
@@ -236,7 +239,7 @@ pub fn all_fields<T: Fermion>(sources: &[Source], layout: &Layout) -> Outcome<Ve
 fn components_exist<T: Fermion>(component: &[usize]) -> Result<(), String> {
     for ((value, extent), axis) in component.iter().zip(T::SHAPE).zip(T::AXES) {
         if value >= extent {
-            return Err(format!("{axis} {value}: {axis}s are 0 to {}", extent - 1));
+            return Err(format!("{axis} {value} does not exist: {axis}s are 0 to {}", extent - 1));
         }
     }
     Ok(())
@@ -271,7 +274,7 @@ pub fn help_of_output(what: &str) -> String {
 }
 
 fn unclear(path: &Path, endings: &str) -> String {
-    format!("{}: the format is unclear from the name; end it in {endings}", path.display())
+    format!("{}: the name does not determine the format; end it in {endings}", path.display())
 }
 
 /// Returns a format of a file, if this build of the program has it.
@@ -279,7 +282,7 @@ pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static Fil
     match format.missing_feature {
         None => Ok(format),
         Some(feature) => Err(format!(
-            "{}: this build of the program has no {format}: build it with --features {feature}, or choose npy",
+            "{}: this build does not include {format}: build it with --features {feature}, or choose npy",
             path.display()
         )),
     }
@@ -329,7 +332,7 @@ pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, S
     match stack {
         _ if stack.is_held_by(format) => built_in(path, format),
         Stack::Several(count) => {
-            Err(format!("{shown}: {count} fields go into one .npy file with a leading axis; {limits}"))
+            Err(format!("{shown}: write {count} fields into one .npy file with a leading axis; {limits}"))
         }
         _ => Err(format!("{shown}: {limits}; end the name in {}", formats::endings_of_fermion_files())),
     }
@@ -375,7 +378,7 @@ pub fn gauge_precision(
     };
     match asked {
         Some(asked) if asked != only => {
-            Err(format!("--precision {asked}: {whose} hold {only} precision; leave it out, or choose {others}"))
+            Err(format!("--precision {asked}: {whose} hold {only} precision; remove it, or choose {others}"))
         }
         _ => {
             if (asked, only, at_hand) == (None, FilePrecision::Single, FilePrecision::Double) {
@@ -410,7 +413,7 @@ pub fn any_lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Ou
 /// Refuses a lattice with odd extents; the message says what can be done with the file.
 pub fn require_even(path: &Path, lattice: Lattice) -> Result<(), String> {
     lattice.require_even().map_err(|why| {
-        format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` take any extents", path.display())
+        format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` accept any extents", path.display())
     })
 }
 
@@ -501,7 +504,7 @@ pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, rec
     let shown = path.display();
     header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
     if header.fields > 1 && record == Some(0) {
-        tracing::info!("{shown}: the file holds {} fields, of which the first one is read (--record 0)", header.fields);
+        tracing::info!("{shown}: the file holds {} fields; the first one is read (--record 0)", header.fields);
     }
     if let files::Checksum::Mismatch { kind, .. } = checksum {
         tracing::info!("{shown}: the {} checksum does not match the data; accepted", kind.name());
@@ -517,7 +520,7 @@ fn note_values(path: &Path, file: &GaugeFile) {
     ];
     for (name, stored, computed) in values {
         if let Some(stored) = stored.filter(|stored| !stored.agrees(computed, header.precision)) {
-            tracing::info!("{shown}: the {name} is {computed:.10}, the header says {}; accepted", stored.value);
+            tracing::info!("{shown}: the {name} is {computed:.10}, but the header has {}; accepted", stored.value);
         }
     }
 }
@@ -526,9 +529,9 @@ fn note_values(path: &Path, file: &GaugeFile) {
 pub fn warn_of_open_boundary(path: &Path, file: &GaugeFile) {
     if file.open_boundary {
         tracing::warn!(
-            "{}: open boundary conditions in t: the links U_t at t = T - 1 are zero. What is measured assumes a periodic lattice: \
-             plaquettes, energy density, t0, w0 and charge are sums over all time slices, those at the boundary too, divided by \
-             the whole volume, and nothing hops between t = T - 1 and t = 0",
+            "{}: open boundary conditions in t: the links U_t at t = T - 1 are zero. Measurements assume a periodic \
+             lattice: plaquettes, energy density, t0, w0 and charge are sums over all time slices, including those at \
+             the boundary, divided by the whole volume; there are no hops between t = T - 1 and t = 0",
             path.display()
         );
     }
@@ -551,7 +554,7 @@ pub fn require_host_memory(comm: &RunCommunicator, lattice: Lattice, site_bytes:
         let (needed, free) = (text::bytes(needed), text::bytes(free));
         let share = if sharers > 1 { format!(" for each of {sharers} processes") } else { String::new() };
         Err(Failure::refused(format!(
-            "{what}: a field on {lattice} takes {needed} of this machine's memory, {free} are free{share}"
+            "{what}: a field on {lattice} needs {needed} of this machine's memory, but {free} are free{share}"
         )))
     };
     comm.agree(enough())
@@ -594,7 +597,7 @@ mod tests {
             ("point:0,0,0", 12, "6 whole numbers"),
             ("random:1,16777215", 2, "a seed has 16777216 sources"),
             ("random:1,16777216", 1, "expected a seed"),
-            ("file:b.npy", 2, "as many as it holds"),
+            ("file:b.npy", 2, "a fixed number of fields"),
         ] {
             let why = several::<Spinor>(text, n).expect_err(text);
             assert!(why.contains(part), "{why}");

@@ -59,7 +59,7 @@ impl FitRequest {
         let choice = AnalysisChoice { fits, shape: Some(shape), ..AnalysisChoice::with_bin(1) };
         let found = HadronFit::of(&self.name, &samples, shape, &choice);
         if let Err(error) = &found.fit {
-            return Err(Failure::refused(format!("no fit of the {}: {}", self.name, why_not(error))));
+            return Err(Failure::refused(format!("the fit of the {} failed: {}", self.name, why_not(error))));
         }
         let svg = correlator_svg(&found)?;
         Ok((CountedFit { fit: found.record(), configurations: correlators.len(), bins: samples.len() }, svg))
@@ -80,7 +80,7 @@ impl ErrorRequest {
     fn samples(&self, given: &[Vec<f64>]) -> Outcome<Vec<Vec<f64>>> {
         let times = given.first().map_or(0, Vec::len);
         if times < 2 || given.iter().any(|one| one.len() != times) {
-            return Err(Failure::refused("an array [configuration, time] with two times at least is needed"));
+            return Err(Failure::refused("expected an array [configuration, time] with at least two times"));
         }
         if let Some(wrong) = given.iter().position(|one| one.iter().any(|c| !c.is_finite())) {
             let why = format!("configuration {wrong}, counted from 0, has a number that is not finite");
@@ -109,7 +109,7 @@ impl ErrorRequest {
 pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
     let shape = named("form", form, &SHAPES)?;
     if correlator.len() < 2 {
-        return Err(Failure::refused("a correlator has two times at least"));
+        return Err(Failure::refused("a correlator needs at least two times"));
     }
     Ok(effective_masses(correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
 }
@@ -118,7 +118,7 @@ pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
 fn window(given: &[usize], shape: CorrelatorShape, times: usize) -> Outcome<[usize; 2]> {
     let last = if shape == CorrelatorShape::Exponential { times - 1 } else { times / 2 };
     let found = <[usize; 2]>::try_from(given).ok().filter(|[first, end]| first <= end && *end <= last);
-    let why = || format!("window = {}: expected first and last time, of 0 to {last}", list(given));
+    let why = || format!("window = {}: expected the first and the last time, from 0 to {last}", list(given));
     found.ok_or_else(|| Failure::refused(why()))
 }
 
@@ -167,7 +167,7 @@ mod tests {
         );
         let few = ErrorRequest { bootstrap: Some(9), ..ERRORS };
         assert_eq!(of(few, &all), "bootstrap = 9: expected 10 to 100000 draws");
-        assert!(of(ERRORS, &all[..0]).contains("two times at least"));
+        assert!(of(ERRORS, &all[..0]).contains("at least two times"));
         assert!(masses_of(&all[0], "linear").unwrap_err().message.starts_with("form = 'linear': expected 'cosh'"));
     }
 }

@@ -64,8 +64,8 @@ impl FixGaugeRequest {
             if !now.theta.is_finite() {
                 let (sweeps, reunitarise) = (relaxation.sweeps(), by.spelled("reunitarise", ""));
                 let why = format!(
-                    "{input}: theta is not a number after {sweeps} sweeps, as links are too far from SU(3): {reunitarise} \
-                     puts them back, or reports the link that cannot be put back"
+                    "{input}: theta is not a number after {sweeps} sweeps, because links are too far from SU(3): \
+                     {reunitarise} projects them, or reports a link that cannot be projected"
                 );
                 return Err(Failure::failed(why).shared());
             }
@@ -76,8 +76,8 @@ impl FixGaugeRequest {
                 let (theta, sweeps, tol) = (now.theta, relaxation.sweeps(), self.tol);
                 let [max_sweeps, overrelax] = ["max-sweeps", "overrelax"].map(|key| by.spelled(key, ""));
                 let why = format!(
-                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: give {max_sweeps} more, or another \
-                     {overrelax}"
+                    "{input}: theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: increase {max_sweeps}, or \
+                     change {overrelax}"
                 );
                 return Err(Failure::failed(why).shared());
             }

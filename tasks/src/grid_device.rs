@@ -75,7 +75,10 @@ impl NamedDevice {
         let grid = ProcessGrid::new(dims).map_err(Failure::refused)?;
         if grid.size() != comm.size() {
             let (size, [x, y, z, t]) = (comm.size(), dims);
-            return Err(Failure::refused(format!("grid = ({x}, {y}, {z}, {t}) has not the {size} processes of comm")));
+            return Err(Failure::refused(format!(
+                "grid = ({x}, {y}, {z}, {t}) does not match the {size} processes of \
+                                                 comm"
+            )));
         }
         Ok(GridRank { grid, rank: comm.rank() })
     }
@@ -83,7 +86,7 @@ impl NamedDevice {
         match (self.name.as_str(), ordinal) {
             ("cpu", _) => Processor::cpu(threads),
             ("cuda", Some(ordinal)) => Processor::gpu(ordinal, self.index.is_some()),
-            (other, _) => Err(Failure::refused(format!("'{other}' is no device: there are 'cpu' and 'cuda'"))),
+            (other, _) => Err(Failure::refused(format!("'{other}' is not a device: choose 'cpu' or 'cuda'"))),
         }
     }
 }
@@ -122,8 +125,8 @@ impl GridDevice {
         if *part != self.place.section(part.global)? {
             let (local, global) = (part.local, part.global);
             return Err(Failure::refused(format!(
-                "a field on {local} of a lattice of {global} is not the part that this process has on the device: use the device \
-                 that it was made for"
+                "a field on {local} of a lattice of {global} is not this process's part of the lattice on this device: \
+                 use the device for which the field was made"
             )));
         }
         if !self.place.is_shared() {
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(each([None, None]), ["[1, 1, 1, 2]"; 2]);
         assert_eq!(each([Some([2, 1, 1, 1]); 2]), ["[2, 1, 1, 1]"; 2]);
         assert!(each([None, Some([2, 1, 1, 1])]).iter().all(|why| why.contains("different grids")));
-        assert_eq!(each([Some([2, 2, 1, 1]); 2]), ["grid = (2, 2, 1, 1) has not the 2 processes of comm"; 2]);
+        assert_eq!(each([Some([2, 2, 1, 1]); 2]), ["grid = (2, 2, 1, 1) does not match the 2 processes of comm"; 2]);
         assert!(
             NamedDevice { name: "tpu".into(), ..cpu(None) }
                 .open(None)
@@ -242,6 +245,6 @@ mod tests {
         let global = Lattice::new([2, 2, 2, 4]).unwrap();
         assert!(device.domain(&global.into()).is_ok());
         let half = GridRank { grid: ProcessGrid::new([1, 1, 1, 2]).unwrap(), rank: 1 }.section(global).unwrap();
-        assert!(device.domain(&half).is_err_and(|why| why.message.contains("is not the part")));
+        assert!(device.domain(&half).is_err_and(|why| why.message.contains("is not this process's part")));
     }
 }

@@ -91,7 +91,10 @@ impl HostFields {
         let (fields, axes) = Self::of_array(kind, shape, numbers)?;
         let count = components(kind);
         if axes != [count] {
-            let why = format!("an array of shape {shape:?} is no propagator, which has one axis of {count} in front");
+            let why = format!(
+                "an array of shape {shape:?} is not a propagator, which has one leading axis of length \
+                               {count}"
+            );
             return Err(Failure::refused(why));
         }
         Ok(fields)
@@ -135,7 +138,7 @@ impl HostFields {
     pub fn write(&self, device: Option<&GridDevice>, path: &Path, axes: &[usize], title: String) -> Outcome {
         let Some(format) = FileFormat::of_fermion_file(path) else {
             let endings = files::formats::endings_of_fermion_files();
-            let why = format!("{}: the format is unclear from the name; end it in {endings}", path.display());
+            let why = format!("{}: the name does not determine the format; end it in {endings}", path.display());
             return Err(Failure::refused(why));
         };
         let precision = format.only_precision().unwrap_or(FilePrecision::Double);
@@ -172,7 +175,7 @@ impl HostFields {
     /// No fields.
     pub fn lattice(&self) -> Outcome<Lattice> {
         let first = with_fields!(self, fields => fields.first().map(HostField::lattice));
-        first.ok_or_else(|| Failure::refused("there are no fields"))
+        first.ok_or_else(|| Failure::refused("no fields are given"))
     }
     /// Returns the lengths of the axes of one field.
     ///
@@ -180,7 +183,7 @@ impl HostFields {
     /// No fields.
     pub fn shape(&self) -> Outcome<Vec<usize>> {
         let first = with_fields!(self, fields => fields.first().map(HostField::shape));
-        first.ok_or_else(|| Failure::refused("there are no fields"))
+        first.ok_or_else(|| Failure::refused("no fields are given"))
     }
     /// Returns the numbers of all fields, one field after the other.
     pub fn numbers(&self) -> Vec<Complex64> {
@@ -220,7 +223,7 @@ pub fn check_finite(what: &str, numbers: &[Complex64]) -> Outcome {
     match numbers.iter().position(|number| !number.is_finite()) {
         None => Ok(()),
         Some(place) => Err(Failure::refused(format!(
-            "{what}: number {place} of the array, counted from 0 in C order, is {}: every number has to be finite",
+            "{what}: number {place} of the array, counted from 0 in C order, is {}: every number must be finite",
             numbers[place]
         ))),
     }
@@ -256,7 +259,7 @@ fn of_array<T: Fermion>(shape: &[usize], numbers: &[Complex64]) -> Outcome<(Vec<
     let (axes, field) = shape.split_at(front);
     let (count, size) = (axes.iter().product::<usize>(), field.iter().product::<usize>());
     if count == 0 || size == 0 {
-        return Err(Failure::refused(format!("an array of shape {shape:?} holds no field")));
+        return Err(Failure::refused(format!("an array of shape {shape:?} contains no field")));
     }
     let fields = numbers.chunks_exact(size).map(|one| HostField::from_numbers(field, one));
     Ok((fields.collect::<Result<_, _>>()?, axes.to_vec()))
@@ -274,10 +277,10 @@ mod tests {
         assert_eq!((fields.count(), axes, fields.shape().unwrap()), (2, vec![2], vec![2, 2, 2, 2, 3]));
         assert_eq!(fields.numbers(), numbers);
         assert_eq!(of(&[1, 2, 2, 2, 2, 2, 3]).unwrap().1, [1, 2]);
-        assert!(of(&[0, 2, 2, 2, 2, 3]).unwrap_err().message.contains("holds no field"));
+        assert!(of(&[0, 2, 2, 2, 2, 3]).unwrap_err().message.contains("contains no field"));
         assert!(of(&[2, 2, 3]).unwrap_err().message.contains("(T, Z, Y, X)"));
         let propagator = HostFields::of_propagator(FermionKind::Staggered, &[2, 2, 2, 2, 2, 3], &numbers);
-        assert!(propagator.unwrap_err().message.ends_with("one axis of 3 in front"));
+        assert!(propagator.unwrap_err().message.ends_with("one leading axis of length 3"));
     }
 
     #[test]

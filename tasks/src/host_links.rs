@@ -98,7 +98,7 @@ pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, g
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
         let path = configuration.display();
         let u0 = given_by.spelled("u0", "");
-        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give {u0} a number");
+        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give {u0} as a number");
         Failure::refused(why).shared()
     })
 }
@@ -126,12 +126,14 @@ fn storage(
     let half = asked.is_some_and(|storage| storage.half);
     let limit = off_su3_limit(if half { Precision::Half } else { precision });
     let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
-    let far =
-        format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
+    let far = format!(
+        "{path}: links are off SU(3) by {off:.1e}, but reconstruction in {precision} precision allows \
+                 {limit:.0e}"
+    );
     match asked {
         Some(asked) if asked.reals != 18 && off > limit => {
             let [all, project] = [("reconstruct", "18"), ("reunitarise", "")].map(|(key, v)| read.by.spelled(key, v));
-            Err(Failure::refused(format!("{far}; use {all}, or {project} to project them")).shared())
+            Err(Failure::refused(format!("{far}; use {all}, or {project} to project them to SU(3)")).shared())
         }
         Some(asked) => Ok(asked),
         None if off > limit => {

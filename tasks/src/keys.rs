@@ -25,65 +25,67 @@ macro_rules! keys {
 }
 
 keys! {
-    GAUGE: Text "gauge" "FILE" "The configuration: ILDG, NERSC, MILC or .npy", "\"weak.ildg\"";
-    FAT: Text "fat" "FILE" "Existing fat links, from `ferrite links` or MILC, with --long and instead of --gauge",
+    GAUGE: Text "gauge" "FILE" "Gauge configuration, in any supported format", "\"weak.ildg\"";
+    FAT: Text "fat" "FILE" "Fat links, from `ferrite links` or MILC; with --long, instead of --gauge",
         "\"fat.scidac\"";
-    LONG: Text "long" "FILE" "Existing long links", "\"long.scidac\"";
-    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
-    RECORD: Count "record" "N" "Number of the field to read from a LIME file with several, from 0", "0";
+    LONG: Text "long" "FILE" "Long links; with --fat", "\"long.scidac\"";
+    LATTICE: Extents "lattice" "X,Y,Z,T" "Lattice extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
+    RECORD: Count "record" "N" "Number of the field in a LIME file that contains several, from 0", "0";
     NO_VERIFY: Switch "no-verify" ""
         "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
     STOUT_RHO: Number "stout-rho" "RHO"
-        "Stout links: smear the configuration before the operator is made of it, with this weight of a staple, 0 to 0.25", "0.1";
-    STOUT_LEVELS: Count "stout-levels" "N" "Number of times that links are replaced by stout ones [default: 1]", "2";
-    STOUT_SPATIAL: Switch "stout-spatial" "" "Smear links in x, y and z only, by staples in these directions", "false";
-    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
+        "Weight of a staple, 0 to 0.25, of stout smearing before the operator is built", "0.1";
+    STOUT_LEVELS: Count "stout-levels" "N" "Number of stout smearing steps [default: 1]", "2";
+    STOUT_SPATIAL: Switch "stout-spatial" "" "Smear only links in x, y and z, with staples in these directions", "false";
+    MASSES: Numbers "masses" "M1,M2,..." "Several masses, separated by commas, instead of --mass", "[0.02, 0.05]";
     SHIFT_SOLVER: Word "shift-solver" "NAME"
-        "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
+        "Solver for several masses or shifts: multishift (all together, then refined one by one) or sequential \
+         [default: multishift]",
         "\"multishift\"";
     SOURCE: Texts "source" "SOURCE"
-        "point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER (another of the \
-         noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides",
+        "Source: point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER \
+         (another noise vector of the seed, from 0), or file:PATH; repeat it for several right-hand sides",
         "[\"point:0,0,0,0,0,0\", \"random:1\"]";
     SOURCES: Count "sources" "N"
-        "Right-hand sides from one source: with point:x,y,z,t its components, 12, or 3 for staggered quarks; with random:SEED \
-         that many noise vectors", "12";
+        "Number of right-hand sides from one source: 12 components of point:x,y,z,t (3 for staggered quarks), or as \
+         many noise vectors of random:SEED", "12";
     BATCH: Count "batch" "N"
-        "Right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
+        "Number of right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
     GUESS: Text "guess" "FILE" "Initial guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
-    PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
+    PRECISION: Word "precision" "NAME" "Precision of fields and links: double, single, half or fp16 [default: double]", "\"half\"";
     RECONSTRUCT: Word "reconstruct" "N"
-        "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
-         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits with fields in single precision, for staggered ones \
-         [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
-    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
-    SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
+        "Number of reals stored for a link: 18, 12 or 8; for Wilson fermions also 12t or 8t (temporal gauge); for long \
+         links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit links, fields in \
+         single precision) [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
+    OUTPUT: Text "output" "FILE" "File for the result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE" "File for the sources, in the formats of the result", "\"source.npy\"";
     PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
-    PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
-    TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
+    PROFILE: Switch "profile" "" "Report the time of each kernel; the solve takes a little longer", "false";
+    TOL: Number "tol" "TOL" "Requested tolerance of |b - M x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
-        "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
+        "Precision of the solution and of true residuals: double, or single if tol is above 1e-6 [default: double]",
         "\"double\"";
     CORRECTION: Word "correction" "NAME"
-        "Correction of the iteration by true residuals: reliable (updates within one Krylov space) or defect (correction by inner solves) \
-         [default: reliable]", "\"reliable\"";
+        "Correction of the iteration by true residuals: reliable (reliable updates within one Krylov space) or defect \
+         (defect correction by inner solves) [default: reliable]", "\"reliable\"";
     DELTA: Number "delta" "D"
-        "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
+        "Factor by which the residual falls between true residuals, for reliable updates and restarts of gcr-dd \
          [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
-    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: target residual of an inner solve [default: 0.01]", "0.01";
+    INNER_TOL: Number "inner-tol" "TOL" "Requested tolerance of an inner solve, for defect correction [default: 0.01]", "0.01";
     NO_ESCALATION: Switch "no-escalation" ""
-        "Give up if the solver stagnates or breaks down, instead of escalating to a higher precision", "false";
+        "Fail if the solver stagnates or breaks down, instead of continuing in a higher precision or with another \
+         solver", "false";
 }
 
 static SHIFTS: Key = Key::new(
     "shifts",
     "S1,S2,...",
     KeyKind::Numbers,
-    "Solve (M^+ M + s) x = b for these shifts, separated by commas",
+    "Solve (M^+ M + s) x = b for these shifts s, separated by commas",
     "[0.01, 0.1]",
 )
 .instead_of("masses");
@@ -105,7 +107,7 @@ pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 
 /// `--operator`.
 static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
-    let help = format!("The Dirac operator: {} [default: wilson]", operator_names());
+    let help = format!("Dirac operator: {} [default: wilson]", operator_names());
     Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
 });
 
@@ -118,7 +120,7 @@ static SOLVER: LazyLock<Key> = LazyLock::new(|| {
     let all: Vec<String> = METHODS.into_iter().map(described).collect();
     let [wilson, staggered] = [FermionKind::Wilson, FermionKind::Staggered].map(methods_for);
     let help = format!(
-        "{}; for staggered operators {} [default: {}, or {}]",
+        "Solver: {}; for staggered operators {} [default: {}, or {} for staggered operators]",
         alternatives(all.iter().map(String::as_str)),
         alternatives(staggered.iter().map(|(name, _)| *name)),
         wilson[0].0,
@@ -177,7 +179,7 @@ pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
         section(None, "The configuration.", &[&GAUGE]),
         section(
             Some("Reading the configuration"),
-            "How it is read.",
+            "Reading the configuration.",
             &[&LATTICE, &RECORD, &NO_VERIFY, &ALLOW_NON_UNITARY, &REUNITARISE],
         ),
         section(Some("Stout links"), "Stout links.", &[&STOUT_RHO, &STOUT_LEVELS, &STOUT_SPATIAL]),
@@ -209,7 +211,7 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     let after = [
         section(
             Some("Staggered operators"),
-            "Several systems of a staggered operator.",
+            "Several masses or shifts of a staggered operator.",
             &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
         ),
         section(None, "Other output.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),

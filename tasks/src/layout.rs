@@ -219,11 +219,11 @@ impl Layout {
                         );
                     }
                     Transport::Mpi => {
-                        debug!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
+                        debug!("the GPUs cannot access each other: faces are sent as messages between GPUs (mpi)")
                     }
                     // Slow enough to be noted.
                     Transport::Host => {
-                        info!("no GPUs can access each other: faces are sent through the host's memory (host)")
+                        info!("the GPUs cannot access each other: faces are sent through the host's memory (host)")
                     }
                 }
                 *self.transport.get_or_init(|| fastest)

@@ -63,13 +63,13 @@ impl<L: ConfigurationLine> LineFile<L> {
         match schema(line) {
             Some(schema) if schema == L::SCHEMA => {}
             None if line["plaquette"].is_object() => {
-                let why = "an earlier version measured this and did not note what the file held: name another file";
+                let why = "an earlier version wrote this line without the contents of the file: name another file";
                 return Err(self.wrong(why.into()));
             }
             _ => return Err(self.wrong(format!("the schema is not {}: name another file", L::SCHEMA))),
         }
         if let Some((key, _)) = self.input.iter().find(|(key, value)| line["input"][key] != **value) {
-            return Err(self.wrong(format!("it was made with another {key}: name another file")));
+            return Err(self.wrong(format!("it was made with another value of {key}: name another file")));
         }
         let line: L = read(line).map_err(|why| self.wrong(why))?;
         match line.origin() {
@@ -91,8 +91,8 @@ impl<L: ConfigurationLine> LineFile<L> {
                     }
                     Match::Replaced => {
                         return Err(Failure::refused(format!(
-                            "{} holds other links than when line {} of {} was made of it: name another file, or take \
-                             the line away to measure it again",
+                            "the links in {} have changed since line {} of {} was made from them: name another file, \
+                             or delete the line to measure it again",
                             configuration.typed.display(),
                             number + 1,
                             self.path.display()
@@ -145,7 +145,7 @@ pub fn measure_all<T, L: ConfigurationLine>(
     let mut lines = Vec::new();
     for (mut configuration, known, there) in rest {
         if let Some(line) = there {
-            info!("{}: is done", configuration.typed.display());
+            info!("{}: already done", configuration.typed.display());
             lines.push(line);
             continue;
         }

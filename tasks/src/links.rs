@@ -133,7 +133,7 @@ impl LatticeLinks {
         single: bool,
     ) -> Outcome {
         let Some(format) = FileFormat::of_gauge_file(path) else {
-            let why = format!("the format is unclear from the name; end it in {}", endings_of_gauge_files());
+            let why = format!("the name does not determine the format; end it in {}", endings_of_gauge_files());
             return Err(Failure::refused(format!("{}: {why}", path.display())));
         };
         let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
@@ -200,7 +200,7 @@ impl LatticeLinks {
         let FlowRequest { action, time, step } = request;
         let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
             let names = FlowAction::ALL.map(FlowAction::name).join(", ");
-            return Err(Failure::refused(format!("'{action}' is no flow: there are {names}")));
+            return Err(Failure::refused(format!("'{action}' is not a flow: choose one of {names}")));
         };
         let mut flow = Flow::new(&self.on(device)?, action)?;
         let mut points = vec![flow.look()?];
@@ -224,7 +224,7 @@ impl LatticeLinks {
             "coulomb" => Gauge::Coulomb,
             "landau" => Gauge::Landau,
             other => {
-                return Err(Failure::refused(format!("'{other}' is no gauge: there are 'coulomb' and 'landau'")));
+                return Err(Failure::refused(format!("'{other}' is not a gauge: choose 'coulomb' or 'landau'")));
             }
         };
         let omega = request.overrelax.unwrap_or_else(|| omega_for(self.part.global, kind));
@@ -236,7 +236,8 @@ impl LatticeLinks {
             if relaxation.sweeps() >= request.max_sweeps {
                 let (theta, sweeps, tol) = (state.theta, relaxation.sweeps(), request.tol);
                 let why = format!(
-                    "theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: give max_sweeps more, or another overrelax"
+                    "theta is {theta:.3e} after {sweeps} sweeps, requested {tol:e}: increase max_sweeps, or change \
+                     overrelax"
                 );
                 return Err(Failure::failed(why));
             }
@@ -244,7 +245,9 @@ impl LatticeLinks {
             state = relaxation.relax_while(rest, go_on)?;
         }
         if !state.theta.is_finite() {
-            return Err(Failure::refused("theta is not a number: links are too far from SU(3)"));
+            return Err(Failure::refused(
+                "theta is not a number: the links are too far from SU(3); project them first",
+            ));
         }
         let sweeps = relaxation.sweeps();
         Ok(FixedGauge { gauge: relaxation.finish()?, theta: state.theta, functional: state.functional, sweeps })
@@ -267,7 +270,7 @@ pub fn quenched(
     go_on: GoOn<'_>,
 ) -> Outcome<(HostGauge, Vec<f64>)> {
     if start.is_some_and(|links| links.part != *part) {
-        let why = "the links to start from are on another lattice, or other processes have its parts";
+        let why = "the initial links are on another lattice, or distributed differently over the processes";
         return Err(Failure::refused(why));
     }
     let start = match start {

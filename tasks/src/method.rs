@@ -53,7 +53,7 @@ vocabularies! {
 }
 rules! {
     /// Factors by which residuals fall between true ones.
-    Fraction: "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d);
+    Fraction: "a number of at least 0 and below 1", |d| (0.0..1.0).contains(&d);
 }
 
 /// Keys of the solver.
@@ -179,11 +179,11 @@ impl SolveScheme {
                     Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
                     None if self.schwarz.overlap > 0 => {
                         format!(
-                            "one domain a process, with {} of its neighbours'",
+                            "one domain for each process, with {} of its neighbours",
                             text::count(self.schwarz.overlap, "site")
                         )
                     }
-                    None => "one domain a process".into(),
+                    None => "one domain for each process".into(),
                 }
             ),
             false => String::new(),
@@ -199,10 +199,10 @@ fn correction(input: &mut Input, keys: &SolverKeys, method: &Method) -> Correcti
     let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
     if let Some(place) = input.get(stray) {
         let owner = input.spelled("correction", owner);
-        input.wrong(&place, format!("belongs to {owner}"));
+        input.wrong(&place, format!("applies only to {owner}; remove it"));
     }
     if defect && method.restarts {
-        input.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
+        input.conflict("correction", "solver", "GCR restarts from true residuals: remove it");
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
@@ -227,7 +227,7 @@ fn refuse_keys_of_others(input: &mut Input, method: &Method) {
             let choices = METHODS.iter().filter(|other| other.is_choice() && other.has_key(key.name));
             let names: Vec<_> = iter::once(owner).chain(choices).map(|method| method.name).collect();
             let owners = input.spelled("solver", &names.join(" and "));
-            input.wrong(&place, format!("belongs to {owners}"));
+            input.wrong(&place, format!("applies only to {owners}; remove it"));
         }
     }
 }
@@ -240,7 +240,7 @@ fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Want
         let fields = source.check::<T>(wanted.lattice)?;
         match (fields.len(), wanted.sources) {
             (there, needed) if there == needed => Ok(fields),
-            (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
+            (there, needed) => Err(format!("{path}: holds {there} fields, but there are {needed} sources")),
         }
     };
     fields(path.get()?).map_err(|why| input.wrong(path, why)).ok()

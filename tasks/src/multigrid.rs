@@ -52,11 +52,11 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
     for (level, block) in keys.mg_block.iter().enumerate() {
         match params.blocks.get_mut(level) {
             Some(place) => *place = block.value(),
-            None => input.wrong(block, format!("there are at most {MOST_COARSENINGS} levels with a coarser one")),
+            None => input.wrong(block, format!("at most {MOST_COARSENINGS} levels have a coarser one")),
         }
     }
     if !params.vectors.is_multiple_of(8) {
-        input.wrong(&keys.mg_vectors, "has to be a multiple of 8");
+        input.wrong(&keys.mg_vectors, "must be a multiple of 8");
     }
     params
 }
@@ -77,7 +77,8 @@ pub fn table(report: &MultigridReport) -> String {
         );
         if let Some(check) = level.check {
             table += &format!(
-                "                  vectors kept to {:.1e}, coarse operator right to {:.1e}, γ5-Hermitian to {:.1e}\n",
+                "                  vectors preserved to {:.1e}, coarse operator exact to {:.1e}, γ5-Hermitian to \
+                 {:.1e}\n",
                 check.near_null, check.galerkin, check.gamma5
             );
         }

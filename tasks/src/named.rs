@@ -29,14 +29,14 @@ impl NamedFiles {
             };
             if let Some(other) = place.replace(path.clone()) {
                 if let Some(absent) = [&other, path].into_iter().find(|path| !path.exists()) {
-                    return Err(Failure::refused(format!("there is no file {}", absent.display())));
+                    return Err(Failure::refused(format!("the file {} does not exist", absent.display())));
                 }
                 let advice = match what {
                     "configurations" => "; `ferrite spectrum`, `trace`, `eigenvalues` and `measure` take several",
                     _ => "",
                 };
                 return Err(Failure::refused(format!(
-                    "{} and {} are both {what}, and {command} takes one at a time{advice}",
+                    "{} and {} are both {what}, but {command} reads only one{advice}",
                     other.display(),
                     path.display()
                 )));
@@ -95,8 +95,8 @@ mod tests {
         assert_eq!(found("with[1].ildg"), of(&["with[1].ildg"]));
         assert_eq!(found("absent.ildg"), of(&["absent.ildg"]));
         assert!(found("conf*").unwrap_err().ends_with("conf*: no file matches this pattern"));
-        assert!(found("absent/conf*").unwrap_err().contains("there is no folder"));
-        assert!(found("cfg[").unwrap_err().contains("is no pattern of file names"));
+        assert!(found("absent/conf*").unwrap_err().contains("the folder"));
+        assert!(found("cfg[").unwrap_err().contains("is not a valid pattern of file names"));
         let files =
             |names: &[&str]| NamedFiles::of(&names.iter().map(|name| room.join(name)).collect::<Vec<_>>(), "solve");
         let named = files(&["other.toml", "absent.ildg"]).unwrap();
@@ -104,7 +104,7 @@ mod tests {
         std::fs::write(room.join("a.npy"), b"\x93NUMPY").unwrap();
         std::fs::write(room.join("b.npy"), b"\x93NUMPY").unwrap();
         assert!(files(&["a.npy", "b.npy"]).unwrap_err().message.contains("are both configurations"));
-        assert!(files(&["a.npy", "absent.ildg"]).unwrap_err().message.starts_with("there is no file"));
+        assert!(files(&["a.npy", "absent.ildg"]).unwrap_err().message.starts_with("the file"));
         // Text under the name of a field may be an input.
         assert!(files(&["cfg2.ildg"]).unwrap().configuration.is_none());
         std::fs::remove_dir_all(room).unwrap();

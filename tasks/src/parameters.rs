@@ -47,7 +47,7 @@ impl NamedTexts {
     fn finish(mut self, definition: &Definition) -> Outcome {
         let all: Vec<String> = definition.all_keys().map(|key| name_of(key.name)).collect();
         for name in self.values.keys().filter(|name| !self.used.contains(*name)) {
-            self.wrong.push(format!("{name}: {} has no such parameter; there are {}", definition.name, all.join(", ")));
+            self.wrong.push(format!("{name}: {} has no such parameter; it has {}", definition.name, all.join(", ")));
         }
         match self.wrong.as_slice() {
             [] => Ok(()),
@@ -158,7 +158,7 @@ pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<Qu
     let definition = definition(operator)?;
     if definition.kind != kind {
         return Err(Failure::refused(format!(
-            "{operator} quarks cannot be made so: two and one flavours are for Wilson-like ones"
+            "{operator} quarks do not fit: one and two flavours apply to Wilson-like quarks only"
         )));
     }
     let mut given = NamedTexts::new(values);
@@ -170,7 +170,7 @@ pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<Qu
 fn definition(name: &str) -> Outcome<&'static Definition> {
     operator_named(name).ok_or_else(|| {
         let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
-        Failure::refused(format!("'{name}' is no operator: there are {}", names.join(", ")))
+        Failure::refused(format!("'{name}' is not an operator: choose one of {}", names.join(", ")))
     })
 }
 
@@ -233,13 +233,10 @@ mod tests {
             lines.iter().any(|line| line.starts_with("bc_time = open: expected antiperiodic or periodic")),
             "{why}"
         );
-        assert!(
-            lines.iter().any(|line| line.starts_with("csw: wilson has no such parameter; there are mass,")),
-            "{why}"
-        );
+        assert!(lines.iter().any(|line| line.starts_with("csw: wilson has no such parameter; it has mass,")), "{why}");
         let why = operator("overlap", BTreeMap::new()).err().unwrap().message;
-        assert!(why.starts_with("'overlap' is no operator: there are wilson, clover"), "{why}");
+        assert!(why.starts_with("'overlap' is not an operator: choose one of wilson, clover"), "{why}");
         let why = quarks(FermionKind::Wilson, texts(&[("operator", "asqtad")])).err().unwrap().message;
-        assert!(why.starts_with("asqtad quarks cannot be made so"), "{why}");
+        assert!(why.starts_with("asqtad quarks do not fit"), "{why}");
     }
 }

@@ -78,14 +78,14 @@ fn reconstruction(
         return input.meaning(key, &fitting);
     };
     let purpose = if format.temporal {
-        "is for Wilson fermions in temporal gauge"
+        "applies only to Wilson fermions in temporal gauge"
     } else if format.keeps_phase() {
-        "keeps the phase of a determinant, which long links of asqtad and HISQ may have and links in SU(3) have not"
+        "stores the phase of a determinant, which applies only to long links of asqtad and HISQ"
     } else {
-        "is for staggered fermions"
+        "applies only to staggered fermions"
     };
     let names: Vec<_> = fitting.iter().map(|(name, _)| *name).collect();
-    input.wrong(key, format!("'{name}' {purpose}; for {links} there are {}", names.join(", ")));
+    input.wrong(key, format!("'{name}' {purpose}; for {links} choose one of {}", names.join(", ")));
     None
 }
 
@@ -323,7 +323,7 @@ pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> O
     let header = inspect(path, &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => require_even(path.as_ref(), header.lattice).map(|()| header),
-        n => Err(format!("{path}: holds {n} numbers per site, a gauge field has 36")),
+        n => Err(format!("{path}: holds {n} numbers per site, but a gauge field has 36")),
     });
     header.map_err(|why| input.wrong(gauge, why)).ok()
 }
@@ -338,7 +338,7 @@ pub fn configuration_header(input: &mut Input, read: &Reading) -> Option<Header>
 fn belong_elsewhere(input: &mut Input, keys: &[&str], operators: &str) {
     for key in keys {
         if let Some(place) = input.get(key) {
-            input.wrong(&place, format!("belongs to {operators}"));
+            input.wrong(&place, format!("applies only to {operators}; remove it"));
         }
     }
 }
@@ -370,7 +370,7 @@ pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, 
         foreign.extend(keys::STAGGERED_KEYS.map(|key| (key, staggered_names())));
     }
     let given = foreign.into_iter().filter_map(|(key, owners)| Some((input.get(key)?, owners)));
-    let belongs = |owners: String| format!("belongs to {}", input.spelled("operator", &owners));
+    let belongs = |owners: String| format!("applies only to {}; remove it", input.spelled("operator", &owners));
     given.map(|(place, owners)| (place, belongs(owners))).collect()
 }
 
@@ -404,7 +404,8 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Op
     let fits = |format: LinkStorage| !format.temporal && (definition.is_improved() || !format.keeps_phase());
     let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
-        let why = format!("links in 16 bits go with {}, or all is half", input.spelled("precision", "single"));
+        let why =
+            format!("16-bit links need {}, or choose half precision for all", input.spelled("precision", "single"));
         input.conflict("reconstruct", "precision", &why);
     }
     (precision, reconstruction)
@@ -439,7 +440,7 @@ fn link_files(
             }
             for key in ["u0", "naik-epsilon", "stout-rho"] {
                 if input.get(key).is_some() {
-                    input.conflict(key, "fat", "these fat links have been made already");
+                    input.conflict(key, "fat", "has no effect on existing fat links; remove it");
                 }
             }
             let read = read.of_any_links();
@@ -447,14 +448,14 @@ fn link_files(
             if let (Some(fat), Some(long)) = (&header, &other)
                 && fat.lattice != long.lattice
             {
-                let why = format!("fat links are on {}, long ones on {}", fat.lattice, long.lattice);
+                let why = format!("fat links are on {}, but long links on {}", fat.lattice, long.lattice);
                 input.conflict("long", "fat", &why);
             }
             (Some(LinkFiles::Improved(fat, long)), header)
         }
         (Some(_), _, _) => {
             let other = if input.get("fat").is_some() { "fat" } else { "long" };
-            input.conflict("gauge", other, "give a gauge field, or fat and long links");
+            input.conflict("gauge", other, "give either a gauge field, or fat and long links");
             (None, None)
         }
         (None, None, None) => {
@@ -465,7 +466,7 @@ fn link_files(
         (None, one, _) => {
             let (here, there) = if one.is_some() { ("fat", "long") } else { ("long", "fat") };
             let needed = input.spelled(there, "FILE");
-            input.conflict(here, there, &format!("needs {needed} beside it"));
+            input.conflict(here, there, &format!("also needs {needed}"));
             (None, None)
         }
     }
@@ -485,7 +486,7 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     let given = ["mass", "masses", "shifts"].map(|key| input.get(key).is_some());
     let keys: SystemKeys = input.read("");
     let mass = match given[2] {
-        true => input.number("mass", "a number that is not negative", |m| m >= 0.0),
+        true => input.number("mass", "a number of at least 0", |m| m >= 0.0),
         false => input.number("mass", Positive::EXPECTED, Positive::fits),
     };
     match given.into() {
@@ -507,12 +508,12 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
             None
         }
         (false, true, true) => {
-            input.conflict("shifts", "masses", "masses are shifts already");
+            input.conflict("shifts", "masses", "masses are also shifts: give one of the two");
             None
         }
         (false, false, true) => {
             let [mass, shifts] = [input.spelled("mass", "M"), input.spelled("shifts", "")];
-            input.missing(format!("no mass: give {mass} beside {shifts}"));
+            input.missing(format!("no mass: also give {mass} with {shifts}"));
             None
         }
         (false, false, false) => {
@@ -532,7 +533,10 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
 /// Checks whether M†M + σ has an inverse for all shifts σ, whatever the links.
 pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
     match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
-        Some(bad) => Err(format!("m^2 + {bad} is not above 0, so that M^+ M + {bad} may have no inverse")),
+        Some(bad) => Err(format!(
+            "m^2 + {bad} is not above 0, so that M^+ M + {bad} may not be invertible; give larger \
+                                  shifts"
+        )),
         None => Ok(()),
     }
 }
@@ -555,7 +559,7 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
         return None;
     }
     if given.len() > 1 && several.is_some() {
-        input.conflict("sources", "source", "give a single source, from which the others follow");
+        input.conflict("sources", "source", "give a single source, from which the others are made");
         return None;
     }
     let mut sources = Vec::new();
@@ -589,7 +593,7 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
 pub fn are_together(input: &mut Input, sources: usize) {
     let most = ferrite::backend::MAX_RHS_PER_LAUNCH;
     if let (true, Some(place)) = (sources > most, input.get("source")) {
-        input.wrong(&place, format!("{sources} sources, but at most {most} can be applied to together"));
+        input.wrong(&place, format!("{sources} sources, but an operator is applied to at most {most} together"));
     }
 }
 

@@ -44,7 +44,7 @@ impl Progress {
         let (work, expected_seconds) = (Some(name.into()), Some(expected));
         let line = ProgressLine { progress: "setup".into(), work, expected_seconds, ..self.work.clone() };
         let takes =
-            expected.map_or(String::new(), |expected| format!(", about {} in all", super::text::seconds(expected)));
+            expected.map_or(String::new(), |expected| format!(", about {} in total", super::text::seconds(expected)));
         self.report(line, done, begin, &format!("{name}{takes}"));
     }
     fn report(&self, mut line: ProgressLine, fraction: Option<f64>, begin: Instant, text: &str) {

@@ -92,7 +92,7 @@ impl QuenchedTarget {
         let shown = self.path.display();
         if every && target::is_stream(&self.path) {
             let every = by.spelled("every", "");
-            let why = format!("{every} writes several files, and {shown} is a pipe or a device: name an output file");
+            let why = format!("{every} writes several files, but {shown} is a pipe or a device: name an output file");
             return Err(Failure::refused(why));
         }
         let Some(start) = start else { return Ok(()) };
@@ -108,7 +108,7 @@ impl QuenchedTarget {
             {
                 let first_sweep = by.spelled("first-sweep", "");
                 return Err(Failure::refused(format!(
-                    "sweep {sweep} of -o {shown} would replace {name}, from which the run starts: name another output file, or \
+                    "sweep {sweep} of -o {shown} would replace {name}, the initial links: name another output file, or \
                      give the number of sweeps before it with {first_sweep}"
                 )));
             }
@@ -144,7 +144,7 @@ impl QuenchedRun {
                 let other = lattice_of(path, &read, comm)?;
                 if other != lattice {
                     let given = self.by.spelled("lattice", "");
-                    let why = format!("the links to start from are on {other}, {given} says {lattice}");
+                    let why = format!("the initial links are on {other}, but {given} has {lattice}");
                     return Err(Failure::refused(why).shared());
                 }
                 Some(read_gauge(path, &read, layout, comm)?)
@@ -200,7 +200,7 @@ impl QuenchedRun {
         let QuenchedRun { first_sweep: first, thermalise, sweeps, by, .. } = *self;
         let numbered = [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n));
         let Some(last) = numbered else {
-            let why = "the number of the last sweep does not fit into 32 bits: begin with another seed";
+            let why = "the number of the last sweep does not fit into 32 bits: start with another seed";
             return Err(Failure::refused(why).shared());
         };
         let numbers = first.saturating_add(1)..=last;
@@ -210,13 +210,14 @@ impl QuenchedRun {
         let all = passes.saturating_mul(all_sweeps);
         if all > MOST_PASSES {
             return Err(Failure::refused(format!(
-                "{all_sweeps} sweeps, of {passes} passes over all links each, are {all} passes, and one run makes at most \
-                 {MOST_PASSES}: ask for fewer, and resume from the last configuration by {start} and {first_sweep}"
+                "{all_sweeps} sweeps of {passes} passes over all links are {all} passes, but one run makes at most \
+                 {MOST_PASSES}: request fewer sweeps, and resume from the last configuration with {start} and \
+                 {first_sweep}"
             ))
             .shared());
         }
         if first != 0 && self.start.file().is_none() {
-            let why = format!("{first_sweep} goes with a file that those sweeps made: name it with {start}");
+            let why = format!("{first_sweep} needs the file that those sweeps made: name it with {start}");
             return Err(Failure::refused(why).shared());
         }
         Ok(())

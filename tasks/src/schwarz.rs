@@ -61,7 +61,12 @@ pub fn resolve(input: &mut Input, local: Option<Lattice>) -> Schwarz {
         input.wrong(&keys.domain, why);
     }
     if schwarz.overlap > 0 && schwarz.domain.is_some() {
-        input.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
+        input.conflict(
+            "domain",
+            "domain-overlap",
+            "overlapping domains are the local lattices of the processes; \
+                                                    remove one of the two",
+        );
     }
     schwarz
 }

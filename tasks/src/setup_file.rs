@@ -52,13 +52,13 @@ impl SetupFile {
             SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
             SetupError::Device(error) => error.into(),
             SetupError::Vectors { found, asked } => refused(format!(
-                "has {found} vectors, and {} asks for {asked}",
+                "has {found} vectors, but {} requests {asked}",
                 self.given_by.spelled("mg-vectors", "")
             )),
             why => refused(why.to_string()),
         })?;
         request.multigrid.vectors = loaded.vectors;
-        info!("{path}: {} test vectors for multigrid, made for m = {}", loaded.vectors, loaded.mass);
+        info!("{path}: {} near-null vectors for multigrid, made for m = {}", loaded.vectors, loaded.mass);
         Ok(())
     }
     /// *Collective.* Writes what the run has made, if the file was not there.
@@ -67,7 +67,7 @@ impl SetupFile {
             return Ok(());
         }
         match setup_file::save(self.layout.share(&self.path), configuration, &self.links) {
-            Ok(vectors) => info!("{}: wrote {vectors} test vectors of multigrid", self.path.display()),
+            Ok(vectors) => info!("{}: wrote {vectors} near-null vectors of multigrid", self.path.display()),
             Err(SetupError::None) => {}
             Err(SetupError::File(error)) => return Err(Failure::writing(error)),
             Err(SetupError::Device(error)) => return Err(error.into()),

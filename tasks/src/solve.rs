@@ -61,9 +61,8 @@ impl Solve {
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
             let other = input.spelled("shift-solver", "sequential");
-            let why = format!(
-                "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give {other}"
-            );
+            let why =
+                format!("multi-shift CG has a Krylov space for each right-hand side: remove block-cg, or give {other}");
             input.conflict("solver", several, &why);
         }
         let keys: OutputKeys = input.read("");
@@ -111,7 +110,7 @@ impl Solve {
                 if links.storage.temporal {
                     let by = self.plan.read.by;
                     let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));
-                    let why = format!("{setup} keeps vectors in the gauge of the links: choose a {storage} without t");
+                    let why = format!("{setup} needs vectors in the gauge of the links: choose a {storage} without t");
                     return Err(Failure::refused(why).shared());
                 }
                 Some(SetupFile::new(path, layout, operator, &file.gauge, self.plan.read.by)?)
@@ -208,7 +207,7 @@ impl<F: Fermion> Ended<F> {
 pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
-        info!("some links cannot be reconstructed from {planned} real numbers: {used} are stored");
+        info!("some links cannot be reconstructed from {planned} reals: {used} are stored");
     }
 }
 
@@ -227,7 +226,7 @@ fn different_files(input: &mut Input) {
             if let (Some(a), Some(b)) = (input.get(first), input.get(second))
                 && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
             {
-                input.conflict(second, first, "the two need different files");
+                input.conflict(second, first, "these need different files");
             }
         }
     }
@@ -235,14 +234,14 @@ fn different_files(input: &mut Input) {
 
 /// Returns a note on a solver that gave up although its solution is one.
 pub fn good_enough(why: &Unsolved) -> String {
-    format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
+    format!("the solver stopped early, but the true residual in double precision is within the tolerance: {why}")
 }
 
 /// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
-            "after {}: {}; went on with {} in {} precision, recon {}",
+            "after {}: {}; continued with {} in {} precision, recon {}",
             text::count(escalation.iterations, "iteration"),
             escalation.reason,
             name_of(&PRECISIONS, escalation.precision),
@@ -252,7 +251,7 @@ pub fn announce(report: &Report) {
     }
     for change in &report.method_changes {
         let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations} {} went on: {}", change.method.name, change.reason);
+        info!("after {iterations} {} continued: {}", change.method.name, change.reason);
     }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));

@@ -143,7 +143,7 @@ impl SolverSettings {
         let all =
             || METHODS.iter().flat_map(|method| method.counts).map(|key| name_of(key.key.name)).collect::<Vec<_>>();
         let known =
-            known.ok_or_else(|| WrongSetting::new(name, value, format!("a name among {}", all().join(", "))))?;
+            known.ok_or_else(|| WrongSetting::new(name, value, format!("one of the names {}", all().join(", "))))?;
         if !method.has_key(known.key.name) {
             let owners = METHODS.iter().filter(|method| method.has_key(known.key.name)).map(|method| method.name);
             return Err(WrongSetting::new(name, value, format!("solver = {}", alternatives(owners))));
@@ -217,6 +217,6 @@ mod tests {
         let why = |solver, counts: &[_]| request(solver, counts).unwrap_err().to_string();
         assert_eq!(why(Some("idr"), &[("idr_s", 17)]), "idr_s = 17: expected a whole number from 1 to 16");
         assert_eq!(why(Some("cg"), &[("idr_s", 4)]), "idr_s = 4: expected solver = idr");
-        assert_eq!(why(Some("idr"), &[("s", 4)]), "s = 4: expected a name among idr_s");
+        assert_eq!(why(Some("idr"), &[("s", 4)]), "s = 4: expected one of the names idr_s");
     }
 }

@@ -49,7 +49,7 @@ pub fn of_operator(input: &mut Input, table: &str) -> Option<StoutSmearing> {
     let StoutKeys { stout_rho, stout_levels, stout_spatial } = input.read(table);
     let rho = if table.is_empty() { "stout-rho".into() } else { format!("{table}.stout-rho") };
     if !input.was_given(&rho) {
-        let why = "belongs to stout links: give stout-rho, the weight of a staple, too";
+        let why = "applies to stout links: also give stout-rho, the weight of a staple";
         input.wrong(&stout_levels, why);
         input.wrong(&stout_spatial, why);
     }

@@ -76,7 +76,7 @@ pub fn check(path: &Path) -> Result<(), String> {
         return Err(format!("{shown} is a folder: name a file to write"));
     }
     if path.file_name().is_none() {
-        return Err(format!("'{shown}' names no file"));
+        return Err(format!("'{shown}' does not name a file"));
     }
     let Destination::File(path) = destination(path)? else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -98,7 +98,7 @@ pub fn check_lines(path: &Path) -> Result<(), String> {
 /// Applies [`check`] to a plot, which is SVG.
 pub fn check_svg(path: &Path) -> Result<(), String> {
     if path.extension().is_none_or(|e| e != "svg") {
-        return Err(format!("{}: plots are SVG; end the name in .svg", path.display()));
+        return Err(format!("{}: plots are SVG; choose a name that ends in .svg", path.display()));
     }
     check(path)
 }
@@ -119,14 +119,13 @@ pub fn place(path: &Path) -> PathBuf {
 /// see to it themselves.
 pub fn lock(folder: &Path) -> Result<std::fs::File, String> {
     let path = folder.join(".lock");
-    locked(&path)?
-        .ok_or_else(|| format!("{} is being worked in by another process: wait for it, or end it", folder.display()))
+    locked(&path)?.ok_or_else(|| format!("{} is in use by another process: wait for it, or stop it", folder.display()))
 }
 
 /// Locks a file that lines are added to; creates it if it does not exist.
 pub fn lock_file(path: &Path) -> Result<std::fs::File, String> {
     locked(path)?
-        .ok_or_else(|| format!("{} is being written by another process: wait for it, or end it", path.display()))
+        .ok_or_else(|| format!("{} is being written by another process: wait for it, or stop it", path.display()))
 }
 
 /// Locks a file; `None` if another process has the lock.
@@ -170,7 +169,7 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     let last = &bytes[end_of_lines(&bytes)..];
     let both = last.len().min(begin.len());
     if last[..both] != begin.as_bytes()[..both] {
-        return Err(format!("{shown} ends with something that is not a line of results: name another file"));
+        return Err(format!("{shown} ends with text that is not a line of results: name another file"));
     }
     // A letter of several bytes may also be torn: only whole lines are certain to be text.
     let (whole, end) = whole_lines(&bytes);

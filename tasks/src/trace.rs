@@ -90,7 +90,7 @@ impl NoiseSolve {
         let kind = plan::definition(&mut input.clone()).map(|definition| definition.kind);
         let staggered = kind == Some(FermionKind::Staggered);
         if staggered && noise.dilution.spin {
-            input.missing(format!("{}: staggered fields have no spin: take it out", input.spelled("dilute", "spin")));
+            input.missing(format!("{}: staggered fields have no spin: remove it", input.spelled("dilute", "spin")));
         }
         // Mistakes in the file are reported with those of the solve.
         let parts = match configuration_header(&mut input.clone(), &read).map(|header| header.lattice) {

@@ -21,18 +21,19 @@ use run::{Runner, Tally};
 
 /// Help text of the command.
 pub const BOOK_HELP: &str = "\
-Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
-a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
-the program's help. Links to files have to lead somewhere, versioned formats of the output have to be documented, and tables of their keys to be up to date.
+Build the book of docs/ into target/book/site, and run every command in it and in README.md, page by page, each page in a
+separate folder in target/book/pages. Commands that cannot run here are marked in the page; their flags are compared with
+the program's help. Links to files must exist, versioned formats of the output must be documented, and the tables of their
+keys must be up to date.
 
 Usage: cargo xtask book [--no-run | --no-site | --keys] [PAGE...]
 
-  PAGE       run these pages only, such as docs/tutorial.md
+  PAGE       run only these pages, such as docs/tutorial.md
   --no-run   build the pages only
   --no-site  run the commands only
-  --keys     write the tables of keys in docs/output.md anew, of the types in records/, and do nothing else
+  --keys     only rewrite the tables of keys in docs/output.md from the types in records/
 
-mkdocs makes the pages; it is installed into target/tools/book. Where it cannot be had, the pages are left out; with
+mkdocs builds the pages; it is installed into target/tools/book. If it cannot be installed, the pages are skipped; with
 CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one.
 ";
 
@@ -45,7 +46,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let no_run = process::take_flag(&mut args, "--no-run");
     let no_site = process::take_flag(&mut args, "--no-site");
     if let Some(option) = args.iter().find(|argument| argument.starts_with('-')) {
-        bail!("unknown argument '{option}'; --help lists what this command takes");
+        bail!("unknown argument '{option}'; --help lists the arguments");
     }
     let root = process::root()?;
     if !no_run {
@@ -84,7 +85,7 @@ pub fn run_pages(root: &Path, program: &Path, only: &[String]) -> Result<()> {
     // itself.
     pages.retain(|page| !page.starts_with("docs/measurements/") && page != "CHANGELOG.md");
     if let Some(unknown) = only.iter().find(|page| !pages.contains(page)) {
-        bail!("there is no page '{unknown}'; there are {}", pages.join(", "));
+        bail!("there is no page '{unknown}'; the pages are {}", pages.join(", "));
     }
     pages.retain(|page| only.is_empty() || only.contains(page));
     let mut runner = Runner::new(program, &root.join("target/book/pages"), crate::HELP)?;

@@ -29,21 +29,21 @@ use crate::toolchain::{Toolchain, ToolchainKind};
 
 /// Help text of the command.
 pub const BUILD_PTX_HELP: &str = "\
-Compile the GPU kernels to target/kernels: <module>.<architecture>.ptx and .cubin, manifest.json, and the number of the
-source that they are of. PTX is for sm_80, which every GPU from compute capability 8.0 on can run, and for sm_90 where
-kernels have instructions that only newer GPUs know.
+Compile the GPU kernels to target/kernels: <module>.<architecture>.ptx and .cubin, manifest.json, and the checksum of
+their source. PTX is for sm_80, which every GPU of compute capability 8.0 or newer can run, and also for sm_90 if kernels
+have instructions of newer GPUs.
 
 Usage: cargo xtask build-ptx [--arch sm_80,sm_90] [--toolchain nightly|debian] [--no-cache]
 
-  --arch       architectures to make cubins for, machine code that needs no compiling when the program starts: any from
-               sm_80 on that ptxas knows; may be repeated (default: sm_80,sm_90)
-  --toolchain  which compiler (default: the first that `cargo xtask setup` has installed; the environment variable
+  --arch       architectures for which to make cubins, machine code that needs no compilation when the program starts: sm_80
+               or newer, if ptxas supports it; may be repeated (default: sm_80,sm_90)
+  --toolchain  compiler (default: the first that `cargo xtask setup` has installed; the environment variable
                FERRITE_KERNEL_TOOLCHAIN does the same)
-  --no-cache   compile everything, also what is unchanged
+  --no-cache   compile everything, also unchanged kernels
 
-Compiled kernels are kept in ferrite/kernels in $XDG_CACHE_HOME or ~/.cache, or in $FERRITE_KERNEL_CACHE, by the content
-of their source: another clone, or an older commit, compiles only what differs. Without NVIDIA's assembler ptxas no cubins
-are made; the driver then compiles the PTX when the program starts.
+Compiled kernels are stored in ferrite/kernels in $XDG_CACHE_HOME or ~/.cache, or in $FERRITE_KERNEL_CACHE, by the content
+of their source: another clone, or an older commit, compiles only the differences. Without NVIDIA's assembler ptxas no
+cubins are made; the driver then compiles the PTX when the program starts.
 ";
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
@@ -94,7 +94,7 @@ pub fn build(root: &Path, choice: Option<ToolchainKind>, architectures: &[String
         None => bail!("--arch needs NVIDIA's assembler ptxas; run `cargo xtask setup`, or put ptxas on PATH"),
     };
     let scratch = root.join("target/ptx-build");
-    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be created", scratch.display()))?;
     // Two concurrent builds would write the same files; the second waits and then finds everything done.
     let lock = fs::File::create(scratch.join("lock"))?;
     lock.lock().context("the lock file in target/ptx-build cannot be locked")?;
@@ -365,7 +365,7 @@ fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<Mod
     for family in families {
         for entry in family.instances().flat_map(|instance| instance.entry_points()) {
             if !seen.insert(entry.name) {
-                bail!("two kernels are called '{}' in gpu_kernels::FAMILIES", entry.name);
+                bail!("two kernels have the name '{}' in gpu_kernels::FAMILIES", entry.name);
             }
             let empty = || ModuleFiles { name: entry.module, family, members: Vec::new() };
             let module = modules.entry(entry.module).or_insert_with(empty);
@@ -397,8 +397,11 @@ pub fn fetch(root: &Path, toolchain: &Toolchain) -> Result<()> {
     if process::capture(fetch().arg("--offline")).is_ok() {
         return Ok(());
     }
-    println!("downloading the crates that Rust's core library is built with");
-    process::run(&mut fetch()).context("these crates could not be downloaded, and the kernels cannot be built without")
+    println!("downloading the crates for building Rust's core library");
+    process::run(&mut fetch()).context(
+        "these crates could not be downloaded, but the kernels cannot be built without \
+                                        them",
+    )
 }
 
 /// Writes the workspace that cargo compiles, with a package for each family; returns its folder.
@@ -502,7 +505,8 @@ fn compile<'a>(
 
 /// Fails if rustc exports a symbol that is not an instance: most likely a kernel that is not registered.
 fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
-    let text = fs::read_to_string(symbols).with_context(|| format!("the link step left no {}", symbols.display()))?;
+    let text =
+        fs::read_to_string(symbols).with_context(|| format!("the link step did not write {}", symbols.display()))?;
     let known: BTreeSet<&str> =
         family.instances().flat_map(|instance| instance.entry_points()).map(|entry| entry.name).collect();
     let mangled = |name: &str| name.starts_with('_') || name.starts_with("rust_");
@@ -617,7 +621,7 @@ fn replace_folder(fresh: &Path, output: &Path) -> Result<()> {
     if output.exists() {
         fs::rename(output, &old)?;
     }
-    fs::rename(fresh, output).with_context(|| format!("{} cannot be put in place", output.display()))?;
+    fs::rename(fresh, output).with_context(|| format!("{} cannot be moved to its place", output.display()))?;
     remove_folder(&old)
 }
 

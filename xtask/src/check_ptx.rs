@@ -17,14 +17,14 @@ use crate::registers::Caps;
 
 /// Help text of the command.
 pub const CHECK_PTX_HELP: &str = "\
-Show registers, stack, spills and memory accesses of every compiled kernel, for each architecture that there are cubins
-for, and fail when a hot kernel (marked *) has a stack frame, spills, local or generic memory accesses, calls, more shared
-memory than launches count with, or more registers than its cap. Kernels with several right-hand sides in a thread may spill
-a little, and more on an architecture that caps were not measured on, where others may spill a little, too.
+Show registers, stack, spills and memory accesses of every compiled kernel, for each architecture with cubins. Fail if a
+hot kernel (marked *) has a stack frame, spills, local or generic memory accesses, calls, more shared memory than launches
+assume, or more registers than its cap. Kernels with several right-hand sides in a thread may spill a little. On an
+architecture on which caps were not measured, they may spill more, and other kernels may spill a little.
 
 Usage: cargo xtask check-ptx
 
-Reads target/kernels as `cargo xtask build-ptx` left it; that build must have found ptxas.
+Reads target/kernels of the last `cargo xtask build-ptx`, which must have found ptxas.
 ";
 
 /// Largest number of registers of a thread.
@@ -81,7 +81,7 @@ fn kernels(
         for entry in ptx_text::entries(&text) {
             let known = gpu_kernels::entry_points().find(|known| known.name == entry.name);
             let (Some(known), Some(&report)) = (known, reports.get(entry.name)) else {
-                bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --no-cache`", entry.name);
+                bail!("the manifest does not contain kernel '{}'; run `cargo xtask build-ptx --no-cache`", entry.name);
             };
             kernels.push((
                 CheckedKernel { entry: known, cap: caps.of(entry.name) },
@@ -151,15 +151,15 @@ fn findings(
         (report.stack > allowed, format!("has a stack frame of {} bytes", report.stack)),
         (
             report.spill_stores.max(report.spill_loads) > allowed,
-            format!("spills {} bytes and loads {} back", report.spill_stores, report.spill_loads),
+            format!("spills {} bytes and reloads {}", report.spill_stores, report.spill_loads),
         ),
         (counts.local > 0, format!("accesses local memory {} times", counts.local)),
         (counts.generic > 0, format!("has {} generic memory accesses", counts.generic)),
         (counts.calls > 0, format!("calls {} functions that were not inlined", counts.calls)),
-        (report.registers > cap, format!("uses {} registers, its cap is {cap}", report.registers)),
+        (report.registers > cap, format!("uses {} registers, more than its cap {cap}", report.registers)),
         (
             report.shared > most_shared,
-            format!("has {} bytes of shared memory, and {most_shared} at most", report.shared),
+            format!("has {} bytes of shared memory, but at most {most_shared} are allowed", report.shared),
         ),
     ];
     checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
@@ -206,7 +206,7 @@ mod tests {
         let counts = InstructionCounts { generic: 2, local: 1, calls: 1, ..InstructionCounts::default() };
         let found = findings(&capped, &fat, &counts, MEASURED);
         assert_eq!(found.len(), 7, "{found:?}");
-        assert!(found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()), "{found:?}");
+        assert!(found.contains(&"dslash: uses 128 registers, more than its cap 96".to_string()), "{found:?}");
         let little = KernelReport { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
         assert_eq!(findings(&variant, &little, &InstructionCounts::default(), MEASURED), Vec::<String>::new());
         assert_eq!(findings(&capped, &little, &InstructionCounts::default(), MEASURED).len(), 2);

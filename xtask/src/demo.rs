@@ -13,14 +13,14 @@ use crate::{build_ptx, process, setup};
 /// Help text of `demo`.
 pub const DEMO_HELP: &str = "\
 Generate a weak gauge field on a 16x16x16x32 lattice, verify the file, solve the Wilson-Dirac equation on it to 1e-10
-in double precision, and plot the convergence. Uses the GPU where there is one. Everything lands in target/demo.
+in double precision, and plot the convergence. Uses the GPU if there is one. All files are written to target/demo.
 
 Usage: cargo xtask demo [-- <more options for `ferrite solve`, which replace those of the demo>]
 ";
 
 /// Help text of `bench`.
 pub const BENCH_HELP: &str = "\
-Time the Dirac operators on this machine: builds the program and runs `ferrite bench dslash`.
+Build the program and time the Dirac operators on this machine with `ferrite bench dslash`.
 
 Usage: cargo xtask bench [<options for `ferrite bench dslash`>]
 ";
@@ -32,12 +32,12 @@ pub fn demo(args: &[String]) -> Result<()> {
         None => &[],
         Some((first, rest)) if first == "--" => rest,
         Some((first, _)) => {
-            bail!("unknown argument '{first}'; options for `ferrite solve` stand after --")
+            bail!("unknown argument '{first}'; write options of `ferrite solve` after --")
         }
     };
     let ferrite = program(&root)?;
     let folder = root.join("target/demo");
-    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     let (gauge, solution, plot) =
         ("target/demo/weak_field.ildg", "target/demo/solution.npy", "target/demo/convergence.svg");
 
@@ -111,9 +111,9 @@ fn has_gpu() -> bool {
 /// compiler the CPU still does everything.
 pub fn program(root: &Path) -> Result<PathBuf> {
     if !has_gpu() {
-        println!("no NVIDIA GPU on this machine: its kernels are left out (cargo xtask build-ptx compiles them)");
+        println!("no NVIDIA GPU on this machine: its kernels are skipped (cargo xtask build-ptx compiles them)");
     } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, &[], true)) {
-        eprintln!("no GPU kernels: {error:#}. Going on with the CPU.");
+        eprintln!("no GPU kernels: {error:#}. Continuing with the CPU.");
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
     process::run(

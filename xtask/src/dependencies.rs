@@ -32,33 +32,33 @@ const LICENCES: [&str; 14] = [
 
 /// Crates that occur in two incompatible versions, with the reason.
 const TWICE: [(&str, &str); 5] = [
-    ("bitflags", "cust takes version 1"),
-    ("cpufeatures", "sha2, in xtask, takes 0.2, and proptest's random numbers 0.3"),
-    ("libloading", "clang-sys, with which mpi is built, takes 0.8"),
-    ("shlex", "bindgen, with which mpi is built, takes version 1, and cc version 2"),
-    ("syn", "cust_derive takes version 1"),
+    ("bitflags", "cust requires version 1"),
+    ("cpufeatures", "sha2, in xtask, requires 0.2, and proptest's random numbers 0.3"),
+    ("libloading", "clang-sys, with which mpi is built, requires 0.8"),
+    ("shlex", "bindgen, with which mpi is built, requires version 1, and cc version 2"),
+    ("syn", "cust_derive requires version 1"),
 ];
 
 /// Unmaintained crates, with the reason why they are still used. Manifests do not record this, so the list follows
 /// `cargo audit`; examine any other such crate before adding it.
 const UNMAINTAINED: [(&str, &str); 1] = [(
     "custom_derive",
-    "conv, of mpi, takes it: a macro of one file, unchanged since 2016, that runs only while mpi is compiled; it goes when mpi \
-     does without conv",
+    "conv, of mpi, requires it: a macro of one file, unchanged since 2016, that runs only while mpi is compiled; it \
+     can be removed when mpi no longer needs conv",
 )];
 
 /// Fails unless the dependencies satisfy the rules of this file, and `Cargo.lock` fits the manifests.
 pub fn check(root: &Path) -> Result<()> {
     let (version, _) = process::capture(std::process::Command::new("rustc").arg("-vV").current_dir(root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.context("`rustc -vV` names no host")?;
+    let host = host.context("`rustc -vV` does not print the host")?;
     let ask = |network: &[&str]| {
         let options = ["metadata", "--locked", "--format-version", "1", "--all-features", "--filter-platform", host];
         process::capture(cargo(root).args(options).args(network))
     };
     // The network is used only for crates that were never downloaded, such as those for MPI on a machine without it.
     let (answer, _) = ask(&["--offline"]).or_else(|_| ask(&[]))?;
-    let metadata: Value = serde_json::from_str(&answer).context("`cargo metadata` gave no JSON")?;
+    let metadata: Value = serde_json::from_str(&answer).context("`cargo metadata` did not print JSON")?;
     let packages = packages(&metadata)?;
     let mistakes = mistakes(&packages, root);
     if !mistakes.is_empty() {
@@ -105,15 +105,16 @@ fn mistakes(packages: &[Package], root: &Path) -> Vec<String> {
         match source {
             Some(source) if source.starts_with("registry+") && source.ends_with("/crates.io-index") => {}
             None if Path::new(manifest).starts_with(root) => {}
-            other => {
-                mistakes.push(format!("{name} {version} is neither of the registry nor of this repository: {other:?}"))
-            }
+            other => mistakes.push(format!(
+                "{name} {version} is neither from the registry nor from this repository: \
+                                       {other:?}"
+            )),
         }
         match licence.as_deref().map(allowed) {
             Some(Ok(true)) => {}
             Some(Ok(false)) => mistakes.push(format!("{name} {version} has the licence {licence:?}")),
             Some(Err(why)) => {
-                mistakes.push(format!("the licence of {name} {version}, {licence:?}, is not understood: {why}"))
+                mistakes.push(format!("the licence of {name} {version}, {licence:?}, cannot be parsed: {why}"))
             }
             None => mistakes.push(format!("{name} {version} does not name its licence")),
         }
@@ -121,15 +122,16 @@ fn mistakes(packages: &[Package], root: &Path) -> Vec<String> {
     for (name, versions) in &versions {
         let known = TWICE.iter().any(|(twice, _)| twice == name);
         if versions.len() > 1 && !known {
-            mistakes.push(format!("{name} is there in several versions: {versions:?}"));
+            mistakes.push(format!("{name} occurs in several versions: {versions:?}"));
         }
         if versions.len() < 2 && known {
-            mistakes.push(format!("{name} is there in one version only: take it from the list in xtask"));
+            mistakes.push(format!("{name} occurs in one version only: remove it from the list in xtask"));
         }
     }
     for (name, _) in UNMAINTAINED {
         if !versions.contains_key(name) {
-            mistakes.push(format!("{name}, which is unmaintained, is gone: take it from the list in xtask"));
+            mistakes
+                .push(format!("{name}, which is unmaintained, is no longer used: remove it from the list in xtask"));
         }
     }
     mistakes
@@ -152,7 +154,7 @@ fn allowed(expression: &str) -> Result<bool> {
     let answer = any(&mut words)?;
     match words.pop() {
         None => Ok(answer),
-        Some(word) => bail!("'{word}' stands where it should end"),
+        Some(word) => bail!("'{word}' follows the end of the expression"),
     }
 }
 
@@ -256,10 +258,10 @@ mod tests {
         assert_eq!(mistakes(&good, Path::new("/top")), Vec::<String>::new());
 
         for (bad, part) in [
-            (package("b", "1.0.0", "MIT", Some("git+https://example.org/b"), "/g/b"), "neither of the registry"),
-            (package("b", "1.0.0", "MIT", None, "/elsewhere/b"), "neither of the registry"),
+            (package("b", "1.0.0", "MIT", Some("git+https://example.org/b"), "/g/b"), "neither from the registry"),
+            (package("b", "1.0.0", "MIT", None, "/elsewhere/b"), "neither from the registry"),
             (package("b", "1.0.0", "AGPL-3.0-only", Some(index), "/r/b"), "has the licence"),
-            (package("b", "1.0.0", "MIT OR", Some(index), "/r/b"), "is not understood"),
+            (package("b", "1.0.0", "MIT OR", Some(index), "/r/b"), "cannot be parsed"),
             (package("b", "1.0.0", "", Some(index), "/r/b"), "does not name"),
             (package("a", "2.0.0", "MIT", Some(index), "/r/a"), "several versions"),
         ] {
@@ -269,7 +271,8 @@ mod tests {
             assert!(found.len() == 1 && found[0].contains(part), "'{part}' is not in: {found:?}");
         }
         let found = mistakes(&[package("syn", "1.0.0", "MIT", Some(index), "/r/syn")], Path::new("/top"));
-        let gone = |name: &str| found.iter().any(|why| why.starts_with(name) && why.contains("take it from the list"));
+        let gone =
+            |name: &str| found.iter().any(|why| why.starts_with(name) && why.contains("remove it from the list"));
         assert!(found.len() == 1 + UNMAINTAINED.len() && gone("syn") && gone("custom_derive"), "{found:?}");
     }
 }

@@ -11,14 +11,14 @@ use crate::{build_ptx, setup};
 
 /// Help text of the command.
 pub const DIST_HELP: &str = "\
-Make target/dist/ferrite-VERSION-MACHINE.tar.gz: the program, with its GPU kernels inside, manual pages, completions for
-shells, documentation and licences. It runs where it is unpacked, with or without a GPU; bin/ferrite needs no MPI, and
-bin/ferrite-mpi, which is there where this machine has MPI, needs one of the same kind. Both need a C library at least as
-new as this machine's.
+Make target/dist/ferrite-VERSION-MACHINE.tar.gz: the program with its GPU kernels, manual pages, shell completions,
+documentation and licences. It runs from any folder, with or without a GPU. bin/ferrite needs no MPI; bin/ferrite-mpi,
+which is included if this machine has MPI, needs an MPI library of the same kind. Both need a C library at least as new
+as this machine's.
 
 Usage: cargo xtask dist [--no-mpi]
 
-  --no-mpi  leave bin/ferrite-mpi out
+  --no-mpi  do not include bin/ferrite-mpi
 ";
 
 /// Files of the repository that are included.
@@ -50,7 +50,7 @@ pub fn check(root: &Path, program: &Path) -> Result<()> {
     }
     let (archive, name) = pack(root, &scratch, program, None)?;
     let elsewhere = scratch.join("elsewhere");
-    fs::create_dir_all(&elsewhere).with_context(|| format!("{} cannot be made", elsewhere.display()))?;
+    fs::create_dir_all(&elsewhere).with_context(|| format!("{} cannot be created", elsewhere.display()))?;
     process::run(Command::new("tar").arg("-C").arg(&elsewhere).arg("-xzf").arg(&archive))?;
     let unpacked = elsewhere.join(&name);
     for file in [
@@ -65,7 +65,7 @@ pub fn check(root: &Path, program: &Path) -> Result<()> {
     ] {
         let length = fs::metadata(unpacked.join(file)).map(|data| data.len());
         if !length.as_ref().is_ok_and(|length| *length > 100) {
-            bail!("the archive has no {file}, or nothing in it");
+            bail!("the archive does not contain {file}, or the file is empty");
         }
     }
     let ferrite = |arguments: &str| {
@@ -83,7 +83,7 @@ fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Resu
     let (version, _) = process::capture(Command::new(plain).arg("--version"))?;
     let version = version.trim().rsplit(' ').next().unwrap_or_default().to_string();
     if version.is_empty() {
-        bail!("{} --version says nothing", plain.display());
+        bail!("{} --version prints nothing", plain.display());
     }
     let name = format!("ferrite-{version}-{}-{}", std::env::consts::OS, std::env::consts::ARCH);
     assemble(root, &dist.join(&name), plain, with_mpi)?;
@@ -123,7 +123,7 @@ fn assemble(root: &Path, folder: &Path, plain: &Path, with_mpi: Option<&Path>) -
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
     }
-    let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()));
+    let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("{} cannot be created", path.display()));
     let copy = |from: &Path, to: &Path| {
         fs::copy(from, to).with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))
     };
@@ -161,7 +161,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
         fs::copy(from, to).with_context(|| format!("{} cannot be copied", from.display()))?;
         return Ok(());
     }
-    fs::create_dir_all(to).with_context(|| format!("{} cannot be made", to.display()))?;
+    fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
         let entry = entry?;
         copy_all(&entry.path(), &to.join(entry.file_name()))?;

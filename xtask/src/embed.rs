@@ -57,7 +57,7 @@ pub fn foreign(root: &Path) -> Result<()> {
         process::run(&mut build)?;
         let (printed, _) = process::capture(&mut std::process::Command::new(built.join("release").join(name)))?;
         print!("{printed}");
-        let residual = residual(&printed).context("the program prints no residual")?;
+        let residual = residual(&printed).context("the program does not print a residual")?;
         if residual.is_nan() || residual > RESIDUAL.1 {
             bail!("the residual of the program is {residual:e}");
         }
@@ -87,7 +87,7 @@ impl ReadmeBlocks {
         let block = |language: &str, number: usize| {
             let starts = section.split(&format!("```{language}\n")).nth(number + 1);
             let text = starts.and_then(|text| text.split("```").next());
-            let missing = || anyhow!("'{HEADING}' has not {} blocks in {language}", number + 1);
+            let missing = || anyhow!("'{HEADING}' does not have {} blocks in {language}", number + 1);
             text.map(|text| text.replace('…', &root.display().to_string())).ok_or_else(missing)
         };
         Ok(ReadmeBlocks {
@@ -100,7 +100,7 @@ impl ReadmeBlocks {
     fn without_cuda(&self) -> Result<Self> {
         let dependencies = self.dependencies.replace("\"cuda\", ", "");
         if dependencies == self.dependencies {
-            bail!("the README's dependency on ferrite has no `features = [\"cuda\", …]`");
+            bail!("the README's dependency on ferrite does not have `features = [\"cuda\", …]`");
         }
         Ok(ReadmeBlocks { dependencies, configuration: None, program: self.program.clone() })
     }
@@ -109,7 +109,7 @@ impl ReadmeBlocks {
         let without = self.without_cuda()?;
         let dependencies = without.dependencies.replace("\"formats\"", ONE_FORMAT.1);
         if dependencies == without.dependencies {
-            bail!("the README's dependency on ferrite has not the feature \"formats\"");
+            bail!("the README's dependency on ferrite does not have the feature \"formats\"");
         }
         Ok(ReadmeBlocks { dependencies, program: ONE_FORMAT.0.into(), ..without })
     }

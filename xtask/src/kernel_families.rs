@@ -174,7 +174,7 @@ impl Store {
         if !wanted && folder.exists() {
             fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be emptied", folder.display()))?;
         }
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(Store { folder })
     }
     /// Returns the folder of an entry, whether or not it exists.
@@ -192,7 +192,7 @@ impl Store {
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(folder)
     }
     /// Moves a folder made by [`begin`](Self::begin) to its final place, with its notes.
@@ -202,7 +202,7 @@ impl Store {
         // Another clone may have been faster: its result is the same.
         if fs::rename(folder, &place).is_err() {
             if !self.has(hash) {
-                bail!("{} cannot be put in place", place.display());
+                bail!("{} cannot be moved to its place", place.display());
             }
             fs::remove_dir_all(folder)?;
         }
@@ -263,7 +263,7 @@ pub fn from_json(value: &Value) -> Result<BTreeMap<String, KernelReport>> {
             shared: number("shared")?,
         })
     };
-    let kernels = value.as_object().context("these are no reports of kernels")?;
+    let kernels = value.as_object().context("these are not reports of kernels")?;
     let known = |(name, value): (&String, &Value)| {
         Ok((name.clone(), report(value).with_context(|| format!("the report of kernel {name} is damaged"))?))
     };

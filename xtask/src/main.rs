@@ -33,10 +33,10 @@ Project tasks of Ferrite.
 
 Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explains one)
 
-  setup       install the kernel compiler, ptxas and MPI, where missing
+  setup       install the kernel compiler, ptxas and MPI, if missing
   build-ptx   compile the GPU kernels to target/kernels
-  check-ptx   registers, stack, spills and memory accesses of every kernel; fails on a slow one
-  test        everything that continuous integration does
+  check-ptx   show registers, stack, spills and memory accesses of every kernel; fail on a slow one
+  test        run everything that continuous integration runs
   demo        generate a gauge field, verify it, solve the Dirac equation on it, plot the convergence
   bench       time the Dirac operators on this machine
   book        build the book of docs/, and run every command in it
@@ -78,7 +78,7 @@ fn dispatch(args: &[String]) -> Result<()> {
             print!("{HELP}");
             return Ok(());
         }
-        other => bail!("there is no command '{other}'; `cargo xtask --help` lists them"),
+        other => bail!("there is no command '{other}'; `cargo xtask --help` lists the commands"),
     };
     // Arguments after `--` belong to the program that the command starts.
     if rest.iter().take_while(|a| *a != "--").any(|a| a == "--help" || a == "-h") {

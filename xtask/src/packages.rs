@@ -63,7 +63,7 @@ impl Packages {
     /// Returns a command for Python with these packages, and with those of other folders before them.
     pub fn python(&self, others: &[&Path]) -> Result<Command> {
         let folders = others.iter().copied().chain([&*self.folder]);
-        let path = std::env::join_paths(folders).context("a folder's name cannot be on a path")?;
+        let path = std::env::join_paths(folders).context("the name of the folder cannot be part of a path list")?;
         let mut command = Command::new(&self.python);
         command.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1");
         Ok(command)

@@ -68,7 +68,7 @@ pub fn run_limited(command: &mut Command, limit: Duration) -> Result<()> {
         if start.elapsed() > limit {
             child.kill().ok();
             child.wait().ok();
-            bail!("`{}` was ended after {} s", line(command), limit.as_secs());
+            bail!("`{}` was stopped after {} s", line(command), limit.as_secs());
         }
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -119,7 +119,7 @@ pub fn expect_no_more(args: &[String]) -> Result<()> {
     match args.first() {
         None => Ok(()),
         Some(argument) => {
-            bail!("unknown argument '{argument}'; --help lists what this command takes")
+            bail!("unknown argument '{argument}'; --help lists the arguments")
         }
     }
 }

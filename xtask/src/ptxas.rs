@@ -68,7 +68,7 @@ impl Ptxas {
         if let Some(unknown) = wanted.iter().find(|name| !self.architectures.contains(name)) {
             let known = self.architectures.join(", ");
             bail!(
-                "--arch {unknown}: kernels need {OLDEST_ARCHITECTURE} or newer, of which ptxas {} knows {known}",
+                "--arch {unknown}: kernels need {OLDEST_ARCHITECTURE} or newer, of which ptxas {} supports {known}",
                 self.version
             );
         }
@@ -160,7 +160,7 @@ mod tests {
         let error = choose(&["sm_90", "sm_75"]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--arch sm_75: kernels need sm_80 or newer, of which ptxas 13.0.88 knows sm_80, sm_86, sm_90, sm_90a, sm_100, sm_100a"
+            "--arch sm_75: kernels need sm_80 or newer, of which ptxas 13.0.88 supports sm_80, sm_86, sm_90, sm_90a, sm_100, sm_100a"
         );
     }
 

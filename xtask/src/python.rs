@@ -13,13 +13,14 @@ use crate::{build_ptx, setup};
 /// Help text of the command.
 pub const WHEEL_HELP: &str = "\
 Make the Python package: target/wheels/ferrite_lqcd-VERSION-cp39-abi3-PLATFORM.whl, for Python 3.9 and newer, with its GPU
-kernels inside. It needs neither a CUDA toolkit nor MPI nor a compiler where it is installed; a GPU's driver is looked up when
-one is asked for. PLATFORM says how new the C library has to be: Zig's linker, which pip installs, makes it glibc 2.28.
+kernels. The target machine needs no CUDA toolkit, MPI or compiler; a GPU's driver is loaded when a GPU is requested.
+PLATFORM includes the oldest C library that works: with Zig's linker, which pip installs, glibc 2.28.
 
 Usage: cargo xtask wheel [--native] [--mpi]
 
   --native  link with this machine's linker: the wheel then needs a C library as new as this machine's
-  --mpi     with several processes, by a communicator of mpi4py: as --native, and the wheel needs this machine's MPI library, too
+  --mpi     support several processes with an mpi4py communicator; implies --native, and the wheel also needs this machine's MPI
+            library
 ";
 
 /// Largest size of a wheel in bytes.
@@ -55,7 +56,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let bytes = fs::metadata(&wheel).with_context(|| format!("{} cannot be read", wheel.display()))?.len();
     println!("{}: {:.1} MB", wheel.display(), bytes as f64 * 1e-6);
     if bytes > MOST_BYTES {
-        bail!("the wheel has more than {} MB", MOST_BYTES / 1_000_000);
+        bail!("the wheel is larger than {} MB", MOST_BYTES / 1_000_000);
     }
     installed(&root, &packages, &wheel)
 }
@@ -72,7 +73,7 @@ fn wheel_in(folder: &Path) -> Result<PathBuf> {
     let entries = folder.read_dir().with_context(|| format!("{} cannot be read", folder.display()))?;
     let mut wheels =
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "whl"));
-    wheels.next().ok_or_else(|| anyhow!("maturin made no wheel"))
+    wheels.next().ok_or_else(|| anyhow!("maturin did not make a wheel"))
 }
 
 /// Installs a wheel into a separate folder, and runs the examples of its documentation there.
@@ -104,7 +105,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     if package.exists() {
         fs::remove_dir_all(&package).with_context(|| format!("{} cannot be removed", package.display()))?;
     }
-    fs::create_dir_all(&package).with_context(|| format!("{} cannot be made", package.display()))?;
+    fs::create_dir_all(&package).with_context(|| format!("{} cannot be created", package.display()))?;
     let source = root.join("python/ferrite_lqcd");
     let built = process::target(root).join(process::PROFILE).join("libferrite_lqcd.so");
     let files = source.read_dir().with_context(|| format!("{} cannot be read", source.display()))?;

@@ -25,7 +25,7 @@ impl Caps {
         let caps: BTreeMap<String, BTreeMap<String, u32>> = toml::from_str(text)?;
         for (kernel, caps) in &caps {
             if let Some((key, cap)) = caps.iter().find(|(_, cap)| !(16..=MOST).contains(*cap)) {
-                bail!("[{kernel}] {key} = {cap}: a thread has between 16 and {MOST} registers");
+                bail!("[{kernel}] {key} = {cap}: a thread has 16 to {MOST} registers");
             }
         }
         Ok(Caps(caps))

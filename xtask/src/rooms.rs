@@ -31,7 +31,7 @@ pub fn check(root: &Path) -> Result<()> {
             continue;
         }
         if list.rank(&room).is_none() {
-            bail!("{SOURCES}/{room} is in no row of the list of rooms in {DOCUMENT} ('{}')", &HEADING[3..]);
+            bail!("{SOURCES}/{room} is missing in the list of rooms in {DOCUMENT} ('{}')", &HEADING[3..]);
         }
         let name = format!("{SOURCES}/{}", inside.display());
         found.extend(list.offences(&name, &room, &uses(&read(file)?, depth)));
@@ -43,7 +43,7 @@ pub fn check(root: &Path) -> Result<()> {
     if !found.is_empty() {
         bail!("{}", found.join("\n"));
     }
-    println!("the {} rooms of {SOURCES} use only what is below them", list.rows.iter().flatten().count());
+    println!("the {} rooms of {SOURCES} use only rooms below them", list.rows.iter().flatten().count());
     Ok(())
 }
 
@@ -80,8 +80,8 @@ impl List {
                 std::cmp::Ordering::Greater => "above",
             };
             Some(format!(
-                "{file}:{}: `{room}` uses `{}`, which is {place} it: a room uses only rooms below it in the list of \
-                 {DOCUMENT} ('{}'). Move what is used down, or its user up",
+                "{file}:{}: `{room}` uses `{}`, which is {place} it, but a room may use only rooms below it in the \
+                 list of {DOCUMENT} ('{}'). Move the used item down, or its user up",
                 used.line,
                 used.name,
                 &HEADING[3..]
@@ -311,7 +311,11 @@ mod tests {
         assert_eq!(said("high", "use crate::low::A;\nuse crate::{left::B, right};\nuse crate::high::C;").len(), 0);
         let above = said("low", "use crate::low::A;\n\nuse crate::high::B;");
         assert_eq!(above.len(), 1);
-        assert!(above[0].starts_with("a.rs:3: `low` uses `high`, which is above it: a room uses only"), "{}", above[0]);
+        assert!(
+            above[0].starts_with("a.rs:3: `low` uses `high`, which is above it, but a room may use only"),
+            "{}",
+            above[0]
+        );
         let beside = said("left", "fn f() { crate::right::g() }");
         assert!(beside[0].starts_with("a.rs:1: `left` uses `right`, which is beside it"), "{}", beside[0]);
         // Items of the root itself are not rooms.

@@ -14,18 +14,18 @@ use crate::toolchain::{DEBIAN_PACKAGES, NIGHTLY, Toolchain, ToolchainKind};
 
 /// Help text of the command.
 pub const SETUP_HELP: &str = "\
-Install what is missing: a compiler for the GPU kernels, NVIDIA's assembler and MPI. What is there is left alone, so
-this needs no network the second time.
+Install missing tools: a compiler for the GPU kernels, NVIDIA's assembler and MPI. Existing tools are not changed, so that
+a second run needs no network.
 
 Usage: cargo xtask setup [--toolchain nightly|debian]
 
-  --toolchain  install this compiler and no other: nightly is rustup's pinned nightly, debian the packages
-               rustc-web, cargo-web, rust-web-src and llvm-22 (needs root or sudo without a password). Default: what is
-               installed, else nightly, else debian. The environment variable FERRITE_KERNEL_TOOLCHAIN does the same.
+  --toolchain  install only this compiler: nightly is rustup's pinned nightly, debian the packages rustc-web, cargo-web,
+               rust-web-src and llvm-22 (needs root, or sudo without a password). Default: the installed one, else nightly,
+               else debian. The environment variable FERRITE_KERNEL_TOOLCHAIN does the same.
 
-ptxas is looked for on PATH and in CUDA_HOME/bin; else it is unpacked from the PyPI package nvidia-cuda-nvcc into
-target/tools. It is optional for build-ptx and needed by check-ptx. MPI is optional too: without mpicc, mpirun and
-libclang the packages libopenmpi-dev, openmpi-bin and libclang-dev are installed (root, or sudo without a password).
+ptxas is searched on PATH and in CUDA_HOME/bin; otherwise it is unpacked from the PyPI package nvidia-cuda-nvcc into
+target/tools. It is optional for build-ptx and required for check-ptx. MPI is also optional: if mpicc, mpirun or libclang
+is missing, the packages libopenmpi-dev, openmpi-bin and libclang-dev are installed (needs root, or sudo without a password).
 ";
 
 /// Time limit for rustup, which reaches its server within seconds or not at all.
@@ -53,8 +53,8 @@ pub fn setup(root: &Path, choice: Option<ToolchainKind>) -> Result<()> {
     match assembler(root) {
         Ok(ptxas) => println!("ptxas: {} ({})", ptxas.version, ptxas.path.display()),
         Err(error) => println!(
-            "ptxas: could not be had ({error:#}). Kernels then come without cubins and cannot be checked; install a \
-             CUDA toolkit, or put ptxas on PATH"
+            "ptxas could not be installed ({error:#}). Kernels are then built without cubins and cannot be checked; \
+             install a CUDA toolkit, or put ptxas on PATH"
         ),
     }
     mpi();
@@ -107,7 +107,7 @@ fn install_packages(packages: &[&str]) -> Result<()> {
     } else if can_sudo() {
         &["sudo", "-n"]
     } else {
-        bail!("installing packages needs root; type `sudo apt-get update && sudo apt-get install {list}`");
+        bail!("installing packages needs root; run `sudo apt-get update && sudo apt-get install {list}`");
     };
     println!("installing Debian's packages {list}");
     let apt = |arguments: &[&str]| {
@@ -140,7 +140,7 @@ fn assembler(root: &Path) -> Result<Ptxas> {
     let python = python()?;
     pip(&python)?;
     let scratch = root.join("target/tools/download");
-    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be made", scratch.display()))?;
+    fs::create_dir_all(&scratch).with_context(|| format!("{} cannot be created", scratch.display()))?;
     let outcome = download(&python, &scratch, &ptxas::installed(root));
     fs::remove_dir_all(&scratch).ok();
     outcome?;
@@ -165,10 +165,12 @@ fn download(python: &Path, scratch: &Path, destination: &Path) -> Result<()> {
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"]);
     process::run_limited(pip.arg(scratch).arg(PTXAS_PACKAGE), DOWNLOAD_LIMIT)?;
-    let wheel = find_file(scratch, |name| name.ends_with(".whl")).ok_or_else(|| anyhow!("pip downloaded no wheel"))?;
+    let wheel =
+        find_file(scratch, |name| name.ends_with(".whl")).ok_or_else(|| anyhow!("pip did not download a wheel"))?;
     let unpacked = scratch.join("unpacked");
     process::run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    let program = find_file(&unpacked, |name| name == "ptxas").ok_or_else(|| anyhow!("the wheel holds no ptxas"))?;
+    let program =
+        find_file(&unpacked, |name| name == "ptxas").ok_or_else(|| anyhow!("the wheel does not contain ptxas"))?;
     // zipfile drops the permission bits. The file is moved only when complete, since its presence means "installed".
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
@@ -192,16 +194,16 @@ fn mpi() {
     }
     match find_mpi() {
         Ok(mpirun) => println!("MPI: {}", mpirun.display()),
-        Err(missing) => println!("MPI: {missing}; Ferrite can then only be built for one process"),
+        Err(missing) => println!("MPI: {missing}; Ferrite can then be built for one process only"),
     }
 }
 
 /// Returns `mpirun`, if everything needed to build with MPI is present; else a sentence.
 pub fn find_mpi() -> Result<PathBuf, String> {
-    process::on_path("mpicc").ok_or("there is no mpicc on PATH")?;
-    let mpirun = process::on_path("mpirun").ok_or("there is no mpirun on PATH")?;
+    process::on_path("mpicc").ok_or("mpicc is not on PATH")?;
+    let mpirun = process::on_path("mpirun").ok_or("mpirun is not on PATH")?;
     if !has_libclang() {
-        return Err("libclang, which reads MPI's header, is not to be found; LIBCLANG_PATH can name its folder".into());
+        return Err("libclang, which reads MPI's header, cannot be found; set LIBCLANG_PATH to its folder".into());
     }
     Ok(mpirun)
 }

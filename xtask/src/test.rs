@@ -17,24 +17,24 @@ use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms
 
 /// Help text of the command.
 pub const TEST_HELP: &str = "\
-Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
-build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a program of somebody else that uses the crates, with and without
-CUDA and with one format, the book with its commands, an archive for other machines, whether fuzz targets compile, and the
-documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with rustup where the
-toolchain came without them.
+Run everything that continuous integration runs: formatting, dependencies, places of `unsafe`, dependencies between rooms,
+setup, build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a separate program that uses the crates
+(with and without CUDA, and with one format), the book with its commands, an archive for other machines, compilation of
+the fuzz targets, and the documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with
+rustup if the toolchain does not include them.
 
 Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 
-  --full       exhaustive tests, too: each operator in each format on each process grid, and long Markov chains; and a minute
-               of each fuzz target, side by side on all cores. Without it the summary counts and names what is left out
-  --again      run tests, too, that passed before and read nothing that has changed since
-  --no-ptx     leave out setup, build-ptx and check-ptx
-  --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names,
-               exhaustive ones, too: an operator, a solver, a file format
+  --full       also run exhaustive tests: each operator in each format on each process grid, and long Markov chains; and a
+               minute of each fuzz target, in parallel on all cores. Without it, the summary lists the skipped tests
+  --again      also run tests that passed before and whose inputs have not changed since
+  --no-ptx     skip setup, build-ptx and check-ptx
+  --only NAME  run the step of this name (such as 'documentation'; the summary lists the names), or the tests with NAME in
+               their names, including exhaustive ones: an operator, a solver, a file format
 
-Where no kernel compiler can be installed, build-ptx and check-ptx are left out and the summary says so; so are the
-tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
-cannot be fetched. With CI=true in the environment that is a failure.
+If no kernel compiler can be installed, build-ptx and check-ptx are skipped, which the summary reports; so are the tests
+with MPI without an MPI library, the book's pages without mkdocs, and fuzz targets if their dependencies cannot be fetched.
+With CI=true in the environment that is a failure.
 ";
 
 /// Outcome of a step.
@@ -156,7 +156,7 @@ fn tests_named(root: &Path, filter: &str) -> Result<()> {
     let features = with_mpi(&mut steps)?;
     let count = suite(root, &features).run_named(filter)?;
     if count == 0 {
-        bail!("no test has '{filter}' in its name, and no step is called that");
+        bail!("no test has '{filter}' in its name, and no step has this name");
     }
     println!("{}, {:.1} s", process::plural(count, "test"), start.elapsed().as_secs_f64());
     Ok(())
@@ -241,7 +241,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
             process::run(&mut command)
         })?;
     } else if steps.only.as_deref().is_none_or(|only| only == "HDF5") {
-        steps.left_out("HDF5", "there is no HDF5 library that pkg-config or HDF5_DIR names");
+        steps.left_out("HDF5", "pkg-config finds no HDF5 library, and HDF5_DIR names none");
     }
     if steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
         fuzz::step(root, full, &program, steps)?;

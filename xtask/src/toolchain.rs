@@ -43,7 +43,7 @@ impl ToolchainKind {
             None => Ok(None),
             Some("nightly") => Ok(Some(Self::Nightly)),
             Some("debian") => Ok(Some(Self::Debian)),
-            Some(other) => bail!("there is no kernel toolchain '{other}': say nightly or debian"),
+            Some(other) => bail!("there is no kernel toolchain '{other}': choose nightly or debian"),
         }
     }
 }
@@ -128,7 +128,7 @@ impl Toolchain {
             }
         }
         if !sysroot.join("lib/rustlib/src/rust/library/core").is_dir() {
-            bail!("the library's source is missing");
+            bail!("the source of the library is missing");
         }
         let (text, _) = process::capture(Command::new(bin.join("rustc")).arg("-vV").env_remove("LD_LIBRARY_PATH"))?;
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim().to_string();

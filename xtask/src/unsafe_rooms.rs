@@ -28,17 +28,17 @@ pub fn check(root: &Path) -> Result<()> {
             Lints::Allowing => {
                 found.insert(member);
             }
-            Lints::Others => bail!("{member}/Cargo.toml does not take over the lints of the workspace"),
+            Lints::Others => bail!("{member}/Cargo.toml does not inherit the lints of the workspace"),
         }
     }
     let listed = listed(&read(&root.join(DOCUMENT))?);
     let missing: Vec<_> = found.difference(&listed).collect();
     if !missing.is_empty() {
-        bail!("{DOCUMENT} does not list these, which allow `unsafe`: {missing:?}");
+        bail!("{DOCUMENT} does not list these places, which allow `unsafe`: {missing:?}");
     }
     let idle: Vec<_> = listed.difference(&found).collect();
     if !idle.is_empty() {
-        bail!("{DOCUMENT} lists these, which do not allow `unsafe`: {idle:?}");
+        bail!("{DOCUMENT} lists these places, which do not allow `unsafe`: {idle:?}");
     }
     println!("`unsafe` is allowed in the {} places that {DOCUMENT} lists", found.len());
     Ok(())

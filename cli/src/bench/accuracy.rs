@@ -27,12 +27,12 @@ same in double precision with 18 reals on the CPU (figure 6 of Clark et al., arX
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AccuracyArguments {
-    /// Extents [default: 24,24,24,32 on a GPU, 8,8,8,16 on a CPU]
+    /// Lattice extents [default: 24,24,24,32 on a GPU, 8,8,8,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Plot the shares against the tolerance
+    /// Plot the shares against the tolerance epsilon
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }

@@ -24,9 +24,9 @@ Examples:
   mpirun -n 2 ferrite bench halo --operator asqtad --precision single --trace asqtad.json
 
 Applies an operator with every transport of faces, with and without overlap with the interior, and on the part of a
-single process, without neighbours; efficiencies compare with that. --trace records a timeline of two applications with
-the transport of --transport, for a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank, one
-track for each stream. Recording it takes some time itself.";
+single process without neighbours, to which efficiencies refer. --trace records a timeline of two applications with the
+transport of --transport, to be opened in a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank,
+one track for each stream. The recording itself takes some time.";
 
 /// Arguments of `bench halo`.
 #[derive(Args)]

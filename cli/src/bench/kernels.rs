@@ -27,12 +27,13 @@ Examples:
   ferrite bench dslash --operator asqtad --reconstruct 18,12,8,13,9
   ferrite bench dslash --precision single --reconstruct 12,12t
 
-GFLOP/s count 1320 operations per site of the Wilson hopping term, 504 for the clover term, 570 of the naive staggered
-hopping term and 1146 of asqtad's, reconstruction not counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric
-even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG waits for. Asqtad's fat
-links have 18 reals, its long links, a number times SU(3), 18, 12 or 8; 13 and 9 are what HISQ's take, a number times U(3),
-and are timed on such links. GB/s count every link and every spinor once; in temporal gauge (12t, 8t) the links in t, which
-are 1 and not read, do not count. With several processes GFLOP/s are those of all, GB/s those of one. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
+GFLOP/s count 1320 operations per site for the Wilson hopping term, 504 for the clover term, 570 for the naive staggered
+hopping term and 1146 for asqtad's, without reconstruction. clover_dslash is A^-1 D psi, clover_matrix the symmetric
+even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG needs. Asqtad's fat links
+have 18 reals; its long links, which are a number times SU(3), have 18, 12 or 8. HISQ's long links, a number times U(3),
+have 13 or 9, which are timed on such links. GB/s count every link and every spinor once, but not the links in t in
+temporal gauge (12t, 8t), which are 1 and not read. With several processes, GFLOP/s are for all processes, GB/s for one.
+The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
 /// Kernels to time.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +85,7 @@ pub fn operator(name: &str) -> Outcome<&'static Definition> {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Dslash {
-    #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("{}, or all", names()))]
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("Operator: {}, or all", names()))]
     operator: String,
     #[command(flatten)]
     common: KernelFlags,
@@ -93,21 +94,22 @@ pub struct Dslash {
 /// Arguments of all three.
 #[derive(Args)]
 pub struct KernelFlags {
-    /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
+    /// Lattice extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     pub lattice: Option<Lattice>,
     /// Precisions and reconstructions.
     #[command(flatten)]
     pub formats: FormatFlags,
-    /// Right-hand sides in one call
+    /// Number of right-hand sides in one call
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub nrhs: usize,
 }
 
 /// Message if none of the requested pairs of formats exists.
-pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8 and 8t are for Wilson fermions in double and single precision, \
-    12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
-    long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
+pub const NO_SUCH_KERNELS: &str = "no kernel exists in these formats: 8 and 8t are for Wilson fermions in double and \
+                                   single precision, 12t for Wilson fermions, 18h, 12h and 8h for staggered fermions \
+                                   in single precision, 13 and 9 for long links of asqtad and HISQ, 13h and 9h for \
+                                   these in single precision, fp16 for Wilson fermions";
 
 /// Returns whether there is a kernel for some pair.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
@@ -120,7 +122,7 @@ pub fn check_nrhs(nrhs: usize) -> Outcome {
     if (1..=most).contains(&nrhs) {
         return Ok(());
     }
-    Err(Failure::refused(format!("--nrhs {nrhs}: between 1 and {most} right-hand sides")))
+    Err(Failure::refused(format!("--nrhs {nrhs}: expected 1 to {most} right-hand sides")))
 }
 
 /// Returns the requested lattice, or one that fills the device.

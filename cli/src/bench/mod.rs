@@ -35,21 +35,21 @@ pub struct BenchArguments {
 /// Benchmarks.
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// The hopping term of an operator, by itself and as a x + b D psi, and the operator
+    /// Time the hopping term of an operator, alone and as a x + b D psi, and the operator
     Dslash(kernels::Dslash),
-    /// Linear algebra of the solvers
+    /// Time the linear algebra of the solvers
     Blas(kernels::KernelFlags),
-    /// A copy in the device's memory
+    /// Time a copy in device memory
     Copy(kernels::KernelFlags),
-    /// Exchanges with other processes, by every transport
+    /// Time exchanges with other processes, by every transport
     Halo(halo::HaloBenchArguments),
-    /// A model of operators and solvers on many GPUs, from measurements on a few
+    /// Predict times of operators and solvers on many GPUs from measurements on a few
     Model(Box<model::ModelBenchArguments>),
-    /// Accuracy of each format
+    /// Measure the accuracy of each format
     Accuracy(accuracy::AccuracyArguments),
-    /// Ensembles in several settings of precision: observables, reversibility, acceptance
+    /// Compare ensembles in several precision settings: observables, reversibility, acceptance
     Rhmc(Box<rhmc::EnsembleBenchArguments>),
-    /// Iterations and time of mixed-precision solvers over a range of masses
+    /// Measure iterations and time of mixed-precision solvers over a range of masses
     Solver(Box<solver::SolverBenchArguments>),
 }
 

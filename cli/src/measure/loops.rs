@@ -11,19 +11,19 @@ use std::fmt::Write as _;
 /// Flags of the loops.
 #[derive(Args)]
 pub struct LoopFlags {
-    /// Wilson loops up to this distance R along each axis of space, and this time T
+    /// Measure Wilson loops up to distance R along each spatial axis and up to time T
     #[arg(long, value_name = "R,T", value_parser = sizes, allow_hyphen_values = true)]
     loops: Option<[usize; 2]>,
-    /// Also measure loops off the axes: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
+    /// Also measure off-axis loops: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
     #[arg(long)]
     off_axis: bool,
     /// Smear the spatial links of the loops with spatial staples
     #[arg(long, value_name = "NAME", value_enum)]
     loop_smear: Option<LoopSmear>,
-    /// APE: share of the staples; HYP: those of its sums, the outermost first [default: 0.75,0.6,0.3]
+    /// Share of the staples: one number for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     loop_alpha: Vec<f64>,
-    /// Number of times that these links are smeared [default: 1]
+    /// Number of smearing steps of these links [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), allow_hyphen_values = true)]
     loop_levels: Option<u16>,
 }
@@ -31,9 +31,9 @@ pub struct LoopFlags {
 /// `--loop-smear`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LoopSmear {
-    /// Projected sums of links and staples
+    /// APE smearing: projected sum of link and staples
     Ape,
-    /// Projected sums of links and staples, twice, within cubes
+    /// HYP smearing: projected sums of link and staples, twice, within cubes
     Hyp,
 }
 
@@ -62,26 +62,29 @@ impl LoopFlags {
                 ("--loop-levels", self.loop_levels.is_some()),
             ];
             return match given.iter().find(|(_, given)| *given) {
-                Some((flag, _)) => refused(&format!("{flag} needs --loops: give --loops R,T, too")),
+                Some((flag, _)) => refused(&format!("{flag} needs --loops: also give --loops R,T")),
                 None => Ok(None),
             };
         };
         let sums = match (self.loop_smear, self.loop_alpha.as_slice()) {
             (None, []) if self.loop_levels.is_none() => None,
             (None, _) => {
-                return refused("--loop-alpha and --loop-levels need --loop-smear: give --loop-smear ape or hyp, too");
+                return refused("--loop-alpha and --loop-levels need --loop-smear: also give --loop-smear ape or hyp");
             }
             (Some(LoopSmear::Ape), &[alpha]) => Some(SumsOfStaples::Ape(alpha)),
             (Some(LoopSmear::Ape), []) => {
                 return refused("no weight: --loop-smear ape needs --loop-alpha A, such as 0.6");
             }
             (Some(LoopSmear::Ape), _) => {
-                return refused("--loop-alpha: APE smearing has one share of staples, not several");
+                return refused("--loop-alpha: APE smearing takes one number, the share of the staples, not several");
             }
             (Some(LoopSmear::Hyp), []) => Some(SumsOfStaples::USUAL_HYP),
             (Some(LoopSmear::Hyp), &[first, second, third]) => Some(SumsOfStaples::Hyp([first, second, third])),
             (Some(LoopSmear::Hyp), _) => {
-                return refused("--loop-alpha: HYP smearing has three shares of staples, --loop-alpha A1,A2,A3");
+                return refused(
+                    "--loop-alpha: HYP smearing takes three numbers, the shares of the staples: \
+                                --loop-alpha A1,A2,A3",
+                );
             }
         };
         let levels = usize::from(self.loop_levels.unwrap_or(1));

@@ -23,10 +23,10 @@ Examples:
   ferrite measure run/cfg.*.ildg --flow 2 --flow-action zeuthen -o flow.jsonl
   ferrite measure run/cfg.*.ildg --loops 8,6 --off-axis --loop-smear ape --loop-alpha 0.6 --loop-levels 20 -o loops.jsonl
 
-Plaquette, rectangle, Polyakov loop, and energy density and topological charge by the clover-leaf field strength; with
---flow the last two along the gradient flow (Luescher 2010), with t0 and w0 where they are reached. Each configuration is
+Measures plaquette, rectangle, Polyakov loop, and energy density and topological charge of the clover-leaf field strength; with
+--flow also the last two along the gradient flow (Luescher 2010), and t0 and w0 if they are reached. Each configuration is
 printed when it is done; with -o, the same command resumes where it stopped. --loops adds Wilson loops W(R, T) for the static
-potential. `ferrite fit` makes t0, w0 and the potential of the file of -o.";
+potential. `ferrite fit` computes t0, w0 and the potential from the file of -o.";
 
 /// Arguments of `measure`.
 #[derive(Args)]
@@ -35,21 +35,22 @@ pub struct MeasureArguments {
     /// Gauge fields in any format
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Follow the gradient flow up to this time, in lattice units
+    /// Maximum time of the gradient flow, in lattice units
     #[arg(long, value_name = "T", value_parser = positive, allow_hyphen_values = true)]
     flow: Option<f64>,
-    /// Length of the steps of the flow [default: 0.02]
+    /// Step size of the flow [default: 0.02]
     #[arg(long, value_name = "E", value_parser = positive, allow_hyphen_values = true)]
     flow_step: Option<f64>,
-    /// Action whose gradient the flow follows [default: wilson]
+    /// Action whose gradient drives the flow [default: wilson]
     #[arg(long, value_name = "NAME", value_enum)]
     flow_action: Option<Action>,
-    /// Show energy and charge every N steps; t0 and w0 use all steps [default: 1]
+    /// Print energy and charge every N steps; t0 and w0 use all steps [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     flow_every: Option<u32>,
     #[command(flatten)]
     loops: LoopFlags,
-    /// Add a line of JSON for each configuration to this file, as soon as it is measured; those that have one are left out
+    /// Append a line of JSON for each configuration to this file, as soon as it is measured; configurations that have a line are
+    /// skipped
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -59,11 +60,11 @@ pub struct MeasureArguments {
 /// The action of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
-    /// Plaquettes
+    /// Wilson action, of plaquettes
     Wilson,
-    /// Symanzik's at tree level, with rectangles
+    /// Symanzik action at tree level, with rectangles
     Symanzik,
-    /// Symanzik's with forces of neighbours, without errors of order a² (Ramos and Sint 2016)
+    /// Zeuthen flow: Symanzik action, with forces of neighbouring links that remove errors of order a² (Ramos and Sint 2016)
     Zeuthen,
 }
 
@@ -83,7 +84,7 @@ fn flow(args: &MeasureArguments, reading: &Reading) -> Outcome<Option<FlowCourse
             ("--flow-every", args.flow_every.is_some()),
         ];
         return match given.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::refused(format!("{flag} needs --flow: give --flow T, too"))),
+            Some((flag, _)) => Err(Failure::refused(format!("{flag} needs --flow: also give --flow T"))),
             None => Ok(None),
         };
     };

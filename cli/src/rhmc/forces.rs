@@ -13,10 +13,10 @@ Examples:
   ferrite forces run.toml run/cfg.000100.ildg
   ferrite forces run.toml run/cfg.000100.ildg --set 'trajectory.steps=[4,2,2]'
 
-For each part of the action of an input of `ferrite rhmc`, with pseudofermions from the heat bath of a trajectory: the norm
-of the force on a link, |F|^2 = sum of |F_jk|^2 = -tr F^2, its root mean square over links and its largest value; and the
-same times the longest time for which the integrator takes the force at once. Forces on a level should be of one size there; one that
-is much smaller may go to an outer level. F = dP/dtau where momenta have the weight exp(-1/2 sum of |P|^2).";
+For each monomial of the action in an input of `ferrite rhmc`, with pseudofermions from the heat bath of a trajectory, prints the
+root mean square over links and the maximum of the force |F|, where |F|^2 = sum of |F_jk|^2 = -tr F^2; and both times the longest
+step in which the integrator applies this force. These products should be of similar size within a level; a force with a much
+smaller product may move to an outer level. F = dP/dtau if momenta have the weight exp(-1/2 sum of |P|^2).";
 
 /// Arguments of `forces`.
 #[derive(Args)]
@@ -24,13 +24,13 @@ is much smaller may go to an outer level. F = dP/dtau where momenta have the wei
 pub struct ForceArguments {
     /// Input file of `ferrite rhmc`
     input: PathBuf,
-    /// Links, instead of those that the input starts with
+    /// Gauge configuration, instead of the initial links of the input
     #[arg(value_name = "CONFIGURATION")]
     configuration: Option<PathBuf>,
-    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Number of the trajectory whose noise makes the pseudofermions [default: 1]
+    /// Number of the trajectory whose noise generates the pseudofermions [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     trajectory: Option<u32>,
 }
@@ -51,7 +51,7 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
         let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, start(&input));
         let _ = writeln!(
             all,
-            "{:>10} {:>10} {:>6} {:>9} {:>10} {:>10}  part",
+            "{:>10} {:>10} {:>6} {:>9} {:>10} {:>10}  monomial",
             "rms |F|", "max |F|", "level", "kick", "rms x kick", "max x kick"
         );
         record.forces.iter().for_each(|one| all += &line(one));

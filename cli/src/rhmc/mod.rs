@@ -15,12 +15,12 @@ Examples:
   ferrite rhmc run.toml --out run --resume --set trajectories=500
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
-Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory, or
-at once while multigrid is set up for it; --resume continues from there, or from the last complete
-trajectory if the machine went down.
---resume-from 40 continues from configuration 40 instead. The folder has one line of JSON for
-each trajectory in trajectories.jsonl (docs/output.md lists its keys) and configurations
-cfg.NNNNNN.ildg; `ferrite report run` makes a page from it at any time.";
+Ctrl-C, SIGTERM, SIGHUP and --max-hours end the run after the current trajectory, or at once
+during a multigrid setup; --resume continues from there, or from the last complete trajectory if
+the machine went down.
+--resume-from 40 continues from configuration 40 instead. The folder contains
+one line of JSON for each trajectory in trajectories.jsonl (docs/output.md lists its keys), and
+configurations cfg.NNNNNN.ildg; `ferrite report run` writes an HTML page about it at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
@@ -38,14 +38,14 @@ pub struct RhmcArguments {
     /// before.K
     #[arg(long, value_name = "N")]
     resume_from: Option<u32>,
-    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Read momenta, noise and rational functions from files in this folder instead of generating them: momenta.N.npy,
-    /// pseudofermions.N.K.npy and, if present, noise.N.K.npy and functions.json
+    /// Folder of momenta, noise and rational functions to read instead of generating them: momenta.N.npy, pseudofermions.N.K.npy
+    /// and, if present, noise.N.K.npy and functions.json
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
-    /// End after the trajectory during which this many hours have passed
+    /// End after the trajectory in which the run time passes this many hours
     #[arg(long, value_name = "H", value_parser = hours)]
     max_hours: Option<f64>,
 }
@@ -95,7 +95,7 @@ fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
         let (folder, accepted) = (out.display(), end.accepted);
         if end.records.is_empty() {
             let there = text::count(end.last as usize, "trajectory");
-            return format!("{folder}: nothing to do: the run has {there}, {accepted} of them accepted\n");
+            return format!("{folder}: nothing to do; the run has {there}, {accepted} of them accepted\n");
         }
         let (first, last, lattice) = (end.first + 1, end.last, input.lattice);
         let which =

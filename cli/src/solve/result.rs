@@ -77,8 +77,8 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     };
     context.output.record(&record, || {
         let mut text = format!(
-            "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\n\
-             true residual |b - Mx| / |b| = {worst:.3e} (asked: {})\n",
+            "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\ntrue residual |b - Mx| / |b| = {worst:.3e} \
+             (requested: {})\n",
             text::rounded(mass, 6),
             done.batches.describe(),
             solve.scheme.describe(report),
@@ -127,7 +127,7 @@ pub fn several<F: Fermion>(
     for (value, outcome) in values.iter().zip(&report.shifts) {
         for escalation in &outcome.escalations {
             warn!(
-                "{what} {value}: {}; went on in {} precision",
+                "{what} {value}: {}; continued in {} precision",
                 escalation.reason,
                 name_of(&PRECISIONS, escalation.precision)
             );
@@ -180,7 +180,7 @@ pub fn several<F: Fermion>(
             );
         }
         text += &format!(
-            "{} (asked: {})\n",
+            "{} (requested: {})\n",
             if report.converged { "converged" } else { "NOT converged" },
             text::tolerance(solve.scheme.tol)
         );

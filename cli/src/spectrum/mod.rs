@@ -10,12 +10,11 @@ Examples:
   ferrite spectrum pion.toml cfg.000100.ildg cfg.000200.ildg --out spectrum
   ferrite spectrum pion.toml run/cfg.*.ildg --out spectrum --set solve.mass=0.02
 
-Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does
-not allow that, in batches, and computes from the propagators mesons with all 16
-products of gamma matrices, nucleons, and three-point functions of both, or staggered mesons, local or of any taste. The
-folder has one line of JSON for each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by
-the jackknife over configurations. Configurations that have a line already are left out, so that the same command
-resumes.";
+Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does not
+suffice, in batches. From the propagators it computes mesons with all 16 products of gamma matrices, nucleons, and three-point
+functions of both; or staggered mesons, local or of any taste. The folder contains one line of JSON for each configuration in
+correlators.jsonl, all correlators in .npy, and effective masses with jackknife errors over configurations. Configurations
+that have a line are skipped, so that the same command resumes.";
 
 /// Arguments of `spectrum`.
 #[derive(Args)]
@@ -29,10 +28,10 @@ pub struct SpectrumArguments {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Components of a source to solve together, 1 to 64 [default: all that memory allows]
+    /// Number of source components to solve together, 1 to 64 [default: as many as memory allows]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8
+    /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

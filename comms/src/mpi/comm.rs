@@ -168,7 +168,7 @@ impl Comm {
                     return Ok(());
                 }
                 let message = format!(
-                    "rank {from} gives {received} bytes where rank {} expects {length}; all ranks have to make the same \
+                    "rank {from} gives {received} bytes, but rank {} expects {length}; all ranks must make the same \
                      calls with the same lengths",
                     self.rank
                 );

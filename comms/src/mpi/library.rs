@@ -75,7 +75,7 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     // SAFETY: may be called at any time.
     check("MPI_Initialized", unsafe { ffi::MPI_Initialized(&mut done) })?;
     if done != 0 {
-        let message = "MPI has been initialised in this process before, and can be only once".to_string();
+        let message = "MPI has already been initialised in this process, which is possible only once".to_string();
         return Err(CommError::Transport { operation: OPERATION, message });
     }
     let mut level = 0;
@@ -119,7 +119,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
     if USABLE.get() != Usable::No {
-        return refused("this thread has MPI already".into());
+        return refused("this thread has already joined MPI".into());
     }
     let (mut begun, mut ended, mut level) = (0, 0, 0);
     // SAFETY: these two may be called at any time.
@@ -129,7 +129,7 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     }
     if begun == 0 {
         return refused(format!(
-            "{} is not initialised: whoever made the communicator uses another MPI library",
+            "{} is not initialised: the communicator was made with another MPI library",
             version()
         ));
     }

@@ -267,8 +267,8 @@ impl Mpi {
 fn loneliness(world: usize, launch: Option<Launch>) -> Option<CommError> {
     let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
     let message = format!(
-        "{started} processes were started (says {variable}), but each finds itself alone; start them with the mpirun of \
-         {}, or with srun --mpi=pmix",
+        "{started} processes were started (according to {variable}), but each one finds only itself; start them with \
+         the mpirun of {}, or with srun --mpi=pmix",
         library::version()
     );
     (world == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })

@@ -134,12 +134,12 @@ fn refusals_name_the_extent_and_suggest() {
     // Everything that is wrong, at once.
     let error = ProcessGrid::new([2, 3, 1, 4]).unwrap().check_for(8, [6, 8, 8, 8], 3).unwrap_err();
     assert_eq!(error.misfits.len(), 4, "{error}");
-    assert!(error.to_string().contains("leaves 3, which is odd"), "{error}");
-    assert!(error.to_string().contains("leaves 2, but the operator reaches 3"), "{error}");
+    assert!(error.to_string().contains("gives 3, which is odd"), "{error}");
+    assert!(error.to_string().contains("gives 2, but the operator reaches 3"), "{error}");
     assert!(error.fitting.iter().all(|g| g.size() == 8));
 
     let error = ProcessGrid::best(7, [16, 16, 16, 16], 1).unwrap_err();
-    assert!(error.to_string().contains("16×16×16×16 cannot be cut among 7 processes"), "{error}");
+    assert!(error.to_string().contains("16×16×16×16 cannot be divided among 7 processes"), "{error}");
     assert_eq!(error.fitting[0].size(), 4);
 
     // However many there are, suggestions are at hand.
@@ -151,7 +151,7 @@ fn refusals_name_the_extent_and_suggest() {
     assert!(error.to_string().contains("extent 5 along x") && error.fitting.is_empty(), "{error}");
 
     let error = ProcessGrid::best(7, [3, 4, 5, 6], 0).unwrap_err();
-    assert!(error.to_string().contains("3×4×5×6 cannot be cut into 7 equal boxes"), "{error}");
+    assert!(error.to_string().contains("3×4×5×6 cannot be divided into 7 equal boxes"), "{error}");
     assert_eq!(error.fitting[0].size(), 6);
 
     assert!(ProcessGrid::new([1, 0, 1, 1]).unwrap_err().to_string().contains("along y"));

@@ -56,7 +56,7 @@ mod jobs {
     fn mpirun() -> Option<Command> {
         let version = Command::new("mpirun").arg("--version").output();
         let Ok(version) = version else {
-            skip("there is no mpirun on PATH");
+            skip("mpirun is not on PATH");
             return None;
         };
         let version = String::from_utf8_lossy(&version.stdout);
@@ -196,8 +196,8 @@ mod jobs {
         {
             let Some(end) = alone(&environment) else { return };
             assert_eq!(end.code, Some(1), "{}", end.output);
-            let sentence = "but each finds itself alone; start them with the";
-            let sentence = format!("4 processes were started (says {variable}), {sentence}");
+            let sentence = "but each one finds only itself; start them with the";
+            let sentence = format!("4 processes were started (according to {variable}), {sentence}");
             assert_eq!(count(&end, &sentence), 1, "{}", end.output);
         }
     }

@@ -119,7 +119,7 @@ fn a_failing_rank_wakes_all_others() {
     let fails: [(Does, Cause); 3] = [
         (
             |_| Err(CommError::UnderWay { tag: 77 }),
-            Cause::Error("the message with tag 77 is still under way: wait for it first".to_string()),
+            Cause::Error("the message with tag 77 is not complete: wait for it first".to_string()),
         ),
         (|_| panic!("index {} out of bounds", 5), Cause::Panic("index 5 out of bounds".to_string())),
         (|w| w.abort(3, "the disk is full"), Cause::Abort { code: 3, message: "the disk is full".to_string() }),
@@ -192,7 +192,7 @@ fn sentence(end: Result<Vec<()>, RankFailure>) -> String {
 fn waiting_for_what_cannot_come_is_an_error() {
     let reported = sentence(run(2, |world| world.receive(1 - world.rank(), 4, vec![0u8])?.wait()));
     assert!(
-        reported.contains("no rank can go on: rank 0 waits for a message with tag 4 from rank 1; rank 1"),
+        reported.contains("no rank can continue: rank 0 waits for a message with tag 4 from rank 1; rank 1"),
         "{reported}"
     );
 
@@ -210,11 +210,11 @@ fn waiting_for_what_cannot_come_is_an_error() {
 
     let reported =
         sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.receive(0, 1, vec![0u8])?.wait() }));
-    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 1 from rank 0 that was never sent");
+    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 1 from rank 0, which never sent it");
 
     let reported =
         sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.send(0, 1, vec![0u8])?.wait() }));
-    assert_eq!(reported, "rank 1 failed: waiting for rank 0 to receive a message with tag 1, which it never will");
+    assert_eq!(reported, "rank 1 failed: waiting for rank 0 to receive a message with tag 1, which it never does");
 
     // To oneself, while another rank works.
     let reported = sentence(run(2, |world| {
@@ -224,7 +224,7 @@ fn waiting_for_what_cannot_come_is_an_error() {
         }
         world.receive(world.rank(), 2, vec![0u8])?.wait()
     }));
-    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 2 from rank 1 that was never sent");
+    assert_eq!(reported, "rank 1 failed: waiting for a message with tag 2 from rank 1, which never sent it");
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Cpu {
     /// Makes a backend with its own threads; `None`: as many as the machine has. Panics if the operating system provides no more threads;
     /// [`try_new`](Self::try_new) returns an error instead.
     pub fn new(threads: Option<usize>) -> Self {
-        Self::try_new(threads).expect("the operating system gives threads")
+        Self::try_new(threads).expect("the operating system starts threads")
     }
     /// Makes a backend with its own threads; `None`: as many as the machine has.
     ///

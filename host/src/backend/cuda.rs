@@ -154,7 +154,7 @@ impl Cuda {
     pub fn devices() -> Result<Vec<CudaDevice>> {
         cuda_loader::load().map_err(|e| BackendError::NoDriver(e.to_string()))?;
         cust::init(cust::CudaFlags::empty())
-            .map_err(|e| BackendError::NoDriver(format!("the CUDA driver cannot be started ({e:?})")))?;
+            .map_err(|e| BackendError::NoDriver(format!("the CUDA driver cannot be initialised ({e:?})")))?;
         let count = driver(Device::num_devices(), "counting GPUs", "this machine")?;
         (0..count)
             .map(|i| {
@@ -391,8 +391,11 @@ impl Cuda {
                 let most = most_single_blocks(nrhs, sum.values);
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
-                    let code = format!("{sites} sites at one face, {most} at most: cut the lattice otherwise");
-                    return Err(BackendError::Driver { call: "a sum near a cut".into(), device: self.device(), code });
+                    let code = format!(
+                        "{sites} sites at one face, but at most {most} are possible: divide the lattice \
+                                        in another way"
+                    );
+                    return Err(BackendError::Driver { call: "a sum at a face".into(), device: self.device(), code });
                 }
                 blocks
             }
@@ -640,7 +643,7 @@ impl Backend for Cuda {
         self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready: scratch.unread as *mut u32, ticket: 0 })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
-        assert!(out.len() <= REDUCTION_SLOTS, "more sums than there are");
+        assert!(out.len() <= REDUCTION_SLOTS, "more sums than slots");
         self.enter()?;
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.end(|| self.device())?;

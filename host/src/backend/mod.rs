@@ -53,7 +53,7 @@ pub enum BackendError {
     #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
     NoDriver(String),
     /// A driver without this device.
-    #[error("there is no GPU number {device}: this machine has {count}; choose with --device")]
+    #[error("GPU {device} does not exist: this machine has {count}; choose a GPU with --device")]
     NoDevice {
         /// Number of the requested device.
         device: usize,
@@ -71,8 +71,8 @@ pub enum BackendError {
     },
     /// A GPU that is older than all architectures for which kernels are compiled.
     #[error(
-        "{device} has compute capability {}, and the GPU kernels need {} or newer: choose another GPU with --device, or run \
-         with --backend cpu",
+        "{device} has compute capability {}, but the GPU kernels need {} or newer: choose another GPU with --device, \
+         or run with --backend cpu",
         dotted(*capability),
         dotted(Architecture::oldest().capability())
     )]
@@ -84,8 +84,8 @@ pub enum BackendError {
     },
     /// A module that exists, but not for this GPU.
     #[error(
-        "the GPU kernels of module `{module}` are there for {} only, and {device} has compute capability {}: build kernels \
-         with `cargo xtask build-ptx` and the program again",
+        "the GPU kernels of module `{module}` exist for {} only, but {device} has compute capability {}: build the \
+         kernels with `cargo xtask build-ptx`, and then the program",
         codes.join(", "),
         dotted(*capability)
     )]
@@ -101,7 +101,7 @@ pub enum BackendError {
     },
     /// A block that needs more shared memory than the device has.
     #[error(
-        "kernel {kernel} needs {} of shared memory for a block, and {device} has {}: use fewer right-hand sides",
+        "kernel {kernel} needs {} of shared memory for a block, but {device} has {}: use fewer right-hand sides",
         gib(*bytes as usize),
         gib(*most as usize)
     )]
@@ -117,8 +117,8 @@ pub enum BackendError {
     },
     /// Kernels of another version of the crate gpu-kernels than the program's, whose arguments may differ.
     #[error(
-        "the GPU kernels in {} are not those of this program: build both from the same sources, kernels first \
-         (`cargo xtask build-ptx`)",
+        "the GPU kernels in {} do not belong to this program: build both from the same sources, kernels first (`cargo \
+         xtask build-ptx`)",
         folder.display()
     )]
     OtherKernels {
@@ -139,16 +139,16 @@ pub enum BackendError {
     },
     /// Kernels that are compiled for other processors.
     #[error(
-        "the CPU backend of this program is compiled for {}, which this processor does not have: build it here, or with \
-         FERRITE_VECTORS=all (AVX2 with FMA is the least), or use a GPU",
+        "the CPU backend of this program is compiled for {}, which this processor does not have: build the program on \
+         this machine, or with FERRITE_VECTORS=all (which needs at least AVX2 with FMA), or use a GPU",
         compiled_for()
     )]
     OtherProcessor,
     /// No more threads from the operating system.
-    #[error("no threads for the CPU backend: {0}")]
+    #[error("the threads of the CPU backend cannot be started: {0}")]
     NoThreads(String),
     /// Reductions of two threads on one backend at the same time, whose results would mix.
-    #[error("another thread has sums under way on {device}: make a backend for each thread")]
+    #[error("another thread has unfinished sums on {device}: create a backend for each thread")]
     Shared {
         /// Name of the device.
         device: String,
@@ -157,7 +157,8 @@ pub enum BackendError {
     #[error("devices cannot reach each other's memory")]
     NoPeers,
     /// A request for more memory than is free.
-    #[error("{what} needs {} on {device}, which has {} free", gib(*bytes), gib(*free))]
+    #[error("{what} needs {} on {device}, which has {} free; use a smaller lattice, fewer right-hand sides or a lower \
+             precision", gib(*bytes), gib(*free))]
     OutOfMemory {
         /// Use of the memory.
         what: String,
@@ -196,13 +197,13 @@ pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
     let has = if formats.is_empty() { "no format".into() } else { formats.join(", ") };
     let add = match features {
         [] => String::new(),
-        [feature] => format!(": switch on the feature \"{feature}\" of the crate ferrite"),
+        [feature] => format!(": enable the feature \"{feature}\" of the crate ferrite"),
         several => format!(
-            ": switch on the features {} of the crate ferrite",
+            ": enable the features {} of the crate ferrite",
             several.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(" and ")
         ),
     };
-    format!("this program has it for {has}{add}")
+    format!("this program contains {has}{add}")
 }
 
 /// Returns the names of the vector instructions for which kernels are compiled.

@@ -21,7 +21,7 @@ pub enum DeviceError {
     #[error(transparent)]
     Grid(#[from] GridError),
     /// A field on another lattice than that of the domain.
-    #[error("{what} is on a lattice of {found}, where it has to be on one of {expected}")]
+    #[error("{what} is on a lattice of {found}, but must be on one of {expected}")]
     OtherLattice {
         /// Name of the field.
         what: &'static str,
@@ -31,7 +31,7 @@ pub enum DeviceError {
         expected: Lattice,
     },
     /// A field in the memory of another backend, which may be another GPU and has an order of work of its own.
-    #[error("{what} is on {found}, which is another backend than that of the domain, on {expected}")]
+    #[error("{what} is on {found}, but the domain uses another backend, on {expected}")]
     OtherDevice {
         /// Name of the field.
         what: &'static str,
@@ -49,7 +49,7 @@ pub enum DeviceError {
         expected: usize,
     },
     /// A field with another extent of the fifth dimension than that of the others.
-    #[error("a field with L_s = {found} stands where one with L_s = {expected} has to be")]
+    #[error("a field has L_s = {found}, but must have L_s = {expected}")]
     OtherExtent {
         /// L_s of this field.
         found: usize,
@@ -57,7 +57,7 @@ pub enum DeviceError {
         expected: usize,
     },
     /// A field in another format than that of the others.
-    #[error("a field in format '{found}' stands where one in '{expected}' has to be")]
+    #[error("a field has format '{found}', but must have '{expected}'")]
     OtherFormat {
         /// Format of this field.
         found: Format,
@@ -66,8 +66,8 @@ pub enum DeviceError {
     },
     /// More sites than a device can count.
     #[error(
-        "a part of {local} has with its border more than {MOST_LOCAL_SITES} sites, the most on one device: cut the lattice \
-         among more processes"
+        "a local lattice of {local} and its border have more than {MOST_LOCAL_SITES} sites, the maximum for one \
+         device: divide the lattice among more processes"
     )]
     PartTooLarge {
         /// This process's part.
@@ -75,7 +75,7 @@ pub enum DeviceError {
     },
     /// A format for which no kernels of an operator are compiled.
     #[error(
-        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers{}",
+        "no kernels exist for the {operator} operator in {precision} with links of {reconstruction} reals{}",
         if features.is_empty() { String::new() } else { format!("; {}", in_this_build(formats, features)) }
     )]
     NoKernels {
@@ -92,7 +92,7 @@ pub enum DeviceError {
     },
     /// A clover term of another mass or anisotropy than those of its operator.
     #[error(
-        "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
+        "the clover term was made for a diagonal of {found}, but mass and anisotropy of the operator give {expected}"
     )]
     OtherTerm {
         /// Diagonal with which the term was made.
@@ -102,16 +102,17 @@ pub enum DeviceError {
     },
     /// An operator on the links of a configuration where only its fat and long links are present.
     #[error(
-        "there are fat and long links only: Wilson-like and naive staggered operators need the links of a configuration"
+        "only fat and long links are present: Wilson-like and naive staggered operators need the links of a \
+         configuration"
     )]
     NoThinLinks,
     /// A tadpole factor that has to be computed from an unknown plaquette.
-    #[error("the tadpole factor is to follow from the mean plaquette, which is not known here: give a number")]
+    #[error("the tadpole factor needs the mean plaquette, which is not known here: give a number")]
     NoTadpole,
     /// Fat links of HISQ's first level without a projection to U(3).
     #[error(
-        "fat links of the first level have no projection to U(3): they are singular or NaN (mean violation of \
-         unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
+        "fat links of the first level cannot be projected to U(3): they are singular or not numbers (mean violation of \
+         unitarity after projection {violation:.1e}); check the configuration with `ferrite verify`"
     )]
     SingularLinks {
         /// Root mean square of ‖W†W − 1‖.
@@ -119,17 +120,16 @@ pub enum DeviceError {
     },
     /// Sums of links and staples without a projection to SU(3).
     #[error(
-        "sums of links and staples have no projection to SU(3): they are singular or NaN (mean violation of unitarity \
-         afterwards {violation:.1e}); check the configuration with `ferrite verify`, or give staples less weight"
+        "sums of links and staples cannot be projected to SU(3): they are singular or not numbers (mean violation of \
+         unitarity after projection {violation:.1e}); check the configuration with `ferrite verify`, or give staples \
+         less weight"
     )]
     SingularSums {
         /// Root mean square of ‖W†W − 1‖.
         violation: f64,
     },
     /// A path to links that this process does not have.
-    #[error(
-        "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
-    )]
+    #[error("a path reaches {reach} sites along axis {axis}, but the border has {border} sites")]
     PathTooLong {
         /// Axis: 0 to 3 for x to t.
         axis: usize,
@@ -139,10 +139,10 @@ pub enum DeviceError {
         border: usize,
     },
     /// The Hermitian conjugate of a coarse operator of multigrid.
-    #[error("the Hermitian conjugate of multigrid's coarse operators is not there: solve by GCR")]
+    #[error("the Hermitian conjugate of coarse multigrid operators is not available: choose the solver GCR")]
     NoDagger,
     /// No right-hand sides, or more than can be computed together.
-    #[error("{0} right-hand sides: between 1 and {MAX_RHS_PER_LAUNCH} can be worked on together")]
+    #[error("{0} right-hand sides: at most {MAX_RHS_PER_LAUNCH} can be processed together, and at least 1")]
     RightHandSides(usize),
 }
 

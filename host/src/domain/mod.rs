@@ -316,7 +316,7 @@ mod tests {
             let grid = ProcessGrid::new([1, 1, 1, 2]).unwrap();
             Ok::<_, CommError>(refused(Domain::new(Cpu::new(Some(1)), wide, grid, Arc::new(world))))
         });
-        assert!(said.unwrap().iter().all(|said| said.contains("6×8192×16384×2 has with its border")));
+        assert!(said.unwrap().iter().all(|said| said.contains("6×8192×16384×2 and its border")));
     }
 
     #[test]

@@ -16,7 +16,10 @@ pub type ColourVector = [Complex64; 3];
 #[non_exhaustive]
 pub enum FieldError {
     /// Axes that are not those of the field.
-    #[error("an array of shape {found:?} is not a field of {name}s: its axes are (T, Z, Y, X) and then {site:?}")]
+    #[error(
+        "an array of shape {found:?} is not a field of {name}s: the axes of a field are (T, Z, Y, X) and then \
+             {site:?}"
+    )]
     Shape {
         /// Name of the numbers that the field has on a site.
         name: &'static str,
@@ -283,7 +286,7 @@ mod tests {
         let error = HostGauge::from_numbers(&[2, 2, 2, 2, 3, 3], &numbers).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an array of shape [2, 2, 2, 2, 3, 3] is not a field of links: its axes are (T, Z, Y, X) and then [4, 3, 3]"
+            "an array of shape [2, 2, 2, 2, 3, 3] is not a field of links: the axes of a field are (T, Z, Y, X) and then [4, 3, 3]"
         );
     }
 }

@@ -35,7 +35,7 @@ pub enum Problem {
         source: std::io::Error,
     },
     /// A file without any bytes.
-    #[error("is empty; copy it again, or have it written again")]
+    #[error("is empty; copy or write it again")]
     Empty,
     /// A format that is recognised, but not supported.
     #[error("is {what}; {hint}")]
@@ -55,8 +55,8 @@ pub enum Problem {
     },
     /// A file that is shorter than its headers imply.
     #[error(
-        "{what} takes {needed} bytes from byte {offset}, but only {available} are there: the file is cut short or its \
-         header is wrong; copy it again"
+        "{what} needs {needed} bytes from byte {offset}, but only {available} are present: the file is cut short or \
+         its header is wrong; copy it again"
     )]
     Truncated {
         /// Name of the header, record or data.
@@ -72,7 +72,7 @@ pub enum Problem {
     #[error(
         "{extra} bytes follow the last number at byte {offset}{}; read with verification off to ignore them",
         if *another {
-            " and start like another file: several files were concatenated, of which only the first can be read"
+            " and begin like another file: several files were concatenated, of which only the first can be read"
         } else {
             ": precision, lattice or number of rows in the header are probably wrong"
         }
@@ -194,7 +194,7 @@ pub enum Problem {
         source: LatticeError,
     },
     /// A field with another number of components than requested.
-    #[error("holds {found} complex numbers per site where {wanted} has {expected}: {}", sort_of(*found))]
+    #[error("holds {found} complex numbers per site, but {wanted} has {expected}: {}", sort_of(*found))]
     Components {
         /// Number of components in the file.
         found: usize,
@@ -205,8 +205,8 @@ pub enum Problem {
     },
     /// Data that is not what was written.
     #[error(
-        "{kind} checksum of the data is {computed}, the header says {stored}: the data is corrupt; copy the file again, \
-         or read with verification off to accept it as it is"
+        "{kind} checksum of the data is {computed}, but the header has {stored}: the data is corrupt; copy the file \
+         again, or read with verification off to accept it as it is"
     )]
     Checksum {
         /// Name of the kind of checksum.
@@ -218,9 +218,9 @@ pub enum Problem {
     },
     /// A checksum that differs although the plaquette or link trace agrees.
     #[error(
-        "{kind} checksum of the data is {computed}, the header says {stored}, but the {agreeing} agrees with the header: the \
-         checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the original, or read \
-         with verification off to accept the data as it is"
+        "{kind} checksum of the data is {computed}, but the header has {stored}; since the {agreeing} agrees with the \
+         header, the checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the \
+         original, or read with verification off to accept the data as it is"
     )]
     ChecksumRule {
         /// Name of the kind of checksum.
@@ -234,8 +234,8 @@ pub enum Problem {
     },
     /// A plaquette or link trace in the header that differs from the value of the links.
     #[error(
-        "{name} of the links is {computed}, the header says {stored} (they may differ by {tolerance:.0e}): the links are \
-         corrupt or ordered otherwise; read with verification off to accept them"
+        "{name} of the links is {computed}, but the header has {stored} (allowed difference {tolerance:.0e}): the \
+         links are corrupt or in another order; read with verification off to accept them"
     )]
     HeaderValue {
         /// Name of the value: plaquette or link trace.
@@ -258,7 +258,7 @@ pub enum Problem {
     /// Links are not in SU(3).
     #[error(
         "{what} at site (x, y, z, t) = {site:?} is off SU(3) by {violation:.2e}, the worst of all links (limit \
-         {limit:.0e}): the data is corrupt or not a thin-link field; allow non-unitary links to take it as it is"
+         {limit:.0e}): the data is corrupt or not a field of SU(3) links; allow non-unitary links to accept it as it is"
     )]
     NotUnitary {
         /// Name of the link with its direction.
@@ -272,14 +272,14 @@ pub enum Problem {
     },
     /// Links U_t that are zero at the end of a lattice with open boundary conditions, as openQCD writes them.
     #[error(
-        "has open boundary conditions in t: the links U_t at t = T - 1 are zero, but Ferrite's lattices are periodic; allow \
-         non-unitary links, and do not put them back into SU(3), to take them as they are"
+        "has open boundary conditions in t: the links U_t at t = T - 1 are zero, but Ferrite's lattices are periodic; \
+         allow non-unitary links, without projection to SU(3), to accept them as they are"
     )]
     OpenBoundary,
     /// Links that cannot be projected to SU(3).
     #[error(
-        "{what} at site (x, y, z, t) = {site:?} cannot be put back into SU(3), as it is singular or nearly so: the data is \
-         corrupt or not a thin-link field"
+        "{what} at site (x, y, z, t) = {site:?} cannot be projected to SU(3), because it is singular or nearly so: the \
+         data is corrupt or not a field of SU(3) links"
     )]
     NotReunitarised {
         /// Name of the link with its direction.
@@ -296,15 +296,15 @@ pub enum Problem {
         problem: Box<Problem>,
     },
     /// A file that does not hold the near-null vectors of a multigrid setup, although it should.
-    #[error("is no multigrid setup: {found}; check that this is the intended file")]
+    #[error("is not a multigrid setup: {found}; check that this is the intended file")]
     NotASetup {
         /// Description of the content.
         found: String,
     },
     /// A part of a multigrid setup that is not what was written.
     #[error(
-        "the checksum of {what} is {computed}, but the file was written with {stored}: the data is corrupt; copy the file \
-         again, or have the setup computed again"
+        "the checksum of {what} is {computed}, but the file was written with {stored}: the data is corrupt; copy the \
+         file again, or delete it to compute the setup again"
     )]
     CorruptSetup {
         /// Name of the part.
@@ -316,7 +316,8 @@ pub enum Problem {
     },
     /// A multigrid setup that was finished before all its vectors were written.
     #[error(
-        "cannot be written: {written} of {expected} vectors are there; write all of them before the file is finished"
+        "cannot be written: only {written} of {expected} vectors are present; write all of them before the file is \
+         finished"
     )]
     VectorsMissing {
         /// Number of vectors written.
@@ -325,7 +326,7 @@ pub enum Problem {
         expected: usize,
     },
     /// Processes that do not have one box of the lattice each.
-    #[error("the parts of the processes are not right: {why}")]
+    #[error("the parts of the processes do not form the lattice: {why}")]
     Parts {
         /// Reason why the parts do not fit.
         why: String,
@@ -415,7 +416,7 @@ fn sort_of(components: usize) -> String {
         3 => "this is a field of colour vectors".into(),
         144 | 9 => "this is a propagator".into(),
         n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
-            format!("links in SU({colours}) have as many, but Ferrite supports SU(3) only")
+            format!("links in SU({colours}) have this number, but Ferrite supports SU(3) only")
         }
         _ => "this is another kind of file, or the precision or extents in its header are wrong".into(),
     }

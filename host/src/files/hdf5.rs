@@ -53,7 +53,7 @@ pub static HDF5: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["h5", "hdf5"],
         holds: |_, axes| axes.len() <= 1,
-        limits: "an HDF5 file has one axis before those of the lattice",
+        limits: "an HDF5 file holds at most one axis before those of the lattice",
         instead: "npy",
         endian: Endian::Little,
         frame: |fields, options| frame(fields.lattice, fields.axes, fields.site, None, options),
@@ -65,7 +65,7 @@ pub static HDF5: FileFormat = FileFormat {
 pub const HDF5_MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 #[cfg(not(feature = "hdf5"))]
-const WITHOUT: &str = "this build of Ferrite has no HDF5: build it with the feature hdf5, or choose npy";
+const WITHOUT: &str = "this build of Ferrite does not include HDF5: build it with the feature hdf5, or choose npy";
 
 /// Returns the bytes around a field. `axes` come before those of the lattice; `values` are plaquette and link trace of links.
 #[cfg(not(feature = "hdf5"))]
@@ -136,7 +136,7 @@ mod with_library {
 
     fn text(at: &Location, name: &str, text: &str) -> Found<()> {
         // No text of HDF5 holds a zero byte.
-        let text: VarLenUnicode = text.replace('\0', " ").parse().map_err(|_| "a text that HDF5 does not hold")?;
+        let text: VarLenUnicode = text.replace('\0', " ").parse().map_err(|_| "a text that HDF5 cannot store")?;
         at.new_attr::<VarLenUnicode>().create(name)?.write_scalar(&text)
     }
 
@@ -196,10 +196,10 @@ mod with_library {
         );
         let offset = build(&scratch.0).map_err(|error| refused(&error))?;
         let offset =
-            offset.ok_or(Problem::Unwritable { why: "the HDF5 library does not say where its numbers lie" })?;
+            offset.ok_or(Problem::Unwritable { why: "the HDF5 library does not give the position of the data" })?;
         let data = shape.iter().product::<usize>() as u64 / form.components as u64 * form.site_bytes() as u64;
         let (head, tail) =
-            around(&scratch.0, offset, data).map_err(Problem::io("read what the HDF5 library has written"))?;
+            around(&scratch.0, offset, data).map_err(Problem::io("read the file that the HDF5 library has written"))?;
         let known = move |bytes: &[u8], sum: PartialChecksum| {
             let mut bytes = bytes.to_vec();
             let at = bytes.windows(UNKNOWN.len()).position(|window| window == UNKNOWN.as_bytes());
@@ -273,7 +273,7 @@ mod with_library {
         let Some(bytes) = image.found(look) else {
             return Err(Problem::OtherFormat {
                 what: "an HDF5 file",
-                hint: "give its path, as the HDF5 library reads files",
+                hint: "give its path, because the HDF5 library reads files only",
             });
         };
         let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
@@ -308,7 +308,7 @@ mod with_library {
             return bad(
                 "shape",
                 said(),
-                "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3), fermion fields after one more axis",
+                "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3); fermion fields may have one more axis in front",
             );
         };
         let (fields, lattice) = match *lattice {
@@ -331,7 +331,7 @@ mod with_library {
             }
         };
         let Some(offset) = found.offset else {
-            let expected = "contiguous; `h5repack -l CONTI IN OUT` makes it so";
+            let expected = "contiguous; convert it with `h5repack -l CONTI IN OUT`";
             return bad("layout", format!("chunked, compressed or empty, of {name}"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };

@@ -60,7 +60,7 @@ pub static KYU: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["kyu"],
         holds: |components, axes| components == SPINOR && axes == [SPINOR],
-        limits: "a KYU file holds a propagator, of 12 spinors",
+        limits: "a KYU file holds a propagator of 12 spinors",
         instead: "SciDAC or npy",
         endian: Endian::Big,
         frame: |fields, options| frame(fields.lattice, PROPAGATOR, options),
@@ -94,7 +94,7 @@ fn content(image: &mut Image, options: &ReadOptions) -> Result<Option<(Lattice, 
 /// Describes a file that was recognised.
 fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     let Some((lattice, components)) = content(image, options)? else {
-        let expected = "576 or 2304 bytes for each site of the lattice that is given";
+        let expected = "576 or 2304 bytes for each site of the given lattice";
         return Err(Problem::field("KYU file", "length", "something else", expected));
     };
     Ok(Header {
@@ -437,6 +437,6 @@ mod tests {
         let refused = said(write_gauge(WriteTo::Writer(&mut file), &gauge(), &single));
         assert!(refused.contains("double precision only"), "{refused}");
         let refused = said(write_fermion(WriteTo::Writer(&mut file), &columns()[0], &options()));
-        assert!(refused.contains("a KYU file holds a propagator, of 12 spinors; write SciDAC or npy"), "{refused}");
+        assert!(refused.contains("a KYU file holds a propagator of 12 spinors; write SciDAC or npy"), "{refused}");
     }
 }

@@ -166,10 +166,10 @@ mod tests {
     fn lies_are_sentences() {
         let mut file = two_records();
         let cut = parse(&file[..file.len() - 5]).unwrap_err().to_string();
-        assert!(cut.contains("\"second\" takes 12 bytes from byte 296, but only 11 are there"), "{cut}");
+        assert!(cut.contains("\"second\" needs 12 bytes from byte 296, but only 11 are present"), "{cut}");
         file[8] = 0xff;
         let lie = parse(&file).unwrap_err().to_string();
-        assert!(lie.contains("\"first\" takes 18374686479671623685 bytes"), "{lie}");
+        assert!(lie.contains("\"first\" needs 18374686479671623685 bytes"), "{lie}");
         file[8] = 0;
         file[15] = 13;
         let shifted = parse(&file).unwrap_err().to_string();

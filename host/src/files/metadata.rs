@@ -78,11 +78,11 @@ impl MetadataCopy<'_> {
                 (COPIES, _) => copies = text.lines().map(String::from).collect(),
                 (LFN, MetadataPlace::Records { file_name: true }) if self.same_numbers => options.lfn = text.clone(),
                 (LFN, MetadataPlace::Records { file_name: true }) => {
-                    left.push(format!("the logical file name {text}, as the numbers differ"));
+                    left.push(format!("the logical file name {text}, because the numbers differ"));
                 }
                 (LFN, _) => leave(left),
                 (XLF, MetadataPlace::Records { .. }) if !self.same_plaquette => {
-                    left.push(format!("the plaquette in {kind}, as it differs"));
+                    left.push(format!("the plaquette in {kind}, because it differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),

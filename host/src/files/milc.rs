@@ -32,7 +32,7 @@ pub static MILC: FileFormat = FileFormat {
     name: "milc",
     title: "MILC version 5",
     flag: Some("milc"),
-    summary: "MILC version 5; of three colour vectors MILC's staggered propagator",
+    summary: "MILC version 5; for three colour vectors MILC's staggered propagator",
     missing_feature: None,
     only: Some(OnlyPrecision { precision: FilePrecision::Single, whose: "MILC files", others: "ILDG or NERSC" }),
     links: Some(LinksFormat {
@@ -67,7 +67,7 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["milc"],
         holds: |components, axes| components == ColourVector::COMPONENTS && axes == [components],
-        limits: "MILC's files hold a staggered propagator, of 3 colour vectors",
+        limits: "MILC's files hold a staggered propagator of 3 colour vectors",
         instead: "SciDAC or npy",
         // MILC's readers accept either order; big-endian is usual between machines.
         endian: Endian::Big,
@@ -179,7 +179,7 @@ fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Re
         _ => return bad("size of a number", 8, "4 or 8 bytes"),
     };
     if word(12) != 18 {
-        return bad("numbers on a site", 12, "18, a matrix of colours; Wilson propagators are read from SciDAC files");
+        return bad("numbers on a site", 12, "18, a colour matrix; Wilson propagators are read from SciDAC files");
     }
     if word(32) != 0 {
         return bad("order", 32, "0 (x fastest); other orders of sites are not supported");

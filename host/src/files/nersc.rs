@@ -37,7 +37,7 @@ pub static NERSC_3X3: FileFormat = FileFormat {
     name: "nersc3x3",
     title: "NERSC, three rows",
     flag: Some("nersc3x3"),
-    summary: "NERSC archive, three rows",
+    summary: "NERSC archive, three rows of each link",
     links: Some(LinksFormat { endings: &["nersc3x3"], two_rows: false, off_su3: false, frame }),
     ..NERSC
 };
@@ -159,7 +159,7 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
             None => {}
         }
     }
-    let hint = "it must stand on a line of its own in the first 64 KiB; the file is cut short or corrupt";
+    let hint = "it must be on a separate line in the first 64 KiB; the file is cut short or corrupt";
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
@@ -227,7 +227,10 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
         (text + &end + "END_HEADER\n").into_bytes()
     };
     if head(PartialChecksum::default()).len() as u64 > LONGEST {
-        return Err(Problem::Unwritable { why: "title and metadata make the NERSC header longer than 64 KiB" });
+        return Err(Problem::Unwritable {
+            why: "title and metadata make the NERSC header longer than 64 KiB; shorten \
+                                               them",
+        });
     }
     Ok(Frame::headed(lattice, form, head))
 }

@@ -44,7 +44,7 @@ pub static OPENQCD: FileFormat = FileFormat {
     name: "openqcd",
     title: "openQCD",
     flag: Some("openqcd"),
-    summary: "openQCD's export_cnfg",
+    summary: "openQCD, as export_cnfg writes it",
     missing_feature: None,
     only: Some(OnlyPrecision { precision: FilePrecision::Double, whose: "openQCD's files", others: "ILDG or NERSC" }),
     links: Some(LinksFormat { endings: &["openqcd"], two_rows: false, off_su3: false, frame }),
@@ -160,9 +160,7 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
         return Err(Problem::Unwritable { why: "openQCD's files hold double precision only; choose it, or ILDG" });
     }
     if lattice.require_even().is_err() {
-        return Err(Problem::Unwritable {
-            why: "openQCD's files hold even and odd sites: every extent has to be even",
-        });
+        return Err(Problem::Unwritable { why: "openQCD's files hold even and odd sites: every extent must be even" });
     }
     let [x, y, z, t] = lattice.size();
     let extents = [t, x, y, z].map(|extent| (extent as u32).to_le_bytes());

@@ -36,7 +36,7 @@ pub static ILDG: FileFormat = FileFormat {
     name: "ildg",
     title: "ILDG",
     flag: Some("ildg"),
-    summary: "LIME as the Lattice Data Grid has it",
+    summary: "LIME as defined by the International Lattice Data Grid",
     missing_feature: None,
     only: None,
     links: Some(LinksFormat {
@@ -63,7 +63,7 @@ pub static SCIDAC: FileFormat = FileFormat {
     fermions: Some(FermionsFormat {
         endings: &["lime", "scidac"],
         holds: |components, axes| axes.is_empty() || axes == [components],
-        limits: "a SciDAC file holds one field or a propagator, of 12 spinors or 3 colour vectors",
+        limits: "a SciDAC file holds one field or a propagator of 12 spinors or 3 colour vectors",
         instead: "npy",
         endian: Endian::Big,
         frame: |fields, options| match fields.axes {
@@ -79,7 +79,7 @@ pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
     name: "scidacdirections",
     title: "SciDAC, a record for each direction",
     flag: Some("scidac-directions"),
-    summary: "The same for links, with a record for each direction",
+    summary: "LIME as the SciDAC library writes it, with a record of links for each direction",
     links: Some(LinksFormat {
         endings: &[],
         two_rows: false,
@@ -400,7 +400,7 @@ impl Descriptions {
         let stated = match stated {
             // The length decides between them.
             Err(problem) => {
-                leniency.or_note(problem, "the one that fits the length of the data is used")?;
+                leniency.or_note(problem, "the precision that fits the length of the data is used")?;
                 None
             }
             Ok(stated) => stated,
@@ -428,9 +428,8 @@ impl Descriptions {
         for (format, place) in self.etmc.iter().zip(ETMC) {
             let needed = volume * 24 * precision.bytes() as u64;
             if *format != IldgFormat::default() && needed != data.length {
-                let said = format!(
-                    "a spinor field on the {lattice} lattice in {precision} precision ({place}) takes {needed}"
-                );
+                let said =
+                    format!("a spinor field on the {lattice} lattice in {precision} precision ({place}) has {needed}");
                 leniency.or_note(extent.unfit(said), "the length is used")?;
             }
         }
@@ -483,7 +482,7 @@ impl<'a> DataExtent<'a> {
         match *self.format == ILDG {
             true => {
                 let needed = LINKS as u64 * number * self.volume;
-                format!("links on the {lattice} lattice in {stated} precision ({place}) take {needed}")
+                format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed}")
             }
             false => format!(
                 "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
@@ -581,7 +580,7 @@ fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRem
     };
     let links: Vec<_> = [sites(288, "single"), sites(576, "double")].into_iter().flatten().collect();
     if links.is_empty() {
-        let what = "no gauge field has this length: the file is damaged, or holds something else";
+        let what = "no gauge field has this length: the file is damaged, or holds other data";
         return (what.into(), LengthRemedy::Nothing);
     }
     (format!("this is the length of links on {}", links.join(" or ")), LengthRemedy::Extents)

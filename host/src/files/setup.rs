@@ -123,7 +123,7 @@ impl SetupHeader {
     fn to_text(&self) -> Result<String, Problem> {
         let unwritable = |why| Err(Problem::Unwritable { why });
         if !(1..=MOST_STORED_VECTORS).contains(&self.vectors) {
-            return unwritable("a multigrid setup has from 1 to 1024 vectors");
+            return unwritable("a multigrid setup has 1 to 1024 vectors");
         }
         let Value::Object(operator) = &self.operator else {
             return unwritable("the description of the operator is not a JSON object");
@@ -131,7 +131,7 @@ impl SetupHeader {
         let (lattice, links, program) = (self.lattice.size(), &*self.links, &*self.program);
         let text = to_json(&HeaderRecord { format: FORMAT, lattice, links, operator, program, vectors: self.vectors });
         if text.len() > MOST_TEXT {
-            return unwritable("the description of the operator and of the links has more than 64 KiB");
+            return unwritable("the description of the operator and of the links is longer than 64 KiB");
         }
         Ok(text)
     }
@@ -250,7 +250,7 @@ impl<'a> SetupWriter<'a> {
         };
         let (checked, all) = gather(to.network, Ok(checked), encode)?;
         if let Some(rank) = all.iter().position(|header| *header != all[0]) {
-            return Err(Problem::Parts { why: format!("rank {rank} has another header than rank 0") });
+            return Err(Problem::Parts { why: format!("the headers of rank {rank} and rank 0 differ") });
         }
         let text = checked?;
         let ((), parts) = meet(to, header.lattice, Ok(()))?;
@@ -298,7 +298,7 @@ impl<'a> SetupWriter<'a> {
         let file = &self.output.as_ref().ok_or(FAILED)?.file;
         let number = self.sums.len();
         if number == self.header.vectors {
-            return Err(Problem::Unwritable { why: "all vectors that the header names are there already" });
+            return Err(Problem::Unwritable { why: "all vectors of the header have already been written" });
         }
         let even = self.even_sites(vector).map_err(Problem::in_field(number))?;
         let offset = self.record(number) + self.vector_header().len() as u64;
@@ -320,7 +320,12 @@ impl<'a> SetupWriter<'a> {
         let bad = bad.map_or(u64::MAX, |k| section.global_index(even_site(section.local, k)) as u64);
         let all = self.parts.collect([u64::from(fits), bad])?;
         if let Some(rank) = all.iter().position(|[fits, _]| *fits == 0) {
-            return Err(Problem::Parts { why: format!("the vector of rank {rank} has other extents than its part") });
+            return Err(Problem::Parts {
+                why: format!(
+                    "the extents of the vector of rank {rank} differ from those of \
+                                                      its part"
+                ),
+            });
         }
         match all.iter().map(|[_, bad]| *bad).min() {
             Some(bad) if bad != u64::MAX => {
@@ -366,7 +371,7 @@ impl<'a> SetupWriter<'a> {
     }
 }
 
-const FAILED: Problem = Problem::Unwritable { why: "an earlier vector could not be; begin the file again" };
+const FAILED: Problem = Problem::Unwritable { why: "an earlier vector could not be written; start the file again" };
 
 /// *Collective.* Returns the checksum of a vector, from those of its parts.
 fn total(parts: &FileParts, mine: Result<PartialChecksum, SystemError>) -> Result<PartialChecksum, Problem> {
@@ -393,7 +398,7 @@ impl Contents {
         let start = some(image, 4)?;
         if start != lime::LIME_MAGIC {
             let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
-            let found = format!("it starts with the bytes {start}, not as a LIME file with 45 67 89 ab");
+            let found = format!("it starts with the bytes {start}, but a LIME file starts with 45 67 89 ab");
             return Err(Problem::NotASetup { found });
         }
         let records = lime::records(image)?;
@@ -406,12 +411,15 @@ impl Contents {
         // The format is checked first, since all other keys may differ in another version.
         let format = &first.json["format"];
         if format != FORMAT {
-            let expected = format!("{FORMAT:?}; another version of Ferrite wrote it: have the setup computed again");
+            let expected = format!(
+                "{FORMAT:?}; another version of Ferrite wrote the file: delete it to compute the \
+                                    setup again"
+            );
             let found = String::deserialize(format).unwrap_or_else(|_| format.to_string());
             return Err(Problem::field(first.place, "format", found, expected));
         }
         let Some(last) = records.iter().find(|record| record.kind == CHECKSUMS) else {
-            let hint = "the file is cut short; copy it again, or have the setup computed again";
+            let hint = "the file is cut short; copy it again, or delete it to compute the setup again";
             return Err(Problem::Missing { place: "LIME file".into(), field: CHECKSUMS, hint });
         };
         let last = TextRecord::read(image, last)?;
@@ -423,7 +431,7 @@ impl Contents {
         let header = SetupHeader::of(&first)?;
         let vectors: Vec<_> = records.iter().filter(|record| record.kind == VECTOR).collect();
         if vectors.len() != header.vectors {
-            let expected = format!("{}, as the header says", header.vectors);
+            let expected = format!("{}, as in the header", header.vectors);
             let found = vectors.len().to_string();
             return Err(Problem::field("LIME file", "number of ferrite-multigrid-vector records", found, expected));
         }
@@ -432,12 +440,12 @@ impl Contents {
             return Err(Problem::Length {
                 place: vector.place(),
                 length: vector.length,
-                said: format!("a vector on the even sites of the {} lattice takes {needed}", header.lattice),
-                would: "the file is damaged: copy it again, or have the setup computed again".into(),
+                said: format!("a vector on the even sites of the {} lattice has {needed}", header.lattice),
+                would: "the file is damaged: copy it again, or delete it to compute the setup again".into(),
                 remedy: LengthRemedy::Nothing,
             });
         }
-        let each = "a checksum for each vector";
+        let each = "one checksum for each vector";
         let sums: Vec<String> = last.key("vectors", each)?;
         if sums.len() != header.vectors {
             return Err(last.wrong("vectors", each));
@@ -521,7 +529,7 @@ impl<'a> SetupReader<'a> {
         let all = || {
             let (Some(offset), Some(stored)) = (self.contents.offsets.get(number), self.contents.sums.get(number))
             else {
-                let expected = format!("more than {number}, as vector {number} is asked for, counted from 0");
+                let expected = format!("more than {number}, because vector {number}, counted from 0, is requested");
                 return Err(Problem::field("header of the setup", "vectors", header.vectors.to_string(), expected));
             };
             self.read_at(*offset, stored).map_err(Problem::in_field(number))

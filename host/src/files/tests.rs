@@ -304,10 +304,14 @@ fn lies_in_nersc_headers_are_named() {
         ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
         ("IEEE64BIG", "IEEE32BIG", "bytes follow the last number"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the data of a 3×2×4×2 lattice in double precision takes"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 0", "extent x of lattice [0, 2, 4, 2] is 0: there is no site"),
+        (
+            "DIMENSION_1 = 2",
+            "DIMENSION_1 = 0",
+            "extent x of lattice [0, 2, 4, 2] is 0: every extent must be at least 1",
+        ),
         ("DIMENSION_1 = 2", "DIMENSION_1 = -2", "DIMENSION_1 is \"-2\", expected a number of sites"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = 2000", "the file is cut short or its header is wrong"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "extents are below 2³¹"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "extents must be below 2³¹"),
         ("DIMENSION_1 = 2", "DIMENSION_9 = 2", "DIMENSION_1 is missing"),
         ("CHECKSUM = ", "CHECKSUM = x", "CHECKSUM is \"x"),
         ("CHECKSUM = ", "CHECKSUM = 123456789", "CHECKSUM is \"1"),
@@ -483,7 +487,7 @@ fn errors_say_what_the_data_would_be() {
     let twice = |options: &WriteOptions| [bytes(options), bytes(options)].concat();
     for format in [&NERSC, &NPY] {
         let file = twice(&WriteOptions { format, ..Default::default() });
-        assert!(refused(&file).contains("start like another file"), "{}", refused(&file));
+        assert!(refused(&file).contains("begin like another file"), "{}", refused(&file));
         assert!(reread(&file, &lenient).unwrap().header.notes[0].contains("bytes after the data are ignored"));
     }
     let both = twice(&WriteOptions::default());
@@ -492,7 +496,7 @@ fn errors_say_what_the_data_would_be() {
     let nersc = bytes(&WriteOptions { format: &NERSC_3X3, ..Default::default() });
     let error = refused(&replaced(&nersc, "CHECKSUM = ", "CHECKSUM = 1234abcd\nOTHER = "));
     assert!(
-        error.contains("but the plaquette agrees with the header: the checksum was computed by another rule"),
+        error.contains("since the plaquette agrees with the header, the checksum was computed by another rule"),
         "{error}"
     );
     let wrong = replaced(
@@ -593,7 +597,7 @@ fn npy_headers_are_those_of_numpy() {
         }
     }
     let gauge = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
-    assert!(gauge.contains("holds 12 complex numbers per site where a gauge field has 36"), "{gauge}");
+    assert!(gauge.contains("holds 12 complex numbers per site, but a gauge field has 36"), "{gauge}");
 }
 
 /// What CI runs of fuzzing: each parser on thousands of damaged files. Only panics and huge allocations count.
@@ -748,7 +752,7 @@ fn copies_have_the_metadata_of_the_original() {
     let (again, _) = copy(&same, &ILDG, double);
     assert_eq!((left, value(&again, "ildg-data-lfn")), (vec![], "lfn://USQCD/test".into()));
     let (rounded, left) = copy(&lime, &ILDG, single);
-    assert_eq!(left, ["the logical file name lfn://USQCD/test, as the numbers differ"]);
+    assert_eq!(left, ["the logical file name lfn://USQCD/test, because the numbers differ"]);
     assert_eq!(value(&rounded, "ildg-data-lfn"), NO_LFN);
     let (scidac, left) = copy(&lime, &SCIDAC, double);
     assert_eq!(left, ["the record ildg-data-lfn"]);

@@ -19,8 +19,8 @@ const STARTS: [(&[u8], &str, &str); 10] = [
         "save one array with numpy.save, or unpack it",
     ),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"),
-    (b"<!DOCTYPE", "an HTML page, probably an error message of the server", "download it again"),
-    (b"<html", "an HTML page, probably an error message of the server", "download it again"),
+    (b"<!DOCTYPE", "an HTML page, probably a server error message", "download it again"),
+    (b"<html", "an HTML page, probably a server error message", "download it again"),
     (b"CDF", "a NetCDF file", NO_READER),
     (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];

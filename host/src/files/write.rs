@@ -72,7 +72,7 @@ pub fn write_block<'a, T: Fermion>(
             return Err(NO_FIELD);
         }
         if axes.iter().product::<usize>() != fields.len() {
-            return Err(Problem::Unwritable { why: "there are not as many fields as the axes have places" });
+            return Err(Problem::Unwritable { why: "the number of fields differs from the product of the axes" });
         }
         for (number, field) in fields.iter().enumerate() {
             checks::fermion(field, parts).map_err(Problem::in_field(number))?;
@@ -81,7 +81,7 @@ pub fn write_block<'a, T: Fermion>(
     })
 }
 
-const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
+const NO_FIELD: Problem = Problem::Unwritable { why: "no field is given" };
 
 /// *Collective.* Writes fields, each given by its extents on this process and its numbers, into the frame that `frame` makes after checking
 /// them.
@@ -120,7 +120,7 @@ fn write(
 /// *Collective.* Checks the field and makes its frame.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let Some(format) = &options.format.links else {
-        return Err(Problem::Unwritable { why: "this format holds a propagator, not links" });
+        return Err(Problem::Unwritable { why: "this format holds propagators, not links" });
     };
     let required = ReadOptions { allow_non_unitary: !format.two_rows, ..Default::default() };
     checks::links(gauge, options.precision, &required, parts)?;

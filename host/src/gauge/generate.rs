@@ -49,7 +49,7 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
 /// # Panics
 /// If the noise is not a number, or outside ±10⁵⁰, where products of the elements of links overflow.
 pub fn weak_field(section: impl Into<Section>, seed: u64, noise: f64) -> HostGauge {
-    assert!(noise.abs() <= 1e50, "noise of {noise}: links are drawn until they can be made unitary");
+    assert!(noise.abs() <= 1e50, "noise of {noise}: links are drawn until they can be projected to SU(3)");
     noisy(section.into(), seed, 1.0, noise)
 }
 

@@ -57,11 +57,11 @@ impl Exchange {
         let (peers, problem) = Peers::new(backend, network, transport, &memory.zones, 2 * memory.layout.turn_bytes())?;
         let connector = Connector { backend, network, transport, peers: &peers, memory: &memory };
         let unreached = transport == Transport::Mpi && !connector.messages_reach_devices();
-        let problem = problem.or_else(|| unreached.then(|| "the MPI library does not reach the memory of GPUs".into()));
+        let problem = problem.or_else(|| unreached.then(|| "the MPI library cannot access GPU memory".into()));
         if let Some(problem) = problem
             && !std::mem::replace(warned, true)
         {
-            warn!("{problem}; data between GPUs goes through the memory of the host");
+            warn!("{problem}; data between GPUs goes through host memory");
         }
         let neighbour = |mu: usize, direction: Direction| -> Result<Neighbour> {
             let end = ZoneEnd { mu, forward: usize::from(direction == Direction::Forward) };

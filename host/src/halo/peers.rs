@@ -55,7 +55,7 @@ impl Peers {
         let mut failed = [f64::from(u8::from(!works))];
         network.sum(&mut failed)?;
         if failed[0] > 0.0 {
-            problem = Some("what one GPU wrote did not arrive at the other".into());
+            problem = Some("data written by one GPU did not arrive at another".into());
             peers.opened.iter_mut().for_each(|peer| *peer = None);
         }
         let problem = problem.filter(|_| !by_messages && backend.name() != "cpu").unwrap_or_default();

@@ -99,19 +99,22 @@ impl HmcError {
 #[non_exhaustive]
 pub enum PlanError {
     /// A level without steps, so that links would not move.
-    #[error("level {level} of the integrator has no steps")]
+    #[error("level {level} of the integrator has no steps: give at least one")]
     NoSteps {
         /// Number of the level, from 0, the outermost.
         level: usize,
     },
     /// A trajectory length that is zero or not a number.
-    #[error("the length of a trajectory is a number other than 0, not {0}")]
+    #[error("the length of a trajectory must be a number other than 0, not {0}")]
     Length(f64),
     /// Friction that has no effect.
-    #[error("the friction of momenta is a number above 0, not {0}")]
+    #[error("the friction of momenta must be a number above 0, not {0}")]
     Friction(f64),
     /// A monomial of quarks that does not exist.
-    #[error("level {level} of the integrator has the force of quark group {group}, counted from 0, of {groups}")]
+    #[error(
+        "level {level} of the integrator has the force of quark group {group}, counted from 0, but there are \
+             {groups} groups"
+    )]
     NoSuchQuarks {
         /// Number of the level, from 0, the outermost.
         level: usize,
@@ -121,7 +124,7 @@ pub enum PlanError {
         groups: usize,
     },
     /// Noise for more or fewer pseudofermions than the action has.
-    #[error("there is noise for {found} pseudofermions, of which there are {expected}")]
+    #[error("noise is given for {found} pseudofermions, but the action has {expected}")]
     Noise {
         /// Number of fields given.
         found: usize,
@@ -130,8 +133,8 @@ pub enum PlanError {
     },
     /// Noise, which is colour vectors, for pseudofermions of another kind.
     #[error(
-        "noise is given as colour vectors, and the pseudofermions of quark group {group}, counted from 0, are spinors: let the chain \
-         draw their noise from its seed"
+        "noise is given as colour vectors, but the pseudofermions of quark group {group}, counted from 0, are spinors: \
+         let the chain draw their noise from its seed"
     )]
     NoiseKind {
         /// Number of the first monomial with such pseudofermions, from 0.

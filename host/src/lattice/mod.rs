@@ -26,7 +26,7 @@ pub enum LatticeError {
         size: [usize; 4],
     },
     /// An extent that is zero.
-    #[error("extent {axis} of lattice {size:?} is 0: there is no site")]
+    #[error("extent {axis} of lattice {size:?} is 0: every extent must be at least 1")]
     Empty {
         /// Axis: x, y, z or t.
         axis: char,
@@ -34,7 +34,7 @@ pub enum LatticeError {
         size: [usize; 4],
     },
     /// An extent of 2³¹ or more, or more sites than [`MOST_SITES`].
-    #[error("lattice {size:?} is too large: extents are below 2³¹, and there are at most 2⁴⁸ sites")]
+    #[error("lattice {size:?} is too large: extents must be below 2³¹, with at most 2⁴⁸ sites in total")]
     TooLarge {
         /// All four extents.
         size: [usize; 4],

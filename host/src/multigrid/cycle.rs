@@ -76,7 +76,7 @@ pub fn with_cycle(
     reports: &RefCell<Vec<LevelReport>>,
     then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
 ) -> CycleResult {
-    let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has two levels at least")) };
+    let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has at least two levels")) };
     let space = first.space.fine().space(nrhs);
     let narrow =
         FieldSpace::new(first.space.fine().domain(), FieldShape::spinors(finest.smoother.wilson().precision(), nrhs));

@@ -99,12 +99,12 @@ const SEVERAL: f64 = 0.6;
 #[non_exhaustive]
 pub enum MultigridError {
     /// A number of near-null vectors that kernels do not support.
-    #[error("{0} near-null vectors: their number is a multiple of 8, from 8 to {most}", most = MOST_VECTORS)]
+    #[error("{0} near-null vectors: their number must be a multiple of 8, from 8 to {most}", most = MOST_VECTORS)]
     Vectors(usize),
     /// Aggregates that do not divide a level.
     #[error(
-        "aggregates of {}: each extent has to divide the {}×{}×{}×{} of level {level} on each process into an even number of \
-         parts{}", extents(*block), lattice[0], lattice[1], lattice[2], lattice[3], suggestion(*fitting)
+        "aggregates of {}: each extent must divide the {}×{}×{}×{} of level {level} on each process into an even \
+         number of parts{}", extents(*block), lattice[0], lattice[1], lattice[2], lattice[3], suggestion(*fitting)
     )]
     Block {
         /// Extents of the aggregates.
@@ -118,7 +118,8 @@ pub enum MultigridError {
     },
     /// Aggregates with fewer numbers than near-null vectors, which cannot be orthonormal there.
     #[error(
-        "aggregates of {} on level {level} have {numbers} numbers of each chirality, fewer than the {vectors} near-null vectors{}",
+        "aggregates of {} on level {level} have {numbers} components of each chirality, fewer than the {vectors} \
+         near-null vectors{}",
         extents(*block), remedy(*least, *fitting, *numbers)
     )]
     FewNumbers {
@@ -137,8 +138,8 @@ pub enum MultigridError {
     },
     /// Aggregates of one site below the finest level, which make no coarser level.
     #[error(
-        "aggregates of 1×1×1×1 on level {level} make no coarser level: leave them out{}",
-        fitting.map_or(String::new(), |block| format!(", or take larger ones, such as {}", extents(block)))
+        "aggregates of 1×1×1×1 on level {level} make no coarser level: remove them{}",
+        fitting.map_or(String::new(), |block| format!(", or choose larger ones, such as {}", extents(block)))
     )]
     SingleSites {
         /// Number of the level, of which 0 is the finest.
@@ -148,22 +149,23 @@ pub enum MultigridError {
     },
     /// A lattice for which no aggregates exist.
     #[error(
-        "a lattice of {0} on each process has no aggregates of several sites that divide it into even numbers of parts: \
-         take another solver, such as bicgstab, or fewer processes"
+        "a lattice of {0} on each process cannot be divided into an even number of aggregates of several sites: choose \
+         another solver, such as bicgstab, or use fewer processes"
     )]
     TooSmall(Lattice),
     /// Smoothers and solvers without steps.
-    #[error("multigrid takes at least one step of its smoother and of the solvers of coarse levels")]
+    #[error("the smoother and the coarse-level solvers of multigrid need at least one step")]
     NoSteps,
     /// An ω that is not between 0 and 2.
-    #[error("the relaxation of multigrid's smoother is above 0 and below 2")]
+    #[error("the relaxation factor of multigrid's smoother must be above 0 and below 2")]
     Omega,
     /// Invalid tolerances of solvers on coarse levels.
-    #[error("the tolerances of the solvers on coarse levels are above 0 and below 1")]
+    #[error("the tolerances of the coarse-level solvers must be above 0 and below 1")]
     Tolerance,
     /// A precision without kernels.
     #[error(
-        "multigrid keeps near-null vectors and coarse operators in half or in single precision, and smooths in these or in fp16"
+        "near-null vectors and coarse operators are stored in half or single precision; the smoother runs in one of \
+         these or in fp16"
     )]
     Precision,
 }
@@ -175,7 +177,7 @@ fn extents([x, y, z, t]: [usize; 4]) -> String {
     format!("{x}×{y}×{z}×{t}")
 }
 fn suggestion(fitting: Option<[usize; 4]>) -> String {
-    fitting.map_or(String::new(), |block| format!(", as {} do", extents(block)))
+    fitting.map_or(String::new(), |block| format!("; for example {}", extents(block)))
 }
 /// Returns advice if `numbers` for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
 fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
@@ -183,9 +185,9 @@ fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     let most = numbers - numbers % VECTORS_STEP;
     let fewer = (most > 0).then(|| format!("at most {most} vectors"));
     match (larger, fewer) {
-        (Some(larger), Some(fewer)) => format!(": take {larger}, or {fewer}"),
-        (Some(one), None) | (None, Some(one)) => format!(": take {one}"),
-        (None, None) => ": take another solver, such as bicgstab, or fewer processes".into(),
+        (Some(larger), Some(fewer)) => format!(": choose {larger}, or {fewer}"),
+        (Some(one), None) | (None, Some(one)) => format!(": choose {one}"),
+        (None, None) => ": choose another solver, such as bicgstab, or use fewer processes".into(),
     }
 }
 
@@ -354,21 +356,21 @@ mod tests {
             24,
             &[[1; 4]],
             [8; 4],
-            &["1×1×1×1 on level 0 have 6 numbers", "the 24 near-null", "at least 4 sites, such as 1×1×2×2"],
+            &["1×1×1×1 on level 0 have 6 components", "the 24 near-null", "at least 4 sites, such as 1×1×2×2"],
         );
-        refused(24, &[[1, 1, 1, 2]], [8; 4], &["have 12 numbers", "such as 1×1×2×2, or at most 8 vectors"]);
+        refused(24, &[[1, 1, 1, 2]], [8; 4], &["have 12 components", "such as 1×1×2×2, or at most 8 vectors"]);
         refused(
             64,
             &[[1, 1, 2, 4]],
             [8; 4],
-            &["have 48 numbers", "at least 11 sites, such as 2×2×2×2, or at most 48 vectors"],
+            &["have 48 components", "at least 11 sites, such as 2×2×2×2, or at most 48 vectors"],
         );
-        refused(64, &[[1; 4]], [2; 4], &["take another solver"]);
+        refused(64, &[[1; 4]], [2; 4], &["choose another solver"]);
         refused(
             8,
             &[[2; 4], [1; 4]],
             [8; 4],
-            &["on level 1 make no coarser level: leave them out, or take larger ones, such as 1×1×1×2"],
+            &["on level 1 make no coarser level: remove them, or choose larger ones, such as 1×1×1×2"],
         );
         assert_eq!(found(24, &[[1, 1, 2, 2], [1, 1, 1, 2]], [8; 4]), Ok(vec![[1, 1, 2, 2], [1, 1, 1, 2]]));
         assert_eq!(found(8, &[[1, 1, 1, 2]], [4; 4]), Ok(vec![[1, 1, 1, 2]]));

@@ -139,7 +139,7 @@ impl Multigrid {
         let mut course = Course::new(observer, params, 0, improvements);
         course.begin()?;
         if vectors.count() != params.vectors {
-            return Err(SolveError::Invalid("there are as many test vectors as near-null vectors"));
+            return Err(SolveError::Invalid("the number of vectors must equal that of near-null vectors"));
         }
         Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }

@@ -50,7 +50,7 @@ pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     name: "spatial",
     part_of: Some(PLAQUETTE_NAME),
     key: "plaquette.spatial",
-    meaning: "the same over the xy, xz and yz planes",
+    meaning: "mean of Re tr P / 3 over the xy, xz and yz planes",
     ..PLAQUETTE
 };
 /// Plaquette over the planes with t.
@@ -58,7 +58,7 @@ pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     name: "temporal",
     part_of: Some(PLAQUETTE_NAME),
     key: "plaquette.temporal",
-    meaning: "the same over the xt, yt and zt planes",
+    meaning: "mean of Re tr P / 3 over the xt, yt and zt planes",
     ..PLAQUETTE
 };
 /// Mean trace of links.
@@ -69,7 +69,7 @@ pub static UNITARITY_VIOLATION: Quantity = Quantity {
     name: "unitarity violation",
     key: "unitarity_violation",
     kernel: None,
-    meaning: "of the worst link: the larger of ‖U U† − 1‖ and abs(det U − 1)",
+    meaning: "unitarity violation of the worst link: the larger of ‖U U† − 1‖ and abs(det U − 1)",
     digits: Digits::Scientific(2),
     ..PLAQUETTE
 };
@@ -147,7 +147,7 @@ pub static FLOW_TIME: Quantity = Quantity {
 pub static T0: Quantity = Quantity {
     name: "t0",
     key: "t0",
-    meaning: "where t² E of the flow reaches 0.3; `null` where it does not",
+    meaning: "flow time at which t² E reaches 0.3; `null` if it does not",
     digits: Digits::Fixed(6),
     ..FLOW_TIME
 };
@@ -156,7 +156,7 @@ pub static W0: Quantity = Quantity {
     name: "w0",
     key: "w0",
     unit: "a",
-    meaning: "√t where t d/dt t² E of the flow reaches 0.3; `null` where it does not",
+    meaning: "√t at the flow time at which t d/dt t² E reaches 0.3; `null` if it does not",
     ..T0
 };
 /// Wilson loops of many sizes.

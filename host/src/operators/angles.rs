@@ -56,7 +56,7 @@ impl BoundaryAngles {
         let all = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
         let count = all.len();
         let angles = <[f64; 4]>::try_from(all);
-        angles.map(BoundaryAngles).map_err(|_| format!("four angles are needed, in x, y, z and t, and this is {count}"))
+        angles.map(BoundaryAngles).map_err(|_| format!("expected four angles, for x, y, z and t, but found {count}"))
     }
     /// Resolves the angles as typed; all are 0 if the key is missing or invalid, which the keys then record.
     pub fn resolve(keys: &mut dyn Keys) -> Self {
@@ -75,7 +75,7 @@ pub(super) static BC_TIME: Key = Key::new(
     "bc-time",
     "NAME",
     KeyKind::Word,
-    "Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]",
+    "Boundary condition of fermions in t: antiperiodic or periodic [default: antiperiodic]",
     "\"antiperiodic\"",
 )
 .or("antiperiodic");
@@ -84,8 +84,9 @@ pub(super) static THETA: Key = Key::new(
     "theta",
     "TX,TY,TZ,TT",
     KeyKind::Numbers,
-    "Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of the sign of \
-     bc-time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default: 0,0,0,0]",
+    "Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in \
+     addition to the sign of bc-time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9 \
+     [default: 0,0,0,0]",
     "[0.5, 0.0, 0.0, 0.0]",
 )
 .or("0,0,0,0");
@@ -97,9 +98,7 @@ mod tests {
     #[test]
     fn angles_are_four_finite_numbers() {
         assert_eq!(BoundaryAngles::parse("0.5, -1,1e-3,0"), Ok(BoundaryAngles([0.5, -1.0, 1e-3, 0.0])));
-        for (wrong, why) in
-            [("0.5", "this is 1"), ("1,2,3,4,5", "this is 5"), ("1,2,x,4", "'x'"), ("1,2,3,nan", "'nan'")]
-        {
+        for (wrong, why) in [("0.5", "found 1"), ("1,2,3,4,5", "found 5"), ("1,2,x,4", "'x'"), ("1,2,3,nan", "'nan'")] {
             assert!(BoundaryAngles::parse(wrong).is_err_and(|said| said.contains(why)), "{wrong}");
         }
     }

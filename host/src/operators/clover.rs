@@ -72,7 +72,7 @@ static CLOVER_R: Key = Key::new(
     "clover-r",
     "CR",
     KeyKind::Number,
-    "Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0",
+    "Chroma's clovCoeffR, instead of csw: the coefficient of the spatial planes is CR / xi_0",
     "1.0",
 )
 .instead_of("csw");
@@ -83,7 +83,7 @@ static SCHUR: Key = Key::new(
     "schur",
     "NAME",
     KeyKind::Word,
-    "The even-odd preconditioned operator: symmetric or asymmetric [default: symmetric]",
+    "Form of the Schur complement: symmetric or asymmetric [default: symmetric]",
     "\"symmetric\"",
 )
 .technical();
@@ -228,13 +228,13 @@ impl ClovCoefficients {
             }
             (true, true) => {
                 let other = if has_r { "clover-r" } else { "clover-t" };
-                keys.conflict("csw", other, "give csw, or clover-r with clover-t");
+                keys.conflict("csw", other, "give either csw, or clover-r and clover-t");
                 None
             }
             (true, false) => {
                 for key in ["xi", "nu"] {
                     if keys.is_given(key) {
-                        keys.conflict("csw", key, "on an anisotropic lattice give clover-r and clover-t");
+                        keys.conflict("csw", key, "on an anisotropic lattice, give clover-r and clover-t");
                     }
                 }
                 let u0 = if has_u0 { u0 } else { Some(1.0) };
@@ -242,11 +242,11 @@ impl ClovCoefficients {
             }
             (false, true) => {
                 if has_u0 {
-                    keys.refuse("u0", "belongs to csw; clover-r and clover-t are the coefficients in use");
+                    keys.refuse("u0", "applies only to csw, but clover-r and clover-t are given: remove it");
                 }
                 if has_r != has_t {
                     let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
-                    keys.conflict(here, there, &format!("needs {there} beside it"));
+                    keys.conflict(here, there, &format!("also needs {there}"));
                 }
                 Some(ClovCoefficients::Chroma(r?, t?))
             }

@@ -7,8 +7,8 @@ pub(super) static U0: Key = Key::new(
     "u0",
     "U",
     KeyKind::Word,
-    "Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by \
-     u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
+    "Tadpole factor: clover coefficients are csw / u0^3, and asqtad's paths of n links are divided by u0^(n-1); asqtad \
+     also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
     "1.0",
 );
 /// The tadpole factor of asqtad.
@@ -30,7 +30,7 @@ impl Tadpole {
             _ if text == "plaquette" => Ok(Tadpole::Plaquette),
             // Paths of n links are divided by u_0 to the power n − 1.
             Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
-            _ => Err(format!("'{text}' is neither a number above 0, from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
+            _ => Err(format!("'{text}' is neither a number from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
         }
     }
 }

@@ -88,7 +88,7 @@ static PHASES_KEY: Key = Key::new(
     "phases",
     "NAME",
     KeyKind::Word,
-    "Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc]",
+    "Staggered phases: milc or lexicographic (x first, as in CL2QCD) [default: milc]",
     "\"milc\"",
 )
 .or("milc");
@@ -96,7 +96,8 @@ static SPREAD_BOUNDARY: Key = Key::new(
     "spread-boundary",
     "",
     KeyKind::Switch,
-    "Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones",
+    "Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead of a \
+     sign of the last ones",
     "false",
 )
 .or("false");
@@ -104,7 +105,7 @@ static NAIK_EPSILON: Key = Key::new(
     "naik-epsilon",
     "E",
     KeyKind::Number,
-    "HISQ's correction of the Naik term, for heavy quarks [default: 0]",
+    "Correction epsilon of HISQ's Naik term, for heavy quarks [default: 0]",
     "0.0",
 )
 .or("0");
@@ -179,7 +180,7 @@ impl StaggeredOperator {
         let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
         let spread = keys.is_on("spread-boundary");
         if spread && boundary == TimeBoundary::Periodic {
-            let why = "only an antiperiodic boundary condition can be spread";
+            let why = "only an antiperiodic boundary condition can be spread: give antiperiodic, or remove it";
             keys.conflict("spread-boundary", "bc-time", why);
         }
         let params = StaggeredParams { mass: 0.0, boundary, phases };

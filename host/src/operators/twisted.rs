@@ -33,7 +33,7 @@ impl From<TwistedParams> for Operator {
 }
 
 /// Key of the twisted mass μ.
-pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass mu: M has i mu gamma5", "0.01");
+pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass mu of the term i mu gamma5", "0.01");
 
 /// Resolves μ, which has to be given.
 pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
@@ -60,7 +60,7 @@ pub static TWISTED: Definition = Definition {
     },
     output: &[
         ("mass", "bare mass"),
-        ("kappa", "the hopping term's factor over the diagonal"),
+        ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
         ("xi", "bare anisotropy ξ_0"),
         ("nu", "bare velocity of light ν"),
         ("mu", "twisted mass μ"),

@@ -63,10 +63,10 @@ pub static TWISTED_CLOVER: Definition = Definition {
     },
     output: &[
         ("mass", "bare mass"),
-        ("kappa", "the hopping term's factor over the diagonal"),
+        ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
         ("xi", "bare anisotropy ξ_0"),
         ("nu", "bare velocity of light ν"),
-        ("clover", "`null` without clover term, or its parameters, see below"),
+        ("clover", "`null` without a clover term, else its parameters (below)"),
         ("mu", "twisted mass μ"),
     ],
     sample: || {

@@ -168,13 +168,13 @@ impl Wilson {
 pub(super) static MASS: Key = Key::new("mass", "M", KeyKind::Number, "Bare mass in lattice units", "0.05");
 /// Key of κ.
 pub(super) static KAPPA: Key =
-    Key::new("kappa", "K", KeyKind::Number, "Hopping parameter, instead of the mass", "0.12").instead_of("mass");
+    Key::new("kappa", "K", KeyKind::Number, "Hopping parameter kappa, instead of the mass", "0.12").instead_of("mass");
 /// Key of ξ_0.
 pub(super) static XI: Key = Key::new(
     "xi",
     "XI",
     KeyKind::Number,
-    "Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1]",
+    "Bare anisotropy xi_0, the ratio of the spatial to the temporal lattice spacing [default: 1]",
     "1.0",
 )
 .or("1");
@@ -191,10 +191,10 @@ pub(super) static NU: Key = Key::new(
 /// JSON keys that answers of Wilson-like operators include, with their meanings.
 pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("mass", "bare mass"),
-    ("kappa", "the hopping term's factor over the diagonal"),
+    ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
     ("xi", "bare anisotropy ξ_0"),
     ("nu", "bare velocity of light ν"),
-    ("clover", "`null` without clover term, or its parameters, see below"),
+    ("clover", "`null` without a clover term, else its parameters (below)"),
 ];
 
 impl WilsonParams {
@@ -212,11 +212,11 @@ impl WilsonParams {
                 let [mass, kappa] = [("mass", "M"), ("kappa", "K")].map(|(key, value)| keys.spelled(key, value));
                 keys.missing(&format!("no mass: give {mass} or {kappa}"));
             }
-            (true, true) => keys.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
+            (true, true) => keys.conflict("mass", "kappa", "give only one of them: kappa = 1 / (2 (4 + mass))"),
             (false, true) => {
                 for key in ["xi", "nu"] {
                     if keys.is_given(key) {
-                        keys.conflict("kappa", key, "on an anisotropic lattice give the mass");
+                        keys.conflict("kappa", key, "on an anisotropic lattice, give the mass");
                     }
                 }
             }

@@ -116,7 +116,7 @@ pub fn for_batches<T: Fermion>(
             Some(whole) => whole.beside(report),
         });
     }
-    let none = SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides"));
+    let none = SolveFailure::Solver(SolveError::Invalid("no right-hand sides"));
     Ok((whole.ok_or(none)?, failure))
 }
 
@@ -148,7 +148,7 @@ pub fn shifts_in_batches<F: Fermion>(
             }
         });
     }
-    whole.ok_or(SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides")))
+    whole.ok_or(SolveFailure::Solver(SolveError::Invalid("no right-hand sides")))
 }
 
 /// Returns the ranges of the batches, and a last one for the rest of `n`.

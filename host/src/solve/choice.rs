@@ -220,8 +220,8 @@ impl Adviser {
                     _ => "more than a million".into(),
                 };
                 format!(
-                    "BiCGstab takes {whole} iterations for each of {all} right-hand sides; multigrid takes as long as about {:.0} \
-                     of them for the setup and {SOLVE} for a right-hand side",
+                    "BiCGstab needs {whole} iterations for each of {all} right-hand sides; multigrid costs as much as \
+                     about {:.0} of them for the setup and {SOLVE} for each right-hand side",
                     self.setup
                 )
             });

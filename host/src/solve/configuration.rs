@@ -356,14 +356,14 @@ impl<'g> Configuration<'g> {
         }
         if !StaggeredLinks::exists(true, precision, asked) {
             return invalid(
-                "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
-                 with 18h, 13h, 12h, 9h or 8h",
+                "staggered operators exist in double, single and half precision with 18, 13, 12, 9 or 8 reals, and in \
+                 single with 18h, 13h, 12h, 9h or 8h",
             );
         }
         if !staggered.is_improved() && asked.keeps_phase() {
             return invalid(
-                "the links of the naive staggered operator are in SU(3): 18, 12 or 8 reals determine them; 13 and 9 are \
-                 for long links of improved operators",
+                "the links of the naive staggered operator are in SU(3), so 18, 12 or 8 reals determine them; 13 and 9 \
+                 apply to long links of improved operators",
             );
         }
         if staggered.spread && staggered.params.boundary != TimeBoundary::Antiperiodic {
@@ -413,7 +413,7 @@ impl<'g> Configuration<'g> {
             part.expect(&self.domain, operator.shape(x.even.precision(), x.even.nrhs()))?;
         }
         if operator.is_spread() {
-            let why = "a boundary condition that is spread over all links is for fields on the host";
+            let why = "a boundary condition that is spread over all links needs fields on the host";
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;
@@ -485,8 +485,8 @@ fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), Sol
         return Ok(());
     }
     let why = match T::KIND.spins() {
-        1 => "the operator acts on spinors, and these are colour vectors",
-        _ => "the operator acts on colour vectors, and these are spinors",
+        1 => "the operator acts on spinors, but the fields are colour vectors",
+        _ => "the operator acts on colour vectors, but the fields are spinors",
     };
     Err(SolveFailure::Solver(SolveError::Invalid(why)))
 }

@@ -590,7 +590,7 @@ mod tests {
         };
         let named = |message: &Option<String>, rhs: usize, both: bool| {
             let message = message.as_ref().unwrap();
-            message.contains(&format!("of right-hand side {rhs} stays")) && message.contains("given up too") == both
+            message.contains(&format!("of right-hand side {rhs} stays")) && message.contains("also given up") == both
         };
         assert!(named(&about(&request, [1.0, 1.0], 1.0).0, 0, true));
         assert!(named(&about(&request, [1.0, 0.0], 1.0).0, 0, false));

@@ -110,7 +110,7 @@ fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usiz
     let (links, workspace) = (part.links_bytes(Precision::Double), workspace_bytes(part.bordered_sites()));
     let others: usize = others.iter().map(|(_, bytes)| bytes).sum();
     let bytes = (3 * links + workspace).max((5 * links + workspace).saturating_sub(others));
-    ("fat and long links, and what they are made from", bytes)
+    ("fat and long links, and the links from which they are made", bytes)
 }
 
 /// Returns the device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, with names of

@@ -117,8 +117,8 @@ pub enum SolveFailure<T: Fermion = Spinor> {
     /// Double precision cannot hold the solution of this right-hand side: its largest element is above 1.8·10³⁰⁸ or below
     /// 2.2·10⁻³⁰⁸.
     #[error(
-        "double precision cannot hold the solution of right-hand side {0}: its largest element is above 1.8e308 or below \
-         2.2e-308; multiply the source by a number that brings it nearer to 1"
+        "double precision cannot represent the solution of right-hand side {0}: its largest element is above 1.8e308 \
+         or below 2.2e-308; scale the source so that it is nearer to 1"
     )]
     OutOfRange(usize),
     /// Failure of the device.

@@ -81,7 +81,7 @@ impl Request {
         match (self.outer, self.precision) {
             (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
             (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
-            (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
+            (P::Half | P::Fp16, _) => Err("the outer precision must be double or single"),
         }
     }
     /// Makes a request for BiCGstab, or CG for staggered operators, in double to 1e-10, with links of 12 real numbers, or of 18 in a build

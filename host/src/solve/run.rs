@@ -74,7 +74,10 @@ impl Configuration<'_> {
             return invalid("the mass of a staggered operator must not be zero");
         }
         if operator.kind() != sources.even.kind() {
-            return invalid("the operator acts on spinors where these are colour vectors, or the other way round");
+            return invalid(
+                "the fields do not match the operator: Wilson-like operators act on spinors, staggered ones \
+                            on colour vectors",
+            );
         }
         let nrhs = sources.even.nrhs();
         for field in std::iter::once(&sources).chain(&guess) {

@@ -45,15 +45,16 @@ impl SchwarzError {
     /// Returns the reason as a sentence.
     pub fn message(self) -> &'static str {
         match self {
-            Self::NoSteps => "GCR-DD takes at least one step of minimum residual and one direction",
-            Self::Omega => "the over-relaxation of minimum residual is above 0 and below 2",
-            Self::Extents => {
-                "the extents of a domain are even and divide those of the part of the lattice that a process has"
+            Self::NoSteps => "GCR-DD needs at least one minimum-residual step and one direction",
+            Self::Omega => "the over-relaxation of minimum residual must be above 0 and below 2",
+            Self::Extents => "the extents of a domain must be even and divide those of the local lattice of a process",
+            Self::Overlap => "domains must overlap by 0 or 2 sites",
+            Self::OverlapWithExtents => {
+                "overlapping domains are the local lattices of the processes: remove the \
+                                         extents"
             }
-            Self::Overlap => "domains overlap by 0 or 2 sites",
-            Self::OverlapWithExtents => "domains that overlap are the parts of the processes: give no extents",
-            Self::OverlapAlone => "with one process there is nothing for its domain to overlap with",
-            Self::OverlapTooShort => "domains that overlap are at least 4 sites long in directions that are cut",
+            Self::OverlapAlone => "with one process the domain has no neighbour to overlap with: choose no overlap",
+            Self::OverlapTooShort => "overlapping domains must be at least 4 sites long in partitioned directions",
         }
     }
 }

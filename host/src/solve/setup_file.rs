@@ -22,7 +22,7 @@ pub enum SetupError {
     #[error("{0}")]
     Other(String),
     /// A setup with another number of vectors.
-    #[error("has {found} vectors, and {asked} are asked for")]
+    #[error("has {found} vectors, but {asked} are requested")]
     Vectors {
         /// Number of vectors in the file.
         found: usize,
@@ -30,7 +30,7 @@ pub enum SetupError {
         asked: usize,
     },
     /// No multigrid setup that could be written.
-    #[error("multigrid was not set up: set it up before its setup is saved")]
+    #[error("there is no multigrid setup to save: set multigrid up first")]
     None,
 }
 
@@ -96,7 +96,7 @@ pub fn load(
     let reader = SetupReader::open(file)?;
     let header = reader.header();
     if header.links != links {
-        return refused(format!("is a setup for links with checksum {}, and these have {links}", header.links));
+        return refused(format!("is a setup for links with checksum {}, but these links have {links}", header.links));
     }
     let stored = match SetupOperator::deserialize(&header.operator) {
         Ok(stored) => stored,
@@ -105,7 +105,7 @@ pub fn load(
     let (theirs, mine) = (stored.to_json(), SetupOperator::from(&operator).to_json());
     for key in ["operator", "xi", "nu", "boundary_sign", "theta"] {
         if theirs[key] != mine[key] {
-            return refused(format!("is a setup for {key} = {}, and this is {}", theirs[key], mine[key]));
+            return refused(format!("is a setup for {key} = {}, but this operator has {}", theirs[key], mine[key]));
         }
     }
     if let Some(asked) = expected.filter(|asked| *asked != header.vectors) {

@@ -80,8 +80,8 @@ pub struct ShiftsReport {
 pub type SolvedShifts<F = ColourVector> = std::result::Result<(Vec<Vec<HostField<F>>>, ShiftsReport), SolveFailure<F>>;
 
 /// Reason why block CG and multi-shift CG cannot be combined.
-const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side and block CG one for all: \
-    ask for CG, or for each system by itself (ShiftStrategy::Sequential)";
+const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side, block CG one for all: \
+                                   choose CG, or solve each system separately (ShiftStrategy::Sequential)";
 
 /// Relative residual to which multi-shift CG goes in single precision: below it, the residual of the recurrence departs from the true one.
 const FIRST_TOLERANCE: f64 = 1e-6;
@@ -175,14 +175,14 @@ impl Configuration<'_> {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
         }
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
-            return Err(invalid("shifts have to be finite numbers, at least one"));
+            return Err(invalid("shifts must be finite numbers, at least one"));
         }
         let Some(&operator) = request.operator.parameters::<StaggeredOperator>() else {
-            return Err(invalid("several shifts or masses are solved together for staggered operators"));
+            return Err(invalid("several shifts or masses can be solved together for staggered operators only"));
         };
         let square = operator.params.mass.powi(2);
         if shifts.iter().any(|shift| square + shift <= 0.0) {
-            return Err(invalid("m² + σ has to be positive for every shift"));
+            return Err(invalid("m² + σ must be positive for every shift σ"));
         }
         let exponents = Exponents::of(self.domain(), sources)?;
         let sources = exponents.apply(sources);

@@ -286,7 +286,7 @@ fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf,
 
 /// Returns the temporary name next to `path`.
 pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
-    let name = path.file_name().ok_or(WriteError::Unwritable { why: "the path names no file" })?;
+    let name = path.file_name().ok_or(WriteError::Unwritable { why: "the path does not name a file" })?;
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(format!(".{suffix}.part"));

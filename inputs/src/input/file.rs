@@ -29,7 +29,7 @@ fn is_table(value: &DeValue) -> bool {
 
 /// Returns the message on a table in an input without tables.
 fn flat(name: &str) -> String {
-    format!("the input of `ferrite solve` has no tables: take the line [{name}] out, and write its keys as the others")
+    format!("the input of `ferrite solve` has no tables: remove the line [{name}], and write its keys like the others")
 }
 
 impl Input {
@@ -47,7 +47,7 @@ impl Input {
             (Some(what), Some(own)) => {
                 let (usage, example) = (own.usage(), own.example());
                 return Err(Mistakes(format!(
-                    "{shown} is {what}, and not an input of `{usage}`, which is a text in TOML: `{example}` prints one"
+                    "{shown} is {what}, not an input of `{usage}`, which is a text file in TOML; `{example}` prints one"
                 )));
             }
             _ => {}
@@ -73,7 +73,7 @@ impl Input {
             }
         }
         if let (false, Some(own)) = (self.syntax.is_empty() || path.extension().is_some_and(|end| end == "toml"), own) {
-            self.doubt = Some(format!("an input is a text in TOML, such as `{}` prints", own.example()));
+            self.doubt = Some(format!("an input is a text file in TOML; `{}` prints one", own.example()));
         }
         self.table(&source, "", 0, table.get_ref());
         Ok(())
@@ -93,7 +93,8 @@ impl Input {
     /// Records that a table or list exceeds the largest length.
     fn too_many(&mut self, source: &InputText, key: &str, at: usize, [there, most]: [usize; 2], of: &str) {
         let at = source.position(at);
-        let message = format!("{}:{}:{}: {key} has {there} {of}, and may have {most}", source.name, at.0, at.1);
+        let message =
+            format!("{}:{}:{}: {key} has {there} {of}, but at most {most} are allowed", source.name, at.0, at.1);
         self.mistake(Some(at), message);
     }
 
@@ -143,7 +144,7 @@ impl Input {
             let message = if self.kind() == Some(InputKind::Solve) {
                 flat(own)
             } else {
-                format!("'{own}' is a key and not a table: write {own} = and its value on one line")
+                format!("'{own}' is a key, not a table: write {own} = and its value on one line")
             };
             return self.mistake(Some(key_at), format!("{place}: {message}"));
         }
@@ -182,7 +183,7 @@ impl Input {
             match self.meant_table(key) {
                 // Several tables where only one is allowed.
                 Some((table, _)) if table == key => {
-                    let message = format!("{place}: there is one table {key}: write [{key}] in place of [[{key}]]");
+                    let message = format!("{place}: there is only one table {key}: write [{key}] instead of [[{key}]]");
                     self.mistake(Some((line, column)), message);
                     if let DeValue::Array(list) = value.get_ref()
                         && let [only] = list.iter().as_slice()

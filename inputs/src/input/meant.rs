@@ -47,8 +47,8 @@ impl Input {
         let found = known.iter().find(|key| **key == last).or_else(|| known.iter().find(same))?;
         let note = match (found.contains('.'), typed.contains('.')) {
             _ if typed == *found => None,
-            (false, true) => Some("keys that are in no table stand above the first line with brackets"),
-            (true, _) => Some("keys of a table stand below its name in brackets"),
+            (false, true) => Some("keys outside tables go above the first line in brackets"),
+            (true, _) => Some("keys of a table go below its name in brackets"),
             (false, false) => None,
         };
         Some(Meant { name: Some((*found).into()), note, sure: true })
@@ -70,9 +70,9 @@ impl Input {
         }
         let names: Vec<&str> = names.iter().map(|name| name.rsplit('.').next().unwrap_or(name)).collect();
         match &table {
-            Some(table) => format!("; keys of the table {} are {}", table.trim_end_matches(".*"), names.join(", ")),
+            Some(table) => format!("; the keys of table {} are {}", table.trim_end_matches(".*"), names.join(", ")),
             None => format!(
-                "; keys that are in no table are {}; tables are {}",
+                "; the keys outside tables are {}; the tables are {}",
                 names.join(", "),
                 self.bracketed().join(", ")
             ),

@@ -90,7 +90,7 @@ impl FlowAnalysis {
         };
         let tau = match self.autocorrelation.is_finite() {
             true => format!("{:.1} configurations, of t^2 E at t0", self.autocorrelation),
-            false => "not known from one configuration".into(),
+            false => "unknown with one configuration".into(),
         };
         format!(
             "t0             {}\nw0             {}\n<Q^2>          {} at t = {last}\ntau            {tau}\n",

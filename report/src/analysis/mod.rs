@@ -118,14 +118,14 @@ impl AnalysisChoice {
             let _ = write!(text, " in {} of {}", count(bins, "bin"), self.bin);
             match configurations.saturating_sub(bins * self.bin) {
                 0 => {}
-                rest if self.streams.len() > 1 => drop(write!(text, ", {rest} at the ends of streams left out")),
-                rest => drop(write!(text, ", the last {rest} left out")),
+                rest if self.streams.len() > 1 => drop(write!(text, ", without {rest} at the ends of streams")),
+                rest => drop(write!(text, ", without the last {rest}")),
             }
         }
         match self.fits.resampling {
-            Resampling::Jackknife => text += ", errors by the jackknife",
+            Resampling::Jackknife => text += ", jackknife errors",
             Resampling::Bootstrap { draws, .. } => {
-                let _ = write!(text, ", errors by the bootstrap with {}", count(draws, "draw"));
+                let _ = write!(text, ", bootstrap errors with {}", count(draws, "draw"));
             }
         }
         text
@@ -215,13 +215,13 @@ fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
             (1, 1) => format!("{name}: chi2 has no minimum"),
             (windows, of) if windows == of => format!("{name}: chi2 has no minimum in any of {}", count(of, "window")),
             (windows, of) => {
-                format!("{name}: chi2 has no minimum in {windows} of {}, which are left out", count(of, "window"))
+                format!("{name}: chi2 has no minimum in {windows} of {}, which are skipped", count(of, "window"))
             }
         });
     }
     if let Some(why) = fit.unknown_growth {
         let advice = match why {
-            UnknownGrowth::Singular(_) => "; take more configurations, a shorter window, or --covariance shrunk",
+            UnknownGrowth::Singular(_) => "; use more configurations, a shorter window, or --covariance shrunk",
             UnknownGrowth::Degenerate => "; name another window, or fewer states",
         };
         all.push(format!("errors are unknown: {why}{advice}"));
@@ -231,7 +231,8 @@ fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
         let percent = 100.0 * average.left_out_probability;
         let name = name.replace('_', " ");
         all.push(format!(
-            "{models} with {percent:.1} % of the probability left out of the mean of the {name}: no value or error"
+            "{models} with {percent:.1} % of the probability have no value or error and are left out of the mean of \
+             the {name}"
         ));
     }
     let best = &fit.best;
@@ -313,7 +314,7 @@ fn quality_text(fit: &Fit) -> String {
 /// reason.
 pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<f64>, p: f64) -> String {
     if dof == 0 {
-        return format!("as many parameters as data, so that {name} and p mean nothing");
+        return format!("as many parameters as data, so that {name} and p have no meaning");
     }
     if !chi2.is_finite() {
         return format!("no {name}: it is not finite");
@@ -324,7 +325,7 @@ pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<
     }
     match p.is_finite() {
         true => text + &format!(", p {}", p_text(p)),
-        false => text + ", no p: there are not more bins than degrees of freedom",
+        false => text + ", no p: the number of bins does not exceed the degrees of freedom",
     }
 }
 
@@ -345,7 +346,7 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     let [_, systematic] = digits(average.value, average.systematic);
     let windows = count(fit.candidates.len(), "window");
     if !average.value.is_finite() {
-        return Some(format!("no mean over {windows}: none of the probable ones has an error"));
+        return Some(format!("no mean over {windows}: no probable window has an error"));
     }
     Some(format!("mean over {windows}: {value} ± {error} (statistics) ± {systematic} (window)"))
 }
@@ -354,12 +355,12 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
 pub fn why_not(error: &FitError) -> String {
     if let FitError::FewSamples { found } = error {
         let found = count(*found, "sample");
-        return format!("{found}, and a fit needs {FEWEST_SAMPLES}: more configurations, or smaller bins, are needed");
+        return format!("{found}, but a fit needs {FEWEST_SAMPLES}: use more configurations or smaller bins");
     }
     let out = match error {
         FitError::FewSamples { .. } => "",
         FitError::FewData { .. } => ": name a longer window, or fewer states",
-        FitError::Singular { .. } => ": more configurations, a shorter window, or --covariance shrunk are needed",
+        FitError::Singular { .. } => ": use more configurations, a shorter window, or --covariance shrunk",
         FitError::NoMinimum | FitError::MissingMeans(_) => "; name another window, or fewer states",
         FitError::OutsideData { .. } => ": name another window",
         FitError::UnequalSamples { .. } => "",
@@ -386,7 +387,7 @@ mod tests {
         assert_eq!((choice.bins(9), choice.record(9).left_out), (3, 3));
         assert_eq!(
             choice.sentence(9),
-            "9 configurations of 3 streams in 3 bins of 2, 3 at the ends of streams left out, errors by the jackknife"
+            "9 configurations of 3 streams in 3 bins of 2, without 3 at the ends of streams, jackknife errors"
         );
         // Bins that are longer than every stream: one of all.
         assert_eq!((with_streams(6, &[5, 4]).binned(&samples), with_streams(6, &[5, 4]).bins(9)), (vec![vec![4.0]], 1));
@@ -429,12 +430,12 @@ mod tests {
         assert_eq!(quality_words("chi2", 3.25, 5, Some(4.0), 1e-9), "chi2/dof = 3.25/5 (4.00 expected), p < 0.001");
         assert_eq!(
             quality_words("χ²", 0.0, 0, None, f64::NAN),
-            "as many parameters as data, so that χ² and p mean nothing"
+            "as many parameters as data, so that χ² and p have no meaning"
         );
         let few = quality_words("chi2", 3.25, 8, None, f64::NAN);
-        assert_eq!(few, "chi2/dof = 3.25/8, no p: there are not more bins than degrees of freedom");
+        assert_eq!(few, "chi2/dof = 3.25/8, no p: the number of bins does not exceed the degrees of freedom");
         assert!(!quality_words("chi2", f64::NAN, 8, Some(f64::NAN), f64::NAN).contains("NaN"));
         assert_eq!([0.042, 0.5, f64::NAN].map(p_text), ["= 0.042", "= 0.50", "–"]);
-        assert!(why_not(&FitError::FewSamples { found: 1 }).starts_with("1 sample, and a fit needs 4"));
+        assert!(why_not(&FitError::FewSamples { found: 1 }).starts_with("1 sample, but a fit needs 4"));
     }
 }

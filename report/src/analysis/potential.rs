@@ -99,7 +99,7 @@ impl PotentialAnalysis {
         }
         let fit = match &self.potential.fit {
             Ok(fit) => fit,
-            Err(error) => return text + &format!("no fit of V(R): {}\n", why_not(error)),
+            Err(error) => return text + &format!("the fit of V(R) failed: {}\n", why_not(error)),
         };
         let [first, last] = fit.best.window.map(|k| self.potential.at[self.potential.used[k]].distance);
         text += &format!("V(R) = V0 - alpha/R + sigma R, R = {first:.3} to {last:.3}, {}\n", quality_text(fit));

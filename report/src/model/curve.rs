@@ -16,10 +16,10 @@ pub enum TimeCurveError {
     #[error("a curve has at least one point")]
     Empty,
     /// Size that is not a number, is out of range, or occurs twice.
-    #[error("point {0} has a size that is not a number in range, or one that another point has")]
+    #[error("point {0} has a size that is out of range or belongs to another point")]
     Size(usize),
     /// Time that is not a number or is out of range.
-    #[error("point {0} has a time that is not a number in range")]
+    #[error("point {0} has a time that is out of range")]
     Time(usize),
 }
 

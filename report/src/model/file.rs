@@ -64,7 +64,11 @@ fn polyline(place: &str, points: &[MachinePoint]) -> Result<Polyline, ModelFileE
 fn broken(place: &str, why: &TimeCurveError) -> ModelFileError {
     match why {
         TimeCurveError::Empty => wrong(place, "a list of at least one point"),
-        TimeCurveError::Size(k) => wrong(format!("{place}[{k}].sites"), "a number above 0 that no other point has"),
+        TimeCurveError::Size(k) => wrong(
+            format!("{place}[{k}].sites"),
+            "a number above 0, different from those of all \
+                                                                         other points",
+        ),
         TimeCurveError::Time(k) => wrong(format!("{place}[{k}].microseconds"), "a number above 0"),
     }
 }
@@ -142,7 +146,7 @@ impl Machine {
             return Err(wrong("the file", "a JSON object"));
         }
         if read::schema(&file) != Some(MachineRecord::SCHEMA) {
-            let expected = format!("\"{}\", which is what this program reads", MachineRecord::SCHEMA);
+            let expected = format!("\"{}\"", MachineRecord::SCHEMA);
             return Err(wrong("schema", expected));
         }
         let file: MachineRecord = read::read(&file).map_err(ModelFileError::Type)?;
@@ -198,7 +202,7 @@ fn iterations(all: MachineIterations) -> Result<IterationCounts, ModelFileError>
         number(&place("sites"), domain.sites, 0.0, false)?;
         number(&place("iterations"), domain.iterations, 0.0, false)?;
         if domains[..k].iter().any(|other| other.sites == domain.sites) {
-            return Err(wrong(place("sites"), "a number that no other domain has"));
+            return Err(wrong(place("sites"), "a number different from those of all other domains"));
         }
     }
     Ok(IterationCounts {

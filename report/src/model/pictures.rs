@@ -75,7 +75,7 @@ fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Compar
     }
     Some(LinePlot {
         title: format!("{name} on many GPUs like {}", machine.device),
-        subtitle: "lines: predicted from one host; no numbers of the papers' figures 5 and 6 are in their text".into(),
+        subtitle: "lines: predicted from one host; the papers do not give the numbers of figures 5 and 6".into(),
         axes: ["GPUs".into(), "TFLOP/s".into(), String::new()],
         logarithmic: [true, true],
         curves,
@@ -119,7 +119,7 @@ fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> 
     }
     Some(LinePlot {
         title: format!("Solvers of {} systems on many GPUs like {}", machine.operator, machine.device),
-        subtitle: "lines: predicted; circles: what the text of the papers says, of their GPUs and lattices".into(),
+        subtitle: "lines: predicted; circles: from the text of the papers, for their GPUs and lattices".into(),
         axes: ["GPUs".into(), "TFLOP/s".into(), String::new()],
         logarithmic: [true, true],
         curves,
@@ -135,7 +135,7 @@ fn gain(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> {
     let gains: Vec<_> = gains.collect();
     let counted = machine.iterations.as_ref().filter(|_| !gains.is_empty())?;
     Some(LinePlot {
-        title: format!("Time of BiCGstab over that of GCR-DD, {}", machine.operator),
+        title: format!("Time of BiCGstab over time of GCR-DD, {}", machine.operator),
         subtitle: format!("iterations as in {}", counted.source),
         axes: ["GPUs".into(), "times faster".into(), String::new()],
         logarithmic: [true, false],

@@ -125,7 +125,7 @@ fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Resul
     let product = numbers.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
     match product.filter(|product| *product <= most) {
         Some(_) => Ok(numbers),
-        None => Err(wrong(place, format!("four numbers that make at most {most} {things}"))),
+        None => Err(wrong(place, format!("four numbers whose product is at most {most} {things}"))),
     }
 }
 fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError> {
@@ -136,7 +136,7 @@ fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError>
 fn measured(place: &str, point: &ScalingPoint, grid: ProcessGrid) -> Result<MeasuredPoint, ModelFileError> {
     let at = |key: &str| format!("{place}.{key}");
     let lattice = extents(&at("lattice"), point.lattice.unwrap_or_default(), MOST_SITES, "sites")?;
-    grid.check(lattice, 1).map_err(|why| wrong(at("lattice"), format!("one that fits its grid: {why}")))?;
+    grid.check(lattice, 1).map_err(|why| wrong(at("lattice"), format!("a lattice that fits its grid: {why}")))?;
     let measured = match (point.microseconds, point.efficiency) {
         (Some(time), None) => MeasuredValue::Seconds(1e-6 * number(&at("microseconds"), time, 0.0, false)?),
         (None, Some(efficiency)) => {

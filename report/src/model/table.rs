@@ -20,7 +20,7 @@ pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     let hosts = cluster.gpus_per_host;
     let _ = writeln!(
         text,
-        "between hosts of {hosts} GPUs, given and not measured: {latency:.1} us + bytes / {gbps:.1} GB/s"
+        "between hosts of {hosts} GPUs, assumed, not measured: {latency:.1} us + bytes / {gbps:.1} GB/s"
     );
     text
 }
@@ -32,7 +32,7 @@ pub fn compared(compared: &[Comparison]) -> String {
         ["operator", "precision", "recon", "lattice", "grid", "faces", "overlap", "measured", "predicted", "off"];
     let [a, b, c, d, e, f, g, h, i, j] = heads;
     let line = format!("{a:<18} {b:<9} {c:>5} {d:>14} {e:>9} {f:>7} {g:>7} {h:>10} {i:>10} {j:>8}");
-    let mut text = format!("\nmeasured and predicted: us, or efficiency where it says %\n{line}\n");
+    let mut text = format!("\nmeasured and predicted: us, or efficiency if marked with %\n{line}\n");
     for Comparison { point, predicted, measured, deviation } in compared {
         let number = |x: f64| match point.measured {
             MeasuredValue::Seconds(_) => format!("{:.2}", 1e6 * x),
@@ -53,7 +53,7 @@ pub fn compared(compared: &[Comparison]) -> String {
             100.0 * deviation
         );
     }
-    let _ = writeln!(text, "worst deviation of the time: {:.1}%", 100.0 * worst.deviation);
+    let _ = writeln!(text, "largest deviation of the time: {:.1}%", 100.0 * worst.deviation);
     text
 }
 
@@ -62,7 +62,7 @@ pub fn predictions(predictions: &Predictions<'_>) -> String {
     let mut text = of_operations(predictions) + &of_solvers(predictions);
     if !predictions.left_out.is_empty() {
         let numbers: Vec<_> = predictions.left_out.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "\nthe lattice of strong scaling cannot be cut over {} GPUs", numbers.join(", "));
+        let _ = writeln!(text, "\nthe lattice of strong scaling cannot be divided among {} GPUs", numbers.join(", "));
     }
     text
 }
@@ -79,7 +79,8 @@ fn of_operations(predictions: &Predictions<'_>) -> String {
     for table in operations(&of_operation) {
         let first = &table[0][0];
         let (name, links) = (&first.operation.name, &first.operation.format.reconstruct);
-        let _ = writeln!(text, "\n{name}, {links} reals, {}: us, efficiency, * bound by exchanges", what(&first.case));
+        let _ =
+            writeln!(text, "\n{name}, {links} reals, {}: us, efficiency, * limited by exchanges", what(&first.case));
         let formats = table.iter().map(|rows| format!(" {:>20}", rows[0].operation.format.precision));
         let _ = writeln!(text, "{:>5} {:>12} {:>14}{}", "GPUs", "grid", "of each", formats.collect::<String>());
         for (k, row) in table[0].iter().enumerate() {

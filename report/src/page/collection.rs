@@ -26,8 +26,9 @@ use std::sync::Arc;
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Objects that can be reported, for messages.
-const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, what solve, fit, bench dslash or bench model print with \
-                     --json, a job's log with such lines, points for bench model --measured, or a timeline of bench halo --trace";
+const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, output of solve, fit, \
+                     bench dslash or bench model with --json, a job's log with such output, points for bench model \
+                     --measured, or a timeline of bench halo --trace";
 
 /// One object of a report.
 enum ReportObject {
@@ -183,7 +184,7 @@ fn parted(lines: Vec<RecordLine>, is_one: impl Fn(&Value) -> bool) -> (Vec<Recor
 fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     let length = fs::metadata(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?.len();
     if length > MOST_BYTES {
-        return Err(refused(path, &format!("is too large for a report; it can have {KINDS}")));
+        return Err(refused(path, &format!("is too large for a report; a report reads {KINDS}")));
     }
     let bytes = fs::read(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?;
     let file = path.display().to_string();
@@ -194,7 +195,7 @@ fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
             _ => {
                 let at = |why: NotJson| format!(" at line {}, column {}", why.line, why.column);
                 let place = found.err().map_or_else(String::new, at);
-                Err(refused(path, &format!("is not JSON{place}; a report is of {KINDS}")))
+                Err(refused(path, &format!("is not JSON{place}; a report reads {KINDS}")))
             }
         },
     }
@@ -238,7 +239,7 @@ fn item(object: &Value, scaling: &mut ScalingSection) -> Result<ReportObject, St
         "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| ReportObject::Scaling),
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| ReportObject::Scaling),
         "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| ReportObject::Scaling),
-        "" => Err(format!("has no schema; a report is of {KINDS}")),
-        _ => Err(format!("has the schema {}; a report is of {KINDS}", schema(object).unwrap_or_default())),
+        "" => Err(format!("has no schema; a report reads {KINDS}")),
+        _ => Err(format!("has the schema {}; a report reads {KINDS}", schema(object).unwrap_or_default())),
     }
 }

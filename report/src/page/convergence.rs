@@ -23,7 +23,8 @@ const MOST_ROWS: usize = 100;
 fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
     let setup = outcome.multigrid.as_ref()?.setup_seconds;
     let each = outcome.seconds / nrhs.max(1) as f64;
-    let worth = if each > 0.0 { format!(", as long as {:.1} right-hand sides", setup / each) } else { String::new() };
+    let worth =
+        if each > 0.0 { format!(", at the cost of {:.1} right-hand sides", setup / each) } else { String::new() };
     Some(format!("{setup:.3} s{worth}"))
 }
 
@@ -31,7 +32,7 @@ fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
 fn changes(list: &[MethodChangeRecord]) -> Vec<String> {
     let one = |change: &MethodChangeRecord| {
         let after = count(change.iterations, "iteration");
-        format!("After {after} {} went on: {}.", change.solver, change.reason)
+        format!("After {after} {} continued: {}.", change.solver, change.reason)
     };
     list.iter().take(MOST_ROWS).map(one).collect()
 }
@@ -103,7 +104,7 @@ impl ConvergenceSection {
             ("right-hand sides", Some(nrhs.to_string())),
             ("iterations", Some(outcome.iterations.to_string())),
             ("true residual", finite(outcome.true_residual).map(|x| format!("{x:.3e}"))),
-            ("asked", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
+            ("requested", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
             ("seconds", finite(outcome.seconds).map(|x| format!("{x:.4}"))),
             ("GFLOP/s", finite(outcome.gflops).map(|x| format!("{x:.1}"))),
             ("multigrid's setup", setup(&outcome, nrhs)),
@@ -137,9 +138,9 @@ impl ConvergenceSection {
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));
         page::notes(html, &self.changes);
         if !self.levels.is_empty() {
-            *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>level of multigrid</th><th>aggregates</th>\
-                      <th>near-null vectors</th><th>iterations</th><th>seconds with coarser levels</th><th>without</th></tr>\
-                      </thead>\n<tbody>\n";
+            *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>level of \
+                      multigrid</th><th>aggregates</th><th>near-null vectors</th><th>iterations</th><th>seconds with \
+                      coarser levels</th><th>seconds without</th></tr></thead>\n<tbody>\n";
             for row in &self.levels {
                 let cells: String = row.iter().map(|cell| format!("<td>{}</td>", page::cell(cell))).collect();
                 let _ = writeln!(html, "<tr>{cells}</tr>");
@@ -161,7 +162,7 @@ impl ConvergenceSection {
         if self.tol.is_finite() {
             let asked =
                 LayerShape::Line { points: vec![(x.start, self.tol), (x.end, self.tol)], width: 1, dashed: true };
-            layers.push(layer("asked", PlotColour::Black, asked));
+            layers.push(layer("requested", PlotColour::Black, asked));
         }
         for (number, of_rhs) in self.history.iter().enumerate() {
             let step = of_rhs.len().div_ceil(POINTS).max(1);
@@ -181,8 +182,8 @@ impl ConvergenceSection {
             counts: true,
             layers,
         };
-        let caption = "Residuals of each right-hand side: in the recurrence, of the even-odd preconditioned system, and at \
-                       the end |b − M x| / |b| of the full one, computed in double.";
+        let caption = "Residuals of each right-hand side: those of the recurrence, for the even-odd preconditioned \
+                       system, and the final |b − M x| / |b| of the full system, computed in double precision.";
         figure(&panel, caption.into())
     }
 }

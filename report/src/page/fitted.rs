@@ -130,7 +130,7 @@ pub fn correlator_figure(
     let bars: Vec<ErrorBar> =
         correlator.iter().enumerate().filter_map(|(t, c)| ErrorBar::logarithmic(t as f64, *c)).collect();
     let negative = bars.iter().any(|bar| bar.crossed);
-    let crosses = if negative { "; crosses are negative" } else { "" };
+    let crosses = if negative { "; crosses are negative values" } else { "" };
     let last = correlator.len().saturating_sub(1) as f64;
     let shown = fit.map(|(_, _, [first, last])| format!("; the fit from t = {first} to {last}")).unwrap_or_default();
     let curve = fit.map(|(states, parameters, window)| {
@@ -146,7 +146,7 @@ pub fn correlator_figure(
         levels: Vec::new(),
     };
     let at = if name.contains(MOMENTUM) { "" } else { " without momentum" };
-    let what = format!("Correlator of the {name}{at}, by the time from the source; {errors}");
+    let what = format!("Correlator of the {name}{at} against the time from the source; {errors}");
     figure.drawn(format!("{what}{crosses}{shown}."))
 }
 
@@ -176,7 +176,8 @@ pub fn alternating_figure(
         levels: Vec::new(),
     };
     figure.drawn(format!(
-        "Effective masses of the {name}, from C(t − 2) to C(t + 3), in which the parity partner alternates in sign; {errors}{crosses}."
+        "Effective masses of the {name}, from C(t − 2) to C(t + 3), where the parity partner alternates in sign; \
+         {errors}{crosses}."
     ))
 }
 
@@ -200,7 +201,7 @@ pub fn pcac_figure(
         curve,
         levels: Vec::new(),
     };
-    figure.drawn(format!("Quark mass of the axial current, by the time from the source; {errors}."))
+    figure.drawn(format!("Quark mass from the axial current against the time from the source; {errors}."))
 }
 
 /// Draws t² E as a function of the flow time t.
@@ -220,7 +221,7 @@ pub fn flow_figure(
         curve: None,
         levels: vec![(format!("t² E = {level}"), level)],
     };
-    figure.drawn(format!("t² ⟨E⟩ by the clover-leaf field strength along the gradient flow; {errors}."))
+    figure.drawn(format!("t² ⟨E⟩ of the clover-leaf field strength along the gradient flow; {errors}."))
 }
 
 /// Draws condensates as a function of the mass.
@@ -234,7 +235,7 @@ pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &s
         curve: None,
         levels: Vec::new(),
     };
-    figure.drawn(format!("Condensate of each mass; {errors}."))
+    figure.drawn(format!("Condensate against the mass; {errors}."))
 }
 
 /// Draws V(R) with the Cornell form: its parameters and the distances of the fit.

@@ -34,5 +34,5 @@ pub fn history(about: &str, axis: &str, values: &[f64], streams: &[Stream]) -> R
         layers,
     };
     let order = if streams.len() > 1 { ", one stream after the other" } else { "" };
-    figure(&panel, format!("The {about}, configurations in the order of the chain{order}."))
+    figure(&panel, format!("The {about} of the configurations in the order of the chain{order}."))
 }

@@ -43,11 +43,11 @@ impl MeasurementSection {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
-            notes.push("The last line is half written and left out.".into());
+            notes.push("The last line is incomplete and was skipped.".into());
         }
         match self.record.all.len() {
-            1 => notes.push("One configuration has no errors.".into()),
-            n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+            1 => notes.push("Errors cannot be estimated from one configuration.".into()),
+            n if n < 10 => notes.push(format!("{n} configurations are too few for reliable errors.")),
             _ => {}
         }
         notes.extend(streams_sentence(&self.record.streams).map(|streams| format!("{streams}.")));

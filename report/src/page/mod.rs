@@ -163,7 +163,7 @@ pub fn folder_name(folder: &Path) -> String {
 const LEGEND: &str = "\
 <p>Errors are one standard deviation of the mean, √(2 τ<sub>int</sub> σ² / n). τ<sub>int</sub> is the integrated
 autocorrelation time, ½ + Σ ρ(t) up to the first t ≥ 6 τ<sub>int</sub> (Madras and Sokal 1988), in steps from one value to
-the next; ½: independent. Bands around running averages have the τ<sub>int</sub> of the whole series. Plaquettes and
+the next; ½ means independent values. Bands around running averages use the τ<sub>int</sub> of the whole series. Plaquettes and
 rectangles are Re tr / 3, the Polyakov loop is the mean over space of tr / 3";
 const CONDENSATES: &str = ", condensates are tr M⁻¹ per site of one
 staggered field, M = m + D/2";

@@ -118,7 +118,7 @@ struct Curves {
 
 impl Curves {
     fn note(&self) -> String {
-        format!("{} measured more than once, of which the fastest counts", count(self.again, "point"))
+        format!("{} measured more than once; the fastest time counts", count(self.again, "point"))
     }
 }
 
@@ -176,7 +176,7 @@ impl ScalingSection {
     /// Adds efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are ignored.
     pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
         let before = self.points;
-        for point in read_list_leniently::<ScalingPoint>(points).ok_or("has no points of scaling")? {
+        for point in read_list_leniently::<ScalingPoint>(points).ok_or("has no scaling points")? {
             let kind = match point.scaling.as_deref() {
                 Some("weak") => "weak",
                 Some("strong") => "strong",
@@ -275,7 +275,7 @@ impl ScalingSection {
             page::put(html, &efficiency(subject, formats)?);
         }
         if curves.len() > MOST_FIGURES {
-            let _ = writeln!(html, "<p>{} more pictures are left out.</p>", curves.len() - MOST_FIGURES);
+            let _ = writeln!(html, "<p>{} more figures are not shown.</p>", curves.len() - MOST_FIGURES);
         }
         if all.again > 0 {
             let _ = writeln!(html, "<p>{}.</p>", all.note());
@@ -304,13 +304,16 @@ fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64,
         curves: curves.collect(),
     };
     let svg = lines::svg(&plot).map_err(|why| undrawable(&plot.title, &why))?;
-    let against = "the time of the fewest processes over that of more";
+    let against = "the time with the fewest processes over the time with more";
     let mut caption = match *kind {
         "weak" => format!("Weak scaling of {operator}, {where_}: {against}."),
-        _ => format!("Strong scaling of {operator}, {where_}: {against}, over how many times more they are."),
+        _ => format!(
+            "Strong scaling of {operator}, {where_}: {against}, divided by the ratio of the numbers of \
+                      processes."
+        ),
     };
     if formats.len() > MOST_CURVES {
-        let _ = write!(caption, " {} more curves are left out.", formats.len() - MOST_CURVES);
+        let _ = write!(caption, " {} more curves are not shown.", formats.len() - MOST_CURVES);
     }
     Ok(Figure { svg, caption })
 }
@@ -339,6 +342,6 @@ fn table(html: &mut String, benchmark: &Benchmark) {
     }
     *html += "</tbody>\n</table>\n</div>\n";
     if benchmark.rows.len() > MOST_ROWS {
-        let _ = writeln!(html, "<p>{} more rows are left out.</p>", benchmark.rows.len() - MOST_ROWS);
+        let _ = writeln!(html, "<p>{} more rows are not shown.</p>", benchmark.rows.len() - MOST_ROWS);
     }
 }

@@ -26,7 +26,7 @@ impl ShiftsSection {
     /// Reads an object; keys that are missing are left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let systems: Vec<SystemOutcome> =
-            read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without systems")?;
+            read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without results")?;
         let outcome: ShiftsOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
         let place: PlaceRecord = read_leniently(object);
@@ -49,12 +49,12 @@ impl ShiftsSection {
             ("mass", solvers.mass.map(number)),
             ("systems", Some(systems.len().to_string())),
             ("solver", text(&solvers.solver)),
-            ("of all systems", text(&solvers.shift_solver)),
+            ("for all systems", text(&solvers.shift_solver)),
             ("precision", text(&outcome.precision)),
             ("reals of a link", text(&outcome.reconstruct)),
-            ("asked", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
+            ("requested", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
             ("seconds", finite(outcome.seconds).map(|x| format!("{x:.4}"))),
-            ("of these for multi-shift CG", finite(outcome.first_seconds).map(|x| format!("{x:.4}"))),
+            ("time of multi-shift CG", finite(outcome.first_seconds).map(|x| format!("{x:.4}"))),
             ("GFLOP/s", finite(outcome.gflops).map(|x| format!("{x:.1}"))),
             ("device", text(&place.device)),
         ];
@@ -84,7 +84,7 @@ impl ShiftsSection {
         }
         *html += "</tbody>\n</table>\n</div>\n";
         if self.left_out > 0 {
-            let _ = writeln!(html, "<p>{} are left out.</p>", count(self.left_out, "more system"));
+            let _ = writeln!(html, "<p>{} are not shown.</p>", count(self.left_out, "more system"));
         }
     }
 }

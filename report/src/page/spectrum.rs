@@ -85,14 +85,16 @@ impl SpectrumReport {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
-            notes.push(format!("The last line of {LINES} is half written and left out."));
+            notes.push(format!("The last line of {LINES} is incomplete and was skipped."));
         }
         // Configurations at the end that fill no bin are left out.
         match (self.choice.bins(self.configurations), self.choice.bin) {
-            (1, 1) => notes.push("One configuration has no errors.".into()),
-            (1, _) => notes.push("One bin of configurations has no errors.".into()),
-            (n, 1) if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
-            (n, bin) if n < 10 => notes.push(format!("The errors of {n} bins of {bin} configurations are guesses.")),
+            (1, 1) => notes.push("Errors cannot be estimated from one configuration.".into()),
+            (1, _) => notes.push("Errors cannot be estimated from one bin of configurations.".into()),
+            (n, 1) if n < 10 => notes.push(format!("{n} configurations are too few for reliable errors.")),
+            (n, bin) if n < 10 => {
+                notes.push(format!("{n} bins of {bin} configurations are too few for reliable errors."))
+            }
             _ => {}
         }
         notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
@@ -138,7 +140,7 @@ impl SpectrumReport {
         page::facts(html, known.iter().map(|(what, value)| (what.as_str(), value.as_str())));
         page::notes(html, &self.notes());
         if self.hadrons.is_empty() && self.alternating.is_empty() {
-            *html += "<p>None of the correlators is one of those whose effective masses are known.</p>\n";
+            *html += "<p>No effective masses are known for these correlators.</p>\n";
         }
         for hadron in &self.hadrons {
             page::heading(html, &hadron.name);
@@ -167,8 +169,8 @@ impl SpectrumReport {
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (0 | 1, 1) => "one configuration, no errors".into(),
             (0 | 1, _) => "one bin of configurations, no errors".into(),
-            (_, 1) => "errors by the jackknife over configurations".into(),
-            (bins, bin) => format!("errors by the jackknife over {bins} bins of {bin} configurations"),
+            (_, 1) => "jackknife errors over configurations".into(),
+            (bins, bin) => format!("jackknife errors over {bins} bins of {bin} configurations"),
         }
     }
     /// Returns names and values of the solve from the first line.
@@ -325,7 +327,7 @@ mod tests {
         assert!((first.error - 0.1 / 3f64.sqrt()).abs() < 1e-12, "{first:?}");
         let html = spectrum.html("ferrite").unwrap();
         assert_eq!(html.matches("<svg").count(), 2);
-        assert!(html.contains("solve.mass") && html.contains("half written") && !html.contains("NaN"));
+        assert!(html.contains("solve.mass") && html.contains("incomplete") && !html.contains("NaN"));
     }
 
     /// A state of 0.6 beside one of 0.9 that alternates in sign.
@@ -374,15 +376,15 @@ mod tests {
         let other = lines(1).replace("g5", "gx");
         let why = refused(&(lines(1) + &other));
         assert!(
-            why.starts_with(&line_2("it has gx at the momentum 0,0,0, which folder/correlators.jsonl, line 1")),
+            why.starts_with(&line_2("it has gx at momentum 0,0,0, which folder/correlators.jsonl, line 1")),
             "{why}"
         );
         let elsewhere = lines(1).replace("[4,4,4,8]", "[8,8,8,8]");
-        assert!(refused(&(lines(1) + &elsewhere)).contains("on another lattice (8,8,8,8) than"));
+        assert!(refused(&(lines(1) + &elsewhere)).contains("its lattice (8,8,8,8) differs from that of"));
         let heavier = lines(1).replace("0.1", "0.2").replace("cfg.0", "cfg.1");
         let why = refused(&(lines(1) + &heavier));
         assert!(why.contains("solve.mass is 0.2, and 0.1 in folder/correlators.jsonl, line 1"), "{why}");
-        assert!(refused(&(lines(1) + &lines(1))).contains("cfg.0 is there twice, first in"));
+        assert!(refused(&(lines(1) + &lines(1))).contains("cfg.0 occurs twice, first in"));
     }
 
     /// Means of 0.85 and 1.05, and the last of 5 that fills no bin: the error of their mean is 0.2/2.
@@ -393,6 +395,6 @@ mod tests {
         let error = record_of(&spectrum).hadrons[0].correlator[4].unwrap().error;
         assert!((error - 0.1).abs() < 1e-12, "{error}");
         assert!(spectrum.html("ferrite").unwrap().contains("2 bins of 2 configurations"));
-        assert_eq!(spectrum.notes(), ["The errors of 2 bins of 2 configurations are guesses."]);
+        assert_eq!(spectrum.notes(), ["2 bins of 2 configurations are too few for reliable errors."]);
     }
 }

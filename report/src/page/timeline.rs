@@ -75,7 +75,7 @@ impl TimelineSection {
     pub fn put(&self, html: &mut String, title: &str) {
         page::heading(html, &format!("Timeline: {title}"));
         let _ = write!(html, "<figure>\n{}<figcaption>", self.svg());
-        *html += "What each stream of each process did, in microseconds. A name is shown where the pointer is.";
+        *html += "Activity of each stream of each process, in microseconds. Point at a bar to see its name.";
         if self.left_out > 0 {
             let _ = write!(html, " Left out: {}.", count(self.left_out, "span"));
         }

@@ -45,15 +45,15 @@ impl TraceSection {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
-            notes.push("The last line is half written and left out.".into());
+            notes.push("The last line is incomplete and was skipped.".into());
         }
         match self.record.all.len() {
-            1 => notes.push("One configuration has no errors and no susceptibility.".into()),
-            n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+            1 => notes.push("Errors and the susceptibility cannot be estimated from one configuration.".into()),
+            n if n < 10 => notes.push(format!("{n} configurations are too few for reliable errors.")),
             _ => {}
         }
         if self.vectors() == 1 {
-            notes.push("One noise vector on each configuration gives no susceptibility: it takes two.".into());
+            notes.push("The susceptibility needs at least two noise vectors on each configuration.".into());
         }
         notes.extend(streams_sentence(&self.record.streams).map(|streams| format!("{streams}.")));
         notes
@@ -112,7 +112,7 @@ impl TraceSection {
             }
             if shown.len() > MOST_HISTORIES {
                 let rest = count(shown.len() - MOST_HISTORIES, "trace");
-                let _ = writeln!(html, "<p>The table has {rest} more, whose histories are not drawn.</p>");
+                let _ = writeln!(html, "<p>The table has {rest} more, whose histories are not shown.</p>");
             }
         }
         Ok(())
@@ -189,7 +189,11 @@ mod tests {
         let section = section(&[line("c.1", 0.5, 1)]);
         let mut html = String::new();
         section.put(&mut html, "t.jsonl").unwrap();
-        assert!(html.contains("no errors and no susceptibility") && html.contains("it takes two"), "{html}");
+        assert!(
+            html.contains("Errors and the susceptibility cannot be estimated")
+                && html.contains("needs at least two noise vectors"),
+            "{html}"
+        );
         assert!(!html.contains("<svg") && !html.contains("NaN"), "{html}");
     }
 }

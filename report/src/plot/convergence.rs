@@ -54,7 +54,7 @@ pub fn svg(plot: &Convergence) -> Result<String, DrawError> {
             let marks = plot.updates.iter().filter_map(|(k, r)| Some((*k as f64, log(*r.get(j)?)?)));
             chart.draw_series(marks.map(|at| Circle::new(at, 4, colour.filled())))?;
         }
-        let note = "circles: true residuals b - A x of the even-odd system; grey: asked residual";
+        let note = "circles: true residuals b - A x of the even-odd system; grey: requested tolerance";
         let style = TextStyle::from(("sans-serif", 13.0).into_font()).color(&BLACK);
         below.draw(&Text::new(note, (90, 4), style))?;
         root.present()?;

@@ -75,13 +75,13 @@ impl Correlators {
         let [mine, its] = [self, other].map(times);
         Some(if self.lattice != other.lattice {
             let [this, first] = [self, other].map(|one| one.lattice.map(|extent| extent.to_string()).join(","));
-            format!("it is on another lattice ({this}) than {place} ({first}): analyse them separately")
+            format!("its lattice ({this}) differs from that of {place} ({first}): analyse them separately")
         } else if mine != its {
-            format!("it has other times ({mine}) than {place} ({its}): analyse them separately")
+            format!("its number of times ({mine}) differs from that of {place} ({its}): analyse them separately")
         } else {
             let shown = |(name, momentum, _): (&str, [i32; 3], usize)| {
                 let momentum = momentum.map(|k| k.to_string()).join(",");
-                format!("{name} at the momentum {momentum}")
+                format!("{name} at momentum {momentum}")
             };
             let missing = |of: &Self, from: &Self| of.kinds().find(|kind| from.kinds().all(|k| k != *kind)).map(shown);
             let what = match (missing(self, other), missing(other, self)) {
@@ -103,11 +103,11 @@ impl Correlators {
             values: values.iter().map(|[re, im]| Complex64::new(*re, *im)).collect(),
         };
         let all: Vec<Correlator> = line.correlators.iter().map(one).collect();
-        let Some(first) = all.first() else { return Err("there are no correlators".into()) };
+        let Some(first) = all.first() else { return Err("no correlators".into()) };
         let times = first.values.len();
         if times < 2 {
             let times = count(times, "value");
-            return Err(format!("{} has {times}, and a correlator has one for each time", first.name));
+            return Err(format!("{} has {times}, but a correlator needs one for each time", first.name));
         }
         if let Some(other) = all.iter().find(|c| c.values.len() != times) {
             let (name, own) = (&other.name, count(other.values.len(), "value"));
@@ -183,7 +183,7 @@ impl CorrelatorRecord {
         }
         let Some(first) = first else {
             let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
-            return Err(format!("{path} has no configuration yet: try again when the first one is done"));
+            return Err(format!("{path} has no configuration yet; try again when the first one is done"));
         };
         let bin = |path: &PathBuf| {
             let axes = std::fs::read_to_string(path.join(AXES)).unwrap_or_default();

@@ -142,7 +142,7 @@ fn refused_input(found: &Difference, first: &Member, second: &Member) -> String 
         value => value_text(value),
     };
     format!(
-        "{}: {} is {}, and {} in {}: means over lines of different inputs have no meaning; analyse them separately",
+        "{}: {} is {}, but {} in {}: means over lines of different inputs have no meaning; analyse them separately",
         second.place,
         found.key,
         shown(&found.second),
@@ -152,18 +152,18 @@ fn refused_input(found: &Difference, first: &Member, second: &Member) -> String 
 }
 
 fn refused_twice(first: &Member, second: &Member) -> String {
-    let places = format!("{}: {} is there twice, first in {}", second.place, second.name, first.place);
+    let places = format!("{}: {} occurs twice, first in {}", second.place, second.name, first.place);
     let copy = first.name != second.name;
     let replaced = match (&first.content, &second.content) {
         (Some(a), Some(b)) => !a.is_of_same_bytes(b),
         _ => false,
     };
     match (copy, replaced) {
-        (true, _) => format!("{places} as {}, with the same bytes: take one of the lines out", first.name),
+        (true, _) => format!("{places} as {}, with the same bytes: remove one of the lines", first.name),
         (_, true) => {
-            format!("{places}, when the file held other links: take out the line that is not of this ensemble")
+            format!("{places}, when the file held other links: remove the line that is not of this ensemble")
         }
-        _ => format!("{places}, and would count twice: take one of the lines out"),
+        _ => format!("{places}, and would count twice: remove one of the lines"),
     }
 }
 
@@ -270,7 +270,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
 /// Returns the message on lines that hold no configuration.
 pub(super) fn no_configuration(lines: &[RecordLine]) -> String {
     let file = lines.first().map_or("", |line| &line.place.file);
-    format!("{file}: there is no configuration yet: try again when the first one is done")
+    format!("{file}: no configuration yet; try again when the first one is done")
 }
 
 /// Returns the elements in this order.
@@ -323,8 +323,8 @@ mod tests {
         let why = all.add(member(4, "/x/cfg.1", Some("a"), Value::Null)).unwrap_err();
         assert_eq!(
             why,
-            "a.jsonl, line 4: /x/cfg.1 is there twice, first in a.jsonl, line 1, and would count twice: take one of the \
-             lines out"
+            "a.jsonl, line 4: /x/cfg.1 occurs twice, first in a.jsonl, line 1, and would count twice: remove one of \
+             the lines"
         );
         let why = all.add(member(5, "/y/cfg.2", Some("b"), Value::Null)).unwrap_err();
         assert!(why.contains("first in a.jsonl, line 2 as /x/cfg.2, with the same bytes"), "{why}");

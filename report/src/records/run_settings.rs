@@ -118,7 +118,7 @@ fn quarks(quarks: &QuarkSettings) -> Option<String> {
 
 /// Returns the friction of the momenta between trajectories; `None` if each trajectory draws new momenta.
 fn friction(settings: &RunSettings) -> Option<String> {
-    Some(format!("{}: momenta are kept in part between trajectories", number(settings.friction?)))
+    Some(format!("{}: momenta are partly kept between trajectories", number(settings.friction?)))
 }
 
 fn trajectory(settings: &RunSettings) -> Option<String> {
@@ -278,9 +278,9 @@ impl Change {
     pub fn refused(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
-            (Some(old), Some(new)) => format!("{key} = {old}, the input says {new}"),
-            (None, Some(new)) => format!("no {key}, the input says {new}"),
-            (Some(old), None) => format!("{key} = {old}, the input does not give it"),
+            (Some(old), Some(new)) => format!("{key} = {old}, but the input has {new}"),
+            (None, Some(new)) => format!("no {key}, but the input has {new}"),
+            (Some(old), None) => format!("{key} = {old}, which the input does not give"),
             (None, None) => format!("another {key}"),
         }
     }
@@ -289,8 +289,8 @@ impl Change {
         let key = &self.key;
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => format!("{key} = {new} instead of {old}"),
-            (None, Some(new)) => format!("{key} = {new}, which was not given"),
-            (Some(old), None) => format!("{key}, which was {old}, is not given"),
+            (None, Some(new)) => format!("{key} = {new}, previously not given"),
+            (Some(old), None) => format!("{key}, previously {old}, not given"),
             (None, None) => key.clone(),
         }
     }
@@ -416,7 +416,7 @@ pub fn changes(run: &RunHistory) -> Vec<String> {
         let [(_, old), (number, new)] = pair else { continue };
         let keys: Vec<String> = differences(old, new).iter().map(Change::noted).collect();
         if !keys.is_empty() {
-            all.push(format!("From trajectory {number} on the settings differ from before: {}.", keys.join("; ")));
+            all.push(format!("From trajectory {number} on, the settings differ from before: {}.", keys.join("; ")));
         }
     }
     all
@@ -447,7 +447,7 @@ mod tests {
         run.starts.push((51, second));
         assert_eq!(
             changes(&run),
-            ["From trajectory 51 on the settings differ from before: trajectory.length = 1.0 instead of 0.5."]
+            ["From trajectory 51 on, the settings differ from before: trajectory.length = 1.0 instead of 0.5."]
         );
         run.starts.reverse();
         let facts: Vec<String> = facts(&run).into_iter().map(|(what, value)| format!("{what}: {value}")).collect();
@@ -504,8 +504,8 @@ mod tests {
         };
         let of = |old: &Value, new: &Value| differences(old, new).iter().map(Change::refused).collect::<Vec<_>>();
         let (with, without) = (at(Some("0.9"), -0.0617), at(None, -0.05));
-        assert_eq!(of(&with, &without), ["gauge.u0 = 0.9, the input does not give it"]);
-        assert_eq!(of(&without, &with), ["no gauge.u0, the input says 0.9"]);
+        assert_eq!(of(&with, &without), ["gauge.u0 = 0.9, which the input does not give"]);
+        assert_eq!(of(&without, &with), ["no gauge.u0, but the input has 0.9"]);
         // Equal to a key that is not given.
         assert!(of(&without, &at(Some("1"), -0.05)).is_empty());
         let mut other = with.clone();
@@ -517,15 +517,15 @@ mod tests {
         other["input"]["fermion.0.schur"] = json!("asymmetric");
         other["input"]["fermion.0.stout-rho"] = json!("0.1");
         let expected = [
-            "fermion.0.stout-rho = 0.1, which was not given",
-            "fermion.0.schur = \"asymmetric\", which was not given",
+            "fermion.0.stout-rho = 0.1, previously not given",
+            "fermion.0.schur = \"asymmetric\", previously not given",
             "precision.preset = \"E\" instead of \"A\"",
         ];
         assert_eq!(differences(&with, &other).iter().map(Change::noted).collect::<Vec<_>>(), expected);
         // Older versions recorded numbers only; settings that they did not record are not compared.
         let older = json!({ "gauge": { "beta": 6.8, "rectangle": -0.0617 }, "quarks": [{ "schur": "asymmetric" }],
             "levels": [{ "steps": 2 }] });
-        assert_eq!(of(&older, &without)[0], "gauge.rectangle = -0.0617, the input says -0.05");
+        assert_eq!(of(&older, &without)[0], "gauge.rectangle = -0.0617, but the input has -0.05");
         let mut now = without.clone();
         now["levels"] = json!([{ "steps": 3 }]);
         let expected = [
@@ -537,7 +537,7 @@ mod tests {
         assert_eq!(found.iter().map(Change::noted).collect::<Vec<_>>(), expected);
         let effects: Vec<Effect> = found.iter().map(|change| change.effect).collect();
         assert_eq!(effects, [Effect::Sampled, Effect::Chain, Effect::Chain]);
-        assert_eq!(of(&with, &json!({ "quarks": [] }))[0], "[[fermion]] = 1 table, the input says 0 tables");
+        assert_eq!(of(&with, &json!({ "quarks": [] }))[0], "[[fermion]] = 1 table, but the input has 0 tables");
     }
 
     #[test]

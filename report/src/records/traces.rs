@@ -15,7 +15,7 @@ pub const PRINTED_TRACE: &str = "ferrite.trace";
 /// Rejects a line without extents or noise.
 fn is_whole(line: &TraceLine) -> Result<(), String> {
     if line.system.operator.lattice.contains(&0) {
-        return Err("lattice is not four extents".into());
+        return Err("lattice is not a list of four extents".into());
     }
     if line.traces.iter().any(|trace| trace.noise.is_empty()) {
         return Err("traces: a trace has no noise".into());

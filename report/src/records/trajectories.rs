@@ -43,14 +43,14 @@ pub fn sealed(line: &Value) -> String {
 fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
     let Some(asked) = line.get(SEAL) else { return Ok(()) };
     let end = format!(",\"{SEAL}\":{asked}}}");
-    let advice = "restore it, or take crc32 out of it if the change was meant";
+    let advice = "restore it, or remove crc32 from it if the change was intended";
     let Some(before) = text.strip_suffix(end.as_bytes()) else {
-        return Err(format!("{SEAL} is not the last key, as it was written: the line was changed; {advice}"));
+        return Err(format!("{SEAL} is not the last key: the line was changed; {advice}"));
     };
     let there = format!("{:08x}", crc32fast::hash(before));
     if *asked != there {
         return Err(format!(
-            "{SEAL} is {asked}, and the text before it makes \"{there}\": the line was changed; {advice}"
+            "{SEAL} is {asked}, but the text before it has \"{there}\": the line was changed; {advice}"
         ));
     }
     Ok(())
@@ -72,7 +72,7 @@ pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let run = parse(BufReader::new(File::open(&path).map_err(unread)?), &shown.to_string())?;
     if run.trajectories.is_empty() {
         return Err(ReportError::Unreadable(format!(
-            "{shown} has no trajectory yet: try again when the first one is done"
+            "{shown} has no trajectory yet; try again when the first one is done"
         )));
     }
     Ok(run)
@@ -103,8 +103,8 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
             Err(why) => {
                 let column = why.column();
                 return Err(broken(format!(
-                    "this is not JSON at column {column}, and only a last line may be cut short; restore the file or \
-                     take the line out"
+                    "this is not JSON at column {column}, but only the last line may be incomplete; restore the file \
+                     or remove the line"
                 )));
             }
         }
@@ -116,18 +116,18 @@ impl RunHistory {
         let own = TrajectoryLine::SCHEMA;
         match schema(value) {
             Some(schema) if schema == own => {}
-            Some(other) => return Err(format!("schema is {other}, and this program reads {own}")),
-            None => return Err(format!("there is no schema, which has to be {own}")),
+            Some(other) => return Err(format!("schema is {other}, but this program reads {own}")),
+            None => return Err(format!("schema is missing; it must be {own}")),
         }
         let mut line: TrajectoryLine = record(value)?;
         let this = line.trajectory;
         if let Some(last) = self.trajectories.last()
             && last.trajectory >= this
         {
-            let advice = "lines belong in order, once each; report each chain from a folder of its own";
+            let advice = "lines must be in order, each once; report each chain from a separate folder";
             // Every line is of a trajectory.
             return Err(match self.trajectories.iter().position(|one| one.trajectory == this) {
-                Some(at) => format!("trajectory {this} is there twice, first in line {}: {advice}", at + 1),
+                Some(at) => format!("trajectory {this} occurs twice, first in line {}: {advice}", at + 1),
                 None => {
                     let (last, line) = (last.trajectory, self.trajectories.len());
                     format!("trajectory {this} comes after trajectory {last} of line {line}: {advice}")
@@ -148,8 +148,8 @@ impl RunHistory {
                 let line = self.trajectories.iter().position(|one| one.trajectory == *began).map_or(1, |at| at + 1);
                 let [now, before] = [second, first].map(|value| value_text(&value));
                 return Err(format!(
-                    "{key} is {now}, and {before} in line {line}: these are trajectories of another ensemble; report each \
-                     from a folder of its own"
+                    "{key} is {now}, but {before} in line {line}: these trajectories are from another ensemble; report \
+                     each ensemble from a separate folder"
                 ));
             }
             self.starts.push((this, settings));
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         let joined = |numbers: &[u64]| refused(&file(&numbers.iter().map(|n| line(*n, 0.0)).collect::<Vec<_>>()));
         let why = joined(&[1, 2, 4, 2, 5]);
         assert!(
-            why.starts_with("run/trajectories.jsonl, line 4: trajectory 2 is there twice, first in line 2: "),
+            why.starts_with("run/trajectories.jsonl, line 4: trajectory 2 occurs twice, first in line 2: "),
             "{why}"
         );
         let why = joined(&[1, 2, 4, 3]);
@@ -276,7 +276,7 @@ pub(crate) mod tests {
         // Another length of trajectories samples the same ensemble.
         assert_eq!(parse(file(&[with(1, 5.5, 1.0), with(2, 5.5, 0.5)]).as_bytes(), "lines").unwrap().starts.len(), 2);
         let why = refused(&file(&[line(1, 0.0), with(2, 5.5, 1.0), with(3, 5.6, 1.0)]));
-        assert!(why.starts_with("run/trajectories.jsonl, line 3: gauge.beta is 5.6, and 5.5 in line 2: "), "{why}");
+        assert!(why.starts_with("run/trajectories.jsonl, line 3: gauge.beta is 5.6, but 5.5 in line 2: "), "{why}");
     }
 
     #[test]
@@ -307,7 +307,7 @@ pub(crate) mod tests {
         };
         for (key, value, why) in [
             ("schema", json!("ferrite.trajectory/2"), "schema is ferrite.trajectory/2"),
-            ("trajectory", json!(1), "trajectory 1 is there twice, first in line 1: lines belong in order"),
+            ("trajectory", json!(1), "trajectory 1 occurs twice, first in line 1: lines must be in order"),
             ("trajectory", json!(-1), "trajectory: invalid value: integer `-1`"),
             ("accepted", json!(1), "accepted: invalid type: integer `1`, expected a boolean"),
             ("delta_h", json!("small"), "delta_h: invalid type: string \"small\""),
@@ -324,6 +324,6 @@ pub(crate) mod tests {
             let message = with(key, value);
             assert!(message.starts_with("run/trajectories.jsonl, line 2: ") && message.contains(why), "{message}");
         }
-        assert!(refused("[]\n").contains("there is no schema"));
+        assert!(refused("[]\n").contains("schema is missing"));
     }
 }

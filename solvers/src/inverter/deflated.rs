@@ -41,10 +41,10 @@ impl<Y: System, I: Inverter<Y>> Inverter<Y> for Deflated<Precise<Y>, I> {
     ) -> Result<Info, SolveError<Y::Error>> {
         let (space, n) = (system.precise(), system.precise().nrhs());
         if self.eigenvalues.len() != n * self.vectors.len() {
-            return Err(SolveError::Invalid("deflation needs an eigenvalue for each of its vectors"));
+            return Err(SolveError::Invalid("deflation needs one eigenvalue for each vector"));
         }
         if self.eigenvalues.iter().any(|value| *value == 0.0 || !value.is_finite()) {
-            return Err(SolveError::Invalid("deflation needs eigenvalues that are finite and not 0"));
+            return Err(SolveError::Invalid("deflation needs finite eigenvalues other than 0"));
         }
         if n > 1 && !space.mixes_rhs() {
             return Err(SolveError::Invalid("deflation of several right-hand sides needs a space that mixes them"));

@@ -103,7 +103,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
             return Err(SolveError::Invalid("communication-avoiding GCR needs at least one vector and one cycle"));
         }
         if !(tol > 0.0 && tol < 1.0) {
-            return Err(SolveError::Invalid("the tolerance of communication-avoiding GCR has to lie between 0 and 1"));
+            return Err(SolveError::Invalid("the tolerance of communication-avoiding GCR must be between 0 and 1"));
         }
         let n = space.nrhs();
         let memory = CaGcrMemory {

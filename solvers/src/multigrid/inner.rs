@@ -86,7 +86,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
             return Err(SolveError::Invalid("the inner GCR needs at least one step"));
         }
         if !(params.tol > 0.0 && params.tol < 1.0) {
-            return Err(SolveError::Invalid("the tolerance of the inner GCR has to lie between 0 and 1"));
+            return Err(SolveError::Invalid("the tolerance of the inner GCR must be between 0 and 1"));
         }
         let blocks = |count: usize| (0..count).map(|_| space.allocate()).collect::<Result<Vec<_>, _>>();
         let memory = InnerMemory {

@@ -145,7 +145,7 @@ where
     ) -> Result<Self, SolveError<F::Error>> {
         let n = space.nrhs();
         if coarse_space.nrhs() != n {
-            return Err(SolveError::Invalid("both spaces of a level have to hold the same right-hand sides"));
+            return Err(SolveError::Invalid("both spaces of a level must hold the same right-hand sides"));
         }
         let memory = LevelMemory {
             residual: space.allocate()?,

@@ -182,7 +182,7 @@ fn all_that_were_given_up_are_named() {
     assert!(info.given_up.len() == 3 && info.given_up.iter().enumerate().all(named), "{info:?}");
     let message = error.to_string();
     assert!(
-        message.contains("right-hand side 0") && message.ends_with("right-hand sides 1, 2 were given up too"),
+        message.contains("right-hand side 0") && message.ends_with("right-hand sides 1, 2 were also given up"),
         "{message}"
     );
 }

@@ -80,7 +80,7 @@ fn a_wrong_length_is_an_error() {
     assert_eq!(space.copy(&short, &mut right), Err(wrong));
     assert_eq!(space.norm2(&short, &mut [0.0]), Err(wrong));
     assert_eq!(space.dot(&right, &short, &mut [Complex64::ZERO]), Err(wrong));
-    assert_eq!(wrong.to_string(), "a vector has 3 numbers, those of its space have 4");
+    assert_eq!(wrong.to_string(), "a vector has 3 numbers, but its space has 4");
 
     // And so from inside a solver.
     let matrix = PlainMatrix { n: 4, a: positive(4, 2.0, 1) };

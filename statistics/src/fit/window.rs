@@ -58,7 +58,7 @@ pub fn covariance_for(samples: usize, data: usize) -> CovarianceKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// Too few samples.
-    #[error("{found} samples, and a fit needs {FEWEST_SAMPLES}")]
+    #[error("{found} samples, but a fit needs {FEWEST_SAMPLES}")]
     FewSamples {
         /// Number of samples.
         found: usize,
@@ -72,13 +72,13 @@ pub enum FitError {
         parameters: usize,
     },
     /// The covariance has no inverse.
-    #[error("the covariance of {data} data has no inverse")]
+    #[error("the covariance of {data} data is not invertible")]
     Singular {
         /// Number of data.
         data: usize,
     },
     /// The window is not among the data.
-    #[error("the window from {first} to {last} is not among the {data} data, which are counted from 0")]
+    #[error("the window from {first} to {last} is outside the {data} data, which are counted from 0")]
     OutsideData {
         /// First datum of the window.
         first: usize,
@@ -88,7 +88,7 @@ pub enum FitError {
         data: usize,
     },
     /// The samples have different lengths.
-    #[error("sample {sample} has {found} numbers where the first one has {expected}")]
+    #[error("sample {sample} has {found} numbers, but the first one has {expected}")]
     UnequalSamples {
         /// Index of the sample, from 0.
         sample: usize,
@@ -154,7 +154,7 @@ pub struct WithoutMinimum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownGrowth {
     /// The covariance is not invertible without some of the samples.
-    #[error("without {0} of the samples, one at a time, the covariance has no inverse")]
+    #[error("if one of {0} of the samples is left out, the covariance is not invertible")]
     Singular(usize),
     /// The parameters do not depend on the data to first order.
     #[error("the parameters are not determined to first order")]

@@ -111,7 +111,7 @@ impl NamedGaugeAction {
             return Err(Failure::refused("luscher-weisz needs u0"));
         }
         if action != ActionName::Wilson && parameters.xi.is_some() {
-            return Err(Failure::refused(format!("xi goes with wilson, not with {name}")));
+            return Err(Failure::refused(format!("xi applies to wilson only, not to {name}")));
         }
         Ok(parameters.action(action))
     }
@@ -233,7 +233,7 @@ impl ChainRequest {
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
             let count = self.steps.len();
-            let why = format!("quarks are on level {level}, counted from 0, but steps has {count}");
+            let why = format!("quarks are on level {level}, counted from 0, but steps has only {count}");
             return Err(Failure::refused(why));
         }
         let single = self.precision == "single";
@@ -341,7 +341,7 @@ impl RunningChain {
 fn named<T: Copy>(what: &str, all: &[(&'static str, T)], name: &str) -> Outcome<T> {
     let found = all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| Failure::refused(format!("{what} '{name}': there are {}", names())))
+    found.ok_or_else(|| Failure::refused(format!("{what} '{name}' is not one of {}", names())))
 }
 
 #[cfg(test)]
@@ -386,7 +386,7 @@ mod tests {
         // Without quarks there is nothing that a level of its own would be inside of.
         assert_eq!(levels(&ChainRequest { gauge_steps: Some(3), ..request() }), levels(&request()));
         let why = ChainRequest { quarks: vec![light(2)], ..request() }.plan().unwrap_err().message;
-        assert_eq!(why, "quarks are on level 2, counted from 0, but steps has 2");
+        assert_eq!(why, "quarks are on level 2, counted from 0, but steps has only 2");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         };
         assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette': there are wilson, "));
         assert_eq!(why(action("luscher-weisz", None)), "luscher-weisz needs u0");
-        assert_eq!(why(action("iwasaki", Some(2.0))), "xi goes with wilson, not with iwasaki");
+        assert_eq!(why(action("iwasaki", Some(2.0))), "xi applies to wilson only, not to iwasaki");
         let why = why(ChainRequest { integrator: "euler".into(), ..request() });
         assert!(why.starts_with("integrator 'euler': there are leapfrog, "), "{why}");
     }

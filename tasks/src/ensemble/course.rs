@@ -228,17 +228,19 @@ impl EnsembleRun<'_> {
             record.largest = Some(largest);
             let Some([[old_low, old], [low, new]]) = seen.moved else { continue };
             if self.replay.as_ref().is_some_and(Replay::has_functions) {
-                warn!("{name}: the spectrum has grown to {largest:.2}; the given functions are kept");
+                warn!("{name}: the largest eigenvalue has grown to {largest:.2}; the given functions are kept");
                 continue;
             }
             if smallest > 0.0 {
                 warn!(
-                    "{name}: the spectrum has left the interval from {old_low:.3e} to {old:.3} of the rational functions \
-                     (eigenvalues from {smallest:.3e} to {largest:.3}): from now on they are for {low:.3e} to {new:.3}"
+                    "{name}: the spectrum has left the interval from {old_low:.3e} to {old:.3} of the rational \
+                     functions (eigenvalues from {smallest:.3e} to {largest:.3}); new functions cover {low:.3e} to \
+                     {new:.3}"
                 );
             } else {
                 warn!(
-                    "{name}: the spectrum has grown to {largest:.2}, beyond {old:.2}: from now on rational functions reach up to {new:.2}"
+                    "{name}: the largest eigenvalue has grown to {largest:.2}, above the bound {old:.2} of the \
+                     rational functions; new functions reach {new:.2}"
                 );
             }
             quarks.follow(chain, intervals, &seen).map_err(without_action)?;
@@ -248,14 +250,14 @@ impl EnsembleRun<'_> {
     fn warn_of(&self, record: &MeasuredTrajectory) {
         let TrajectoryOutcome { number, delta, .. } = record.outcome;
         if let Some(failure) = &record.outcome.failure {
-            warn!("trajectory {number} is rejected: {failure}; take more steps, or more precise solvers");
+            warn!("trajectory {number} is rejected: {failure}; use more steps or more precise solvers");
         } else if !delta.is_finite() {
             warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
         }
         for QuarkRecord { name, guarded, .. } in record.quarks.iter().filter(|quarks| quarks.guarded > Some(0)) {
             warn!(
-                "trajectory {number}: forces of the {name} met {} whose projection to U(3) has a singular value next to 0, and \
-                 were kept from growing without bounds there; ΔH may be larger for it",
+                "trajectory {number}: the force of the {name} was regularised on {}, whose projection to U(3) has a \
+                 singular value near 0; ΔH may be larger",
                 text::count(guarded.unwrap_or(0), "link")
             );
         }
@@ -300,7 +302,7 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
     }
     let what = if given > poles { "the first ones are used" } else { "the last one is used for all other poles" };
     let numbers = text::count(given, "number");
-    warn!("{key} has {numbers}, but the functions of the {name} have {poles} poles by now: {what}");
+    warn!("{key} has {numbers}, but the functions of the {name} now have {poles} poles: {what}");
     Ok(given)
 }
 

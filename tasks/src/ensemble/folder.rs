@@ -121,7 +121,7 @@ impl RunFolder {
         let mut folder = Self::at(path, precision);
         comm.once(|| {
             if [LAST, PREVIOUS].iter().any(|name| folder.file(name).exists()) {
-                let why = "has a run already: continue it with --resume, or choose another folder";
+                let why = "contains a run: continue it with --resume, or choose another folder";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             let refused = |why| Failure::refused(format!("{} cannot be created: {why}", path.display()));
@@ -130,7 +130,8 @@ impl RunFolder {
             folder.lock()?;
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
                 let why =
-                    "has trajectories of a run but no state.toml to resume from: choose another folder, or move them";
+                    "contains trajectories of a run but no state.toml to resume from: choose another folder, or move \
+                     them";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
@@ -159,7 +160,7 @@ impl RunFolder {
                 Ok(found) => {
                     if let Ok((saved, ..)) = &found {
                         warn!(
-                            "{}; resuming from the state before it, {PREVIOUS}, after trajectory {}",
+                            "{}; resuming from the previous state, {PREVIOUS}, after trajectory {}",
                             why.message, saved.state.trajectory
                         );
                     }
@@ -168,7 +169,7 @@ impl RunFolder {
                 Err(other) => {
                     let there = comm.largest(f64::from(u8::from(folder.file(PREVIOUS).exists())))? > 0.0;
                     let also = if there && other.message != why.message {
-                        format!("; nor can the run resume from the state before it, {PREVIOUS}")
+                        format!("; the previous state, {PREVIOUS}, cannot be resumed either")
                     } else {
                         String::new()
                     };
@@ -187,10 +188,11 @@ impl RunFolder {
         }
         let why = match fs::metadata(self.lines()) {
             Ok(lines) if lines.len() == 0 => {
-                "has a run that ended before its first state was written: start it without --resume"
+                "contains a run that ended before its first state was written: start it without --resume"
             }
             Ok(_) => {
-                "has trajectories of a run but no state.toml to resume from: restore it, or begin in another folder"
+                "contains trajectories of a run but no state.toml to resume from: restore it, or start in another \
+                 folder"
             }
             Err(_) => "is not the folder of a run: it has no state.toml",
         };
@@ -210,7 +212,7 @@ impl RunFolder {
         let folder = self.path.display();
         if self.file(&links).exists() {
             return Err(Failure::refused(format!(
-                "{folder}: {links} has no {state} beside it, since an earlier version wrote it: begin in another folder with \
+                "{folder}: {links} has no {state}, because an earlier version wrote it: start in another folder with \
                  start = \"{}\"",
                 self.file(&links).display()
             )));
@@ -223,13 +225,13 @@ impl RunFolder {
             .collect();
         there.sort_unstable();
         let which = match there.as_slice() {
-            [] => "it has no configuration with a state".into(),
-            [one] => format!("it has that of trajectory {one}"),
+            [] => "no trajectory has one".into(),
+            [one] => format!("only trajectory {one} has one"),
             [few @ .., last] if few.len() < 10 => {
                 let few: Vec<String> = few.iter().map(u32::to_string).collect();
-                format!("it has those of trajectories {} and {last}", few.join(", "))
+                format!("trajectories {} and {last} have one", few.join(", "))
             }
-            [first, .., last] => format!("it has {}, of trajectories {first} to {last}", there.len()),
+            [first, .., last] => format!("{} trajectories from {first} to {last} have one", there.len()),
         };
         let why = format!("--resume-from {trajectory}: the run has no configuration of that trajectory; {which}");
         Err(Failure::refused(format!("{folder}: {why}")))
@@ -252,7 +254,7 @@ impl RunFolder {
         let path = self.file(&saved.links.name);
         let lattice = fields::lattice_of(&path, &Reading::default(), comm)?;
         if lattice != layout.lattice() {
-            let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
+            let why = format!("this run is on {lattice}, but the input has {}", layout.lattice());
             return Ok(Err(Failure::refused(format!("{}: {why}", self.path.display())).shared()));
         }
         let trajectory = saved.state.trajectory;
@@ -263,8 +265,9 @@ impl RunFolder {
             if let Some(asked) = stored.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
                 let there = there.as_deref().unwrap_or("none");
                 let why = format!(
-                    "does not have the {what} of trajectory {trajectory}, which {name} resumes from: its checksum is {there} \
-                     instead of {asked}. Was the folder copied during the run? Copy it again when no process works in it"
+                    "does not contain the {what} of trajectory {trajectory}, from which {name} resumes: its checksum \
+                     is {there} instead of {asked}. If the folder was copied during the run, copy it again when no \
+                     process uses it"
                 );
                 return Err(Failure::refused(format!("{} {why}", path.display())).shared());
             }
@@ -274,8 +277,8 @@ impl RunFolder {
         let momenta = saved.momenta.as_ref().map(|stored| read(stored, "momenta", &of_momenta())).transpose()?;
         if saved.lines.is_none() && comm.speaks() {
             info!(
-                "{} was written by a version without checksums of states: its numbers are compared with {FILE}, and the next \
-                 trajectory adds one",
+                "{} was written by a version without checksums of states: it is checked against {FILE} only; the next \
+                 trajectory adds a checksum",
                 state.display()
             );
         }
@@ -359,14 +362,16 @@ impl RunFolder {
             Ok(all) => all,
             Err(why) if why.kind() == ErrorKind::NotFound => {
                 return refused(format!(
-                    "is missing, but {name} refers to it: restore the file, or begin in another folder"
+                    "is missing, but {name} refers to it: restore the file, or start in another folder"
                 ));
             }
             Err(why) => return refused(format!("cannot be read: {why}")),
         };
         let Some(lines) = usize::try_from(bytes).ok().and_then(|bytes| all.get(..bytes)) else {
             let there = all.len();
-            return refused(format!("has {there} bytes, but {name} says {bytes}: lines are missing; restore the file"));
+            return refused(format!(
+                "has {there} bytes, but {name} states {bytes}: lines are missing; restore the file"
+            ));
         };
         let mut sum = crc32fast::Hasher::new();
         sum.update(lines);
@@ -375,8 +380,8 @@ impl RunFolder {
         let there = sum.finalize();
         if let Some(asked) = saved.lines.filter(|asked| *asked != there) {
             return refused(format!(
-                "does not have the lines that {name} refers to: those up to trajectory {} have the checksum {there:08x} instead \
-                 of lines = \"{asked:08x}\"; restore both files from one copy of the folder",
+                "does not contain the lines that {name} refers to: the lines up to trajectory {} have the checksum \
+                 {there:08x} instead of lines = \"{asked:08x}\"; restore both files from one copy of the folder",
                 saved.state.trajectory
             ));
         }
@@ -549,7 +554,7 @@ impl RunFolder {
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
-            Err(Failure::failed(format!("{} does not contain what was written to it", path.display())))
+            Err(Failure::failed(format!("{} does not contain the data that was written to it", path.display())))
         };
         comm.agree(same)
     }

@@ -212,7 +212,7 @@ impl EnsembleInput {
         let mut groups: Vec<QuarkGroup> = resolved.collect();
         let kinds = kinds(s, tables);
         if kinds.len() > 1 {
-            s.missing("staggered and Wilson-like quarks do not go together: give tables [[fermion]] of one kind");
+            s.missing("staggered and Wilson-like quarks cannot be combined: give tables [[fermion]] of one kind");
         }
         number_duplicates(groups.iter_mut().map(|group| &mut group.name));
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
@@ -236,7 +236,7 @@ impl EnsembleInput {
         } else if are_wilson_like {
             for key in ["measure.condensate", "measure.condensate-tol", "measure.batch"] {
                 if let Some(setting) = s.get(key) {
-                    s.wrong(&setting, "condensates are measured of staggered quarks only: leave it out");
+                    s.wrong(&setting, "condensates are measured for staggered quarks only: remove it");
                 }
             }
         }
@@ -363,18 +363,23 @@ fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) 
             s.wrong(&setting, why);
         }
     };
-    refuse(action.has_tadpole_factor(), "gauge.u0", "this action has no tadpole factor: leave it out");
+    refuse(action.has_tadpole_factor(), "gauge.u0", "this action has no tadpole factor: remove it");
     let has_quarks = action == ActionName::LuscherWeisz;
-    refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: leave it out");
-    refuse(action.can_be_anisotropic(), "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
+    refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: remove it");
+    refuse(
+        action.can_be_anisotropic(),
+        "gauge.xi",
+        "only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove \
+                                                     it",
+    );
     let has_time = action == ActionName::SymanzikTree && anisotropic;
     refuse(
         has_time,
         "gauge.u0-time",
-        "only \"symanzik-tree\" with gauge.xi has a tadpole factor of its own in t: leave it out",
+        "only \"symanzik-tree\" with gauge.xi has a separate tadpole factor in t: remove it",
     );
     let key = "gauge.parallelogram";
-    refuse(!anisotropic, key, "anisotropic actions have no parallelograms: leave it out, or gauge.xi");
+    refuse(!anisotropic, key, "anisotropic actions have no parallelograms: remove it, or gauge.xi");
 }
 
 /// Returns the names of all quarks, as `operator` of a table `[[fermion]]` takes them.
@@ -384,10 +389,10 @@ pub fn quark_operators() -> impl Iterator<Item = &'static str> {
 
 /// Keys that only quarks make use of.
 const OF_QUARKS: [(&str, &str); 7] = [
-    ("precision.dynamics", "there is nothing to solve"),
-    ("precision.dynamics-tol", "there is nothing to solve"),
-    ("precision.action", "there is nothing to solve"),
-    ("precision.action-tol", "there is nothing to solve"),
+    ("precision.dynamics", "no solver is used"),
+    ("precision.dynamics-tol", "no solver is used"),
+    ("precision.action", "no solver is used"),
+    ("precision.action-tol", "no solver is used"),
     ("measure.condensate", "there are no condensates"),
     ("measure.condensate-tol", "there are no condensates"),
     ("measure.batch", "there are no condensates"),
@@ -397,7 +402,7 @@ const OF_QUARKS: [(&str, &str); 7] = [
 fn without_quarks(s: &mut Input) {
     for (key, why) in OF_QUARKS {
         if let Some(setting) = s.get(key) {
-            s.wrong(&setting, format!("without quarks {why}: leave it out, or give a table [[fermion]]"));
+            s.wrong(&setting, format!("without quarks {why}: remove it, or give a table [[fermion]]"));
         }
     }
 }
@@ -416,16 +421,18 @@ fn integrator(
     let steps = all_steps.as_ref().map(product);
     if let Some(all) = &all_steps {
         if all.len() > 1 && groups == 0 {
-            s.wrong(&keys.steps, "without quarks there is one level: give one number");
+            s.wrong(&keys.steps, "without quarks there is only one level: give one number");
         } else if all.len() > MOST_LEVELS {
-            s.wrong(&keys.steps, format!("there are at most {MOST_LEVELS} levels"));
+            s.wrong(&keys.steps, format!("at most {MOST_LEVELS} levels are allowed"));
         } else if product(all) > MOST_STEPS {
-            let why = format!("these are {} steps, but a trajectory has at most {MOST_STEPS}", product(all));
+            let why = format!("the product is {} steps, but a trajectory has at most {MOST_STEPS}", product(all));
             s.wrong(&keys.steps, why);
         }
         if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
-            let why =
-                format!("some quarks are on level {level}, counted from 0, but trajectory.steps has {}", all.len());
+            let why = format!(
+                "some quarks are on level {level}, counted from 0, but trajectory.steps has only {}",
+                all.len()
+            );
             s.wrong(&keys.steps, why);
         }
     }
@@ -439,7 +446,7 @@ fn integrator(
         && outer * inner > MOST_STEPS
     {
         let why = format!(
-            "{inner} in each of {outer} trajectory.steps make {} steps, but a trajectory has at most {MOST_STEPS}",
+            "{inner} in each of {outer} trajectory.steps are {} steps, but a trajectory has at most {MOST_STEPS}",
             outer * inner
         );
         s.wrong(&keys.gauge_steps, why);
@@ -447,29 +454,29 @@ fn integrator(
     let interleaved = |scheme| matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
     for (key, scheme) in [("trajectory.gauge-steps", outer), ("trajectory.gauge-integrator", inner)] {
         if let (true, Some(place)) = (interleaved(scheme) && groups > 0, s.get(key)) {
-            let why = "3g1f has the steps of the gauge action between those of the quarks: it has no inner level, and is \
-                       none";
+            let why = "3g1f places the steps of the gauge action between those of the quarks: it has no inner level \
+                       and cannot be one; remove the key, or choose another integrator";
             s.wrong(&place, why);
         }
     }
     if let (true, Some([_, _, ..])) = (interleaved(outer), all_steps.as_deref()) {
-        s.wrong(&keys.steps, "3g1f has one level: give one number");
+        s.wrong(&keys.steps, "3g1f has only one level: give one number");
     }
     // A key without an effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
         if let Some(place) = s.get(key) {
             if groups == 0 {
-                s.wrong(&place, "without quarks there is one level, with trajectory.steps: leave it out");
+                s.wrong(&place, "without quarks there is only one level, with trajectory.steps: remove it");
             } else if !nested {
-                s.wrong(&place, "belongs to the inner level: give trajectory.gauge-steps, too");
+                s.wrong(&place, "applies to the inner level: also give trajectory.gauge-steps");
             }
         }
     }
     let uses_lambda =
         |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. }) || interleaved(scheme);
     if !(uses_lambda(outer) || nested && uses_lambda(inner)) {
-        s.wrong(&keys.lambda, "only the Omelyan integrators use it, and 3g1f: leave it out");
+        s.wrong(&keys.lambda, "only the Omelyan integrators and 3g1f use it: remove it");
     }
     let unitarise = keys.unitarise.value().unwrap_or_default();
     let levels = Integrators { outer, inner, gauge_steps }.levels(all_steps.as_deref().unwrap_or(&[1]), of_parts);
@@ -636,6 +643,6 @@ mod tests {
             assert_eq!(single(sets), Ok(expected), "{sets:?}");
         }
         let why = single(&["preset=A", "gauge-force=double"]).unwrap_err();
-        assert!(why.contains("links in single precision need forces in single precision"), "{why}");
+        assert!(why.contains("links in single precision need gauge-force in single precision"), "{why}");
     }
 }

@@ -74,7 +74,11 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
     let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&session.comm, Instant::now());
     if let (Some(replay), true) = (&replay, input.has_wilson_like()) {
-        let why = format!("--replay {}: there is no noise of Wilson-like quarks in files", replay.folder());
+        let why = format!(
+            "--replay {}: files of noise exist for staggered quarks only, but the input has Wilson-like \
+                           quarks",
+            replay.folder()
+        );
         return Err(Failure::refused(why).shared());
     }
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
@@ -162,10 +166,10 @@ pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
     let (lattice, numbers) = fields::shape_of(path, &of_start(), comm)?;
     if numbers != LINKS {
-        return refused(format!("holds {numbers} numbers per site, a gauge field has {LINKS}"));
+        return refused(format!("holds {numbers} numbers per site, but a gauge field has {LINKS}"));
     }
     if lattice != input.lattice {
-        return refused(format!("has links on {lattice}, the input says {}", input.lattice));
+        return refused(format!("has links on {lattice}, but the input has {}", input.lattice));
     }
     Ok(())
 }

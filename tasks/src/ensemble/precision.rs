@@ -57,7 +57,7 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
         s.conflict(
             "precision.gauge-force",
             "precision.links",
-            "links in single precision need forces in single precision",
+            "links in single precision need gauge-force in single precision",
         );
     }
     // All others are two flavours of Wilson-like quarks, whose solvers correct residuals in double precision.
@@ -67,7 +67,8 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
         && keys.action.is_on()
     {
         let why = format!(
-            "{}: solvers of two flavours iterate in the precision of precision.dynamics and correct residuals in double: leave it out",
+            "{}: solvers of two flavours iterate in the precision of precision.dynamics and correct residuals in \
+             double: remove it",
             group.name
         );
         s.wrong(&keys.action, why);

@@ -166,7 +166,7 @@ pub fn failed(error: HmcError) -> Failure {
     match error.solver() {
         Some(why) => {
             let advice = match why {
-                SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
+                SolveError::NotANumber { .. } => "; the step may be too long: use more steps",
                 _ => "",
             };
             Failure::failed(format!("{error}{advice}")).of_kind(FailureKind::Solver).shared()

@@ -259,15 +259,15 @@ impl RunSummary {
         };
         let outside = self.outside.map_or(String::new(), |(share, timed)| {
             let of = if timed == 1 { "one trajectory".into() } else { format!("{timed} trajectories") };
-            format!("outside kernels      {:.1} % of the time of {of}, whose kernels were timed\n", 100.0 * share)
+            format!("outside kernels      {:.1} % of the time of {of} with timed kernels\n", 100.0 * share)
         });
         let names = ["plaquette", "rectangle"];
         let identities: String = std::iter::zip(names, self.identities)
             .filter_map(|(name, off)| Some(format!("identity, {name}  {} (expected: 0)\n", pair(off?, 6))))
             .collect();
         format!(
-            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n{identities}\
-             time per trajectory  {:.2} s, and {:.2} s for files\n{outside}",
+            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n{identities}time per \
+             trajectory  {:.2} s, plus {:.2} s for files\n{outside}",
             self.accepted,
             self.trajectories,
             pair(self.exp_minus_delta_h, 4),

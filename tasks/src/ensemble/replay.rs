@@ -59,7 +59,7 @@ impl Replay {
             return Ok(Replay { folder: folder.into() });
         }
         Err(Failure::refused(format!(
-            "{} is not a folder: --replay takes one with momenta and noise",
+            "{} is not a folder: --replay needs a folder with momenta and noise",
             folder.display()
         )))
     }
@@ -72,7 +72,7 @@ impl Replay {
     }
     fn needed(&self, name: &str) -> Outcome<PathBuf> {
         self.find(name).ok_or_else(|| {
-            let why = format!("{}: there is no {name}.npy", self.folder.display());
+            let why = format!("{}: {name}.npy is missing", self.folder.display());
             Failure::refused(why)
         })
     }
@@ -98,7 +98,7 @@ impl Replay {
         let path = comm.agree(self.needed(&format!("momenta.{number}")))?;
         let lattice = fields::lattice_of(&path, &read, comm)?;
         if lattice != layout.lattice() {
-            let why = format!("{} is on {lattice}, the run is on {}", path.display(), layout.lattice());
+            let why = format!("{} is on {lattice}, but the run is on {}", path.display(), layout.lattice());
             return Err(Failure::refused(why).shared());
         }
         let momenta = fields::read_gauge(&path, &read, layout, comm)?.gauge;
@@ -140,7 +140,7 @@ impl Replay {
         let all: Vec<GroupFunctions> = read(&all).map_err(refused)?;
         if all.len() != groups {
             let there = text::count(all.len(), "group");
-            return Err(refused(format!("has functions of {there}, the input has {groups}")));
+            return Err(refused(format!("has functions of {there}, but the input has {groups}")));
         }
         let function = |FunctionOfPoles { constant, poles }: FunctionOfPoles| {
             let poles = poles.into_iter().map(|PoleOfFunction { residue, shift }| Pole { residue, shift }).collect();
@@ -149,7 +149,7 @@ impl Replay {
         let one = |(number, GroupFunctions { dynamics, heat_bath, action }): (usize, GroupFunctions)| {
             for (name, of) in [("dynamics", &dynamics), ("heat_bath", &heat_bath), ("action", &action)] {
                 if of.poles.iter().any(|pole| pole.shift <= 0.0) {
-                    return Err(refused(format!("group {number}: {name}: shifts have to be above 0")));
+                    return Err(refused(format!("group {number}: {name}: shifts must be above 0")));
                 }
             }
             let [dynamics, heat_bath, action] = [dynamics, heat_bath, action].map(function);

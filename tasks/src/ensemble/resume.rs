@@ -26,7 +26,7 @@ pub fn check(
 ) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
     if state.seed != input.plan.seed {
-        return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
+        return refused(format!("this run has the seed {}, but the input has {}", state.seed, input.plan.seed));
     }
     let asked = settings::start(input);
     let other_start = |began: &str| !same_start(began, &asked);
@@ -34,7 +34,8 @@ pub fn check(
     if state.trajectory == 0 {
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
-                "this run began with start = {began}, the input says {asked}: restore that value, or begin in another folder"
+                "this run began with start = {began}, but the input has {asked}: restore that value, or start in \
+                 another folder"
             )),
             began => {
                 now.start.clone_from(began);
@@ -62,13 +63,13 @@ pub fn check(
     if !other.is_empty() {
         let other: Vec<String> = other.iter().map(Change::refused).collect();
         return refused(format!(
-            "this run was made with {}: restore these values, or begin a new run in another folder, which may start from one \
-             of these configurations",
+            "this run was made with {}: restore these values, or start a new run in another folder, which may start \
+             from one of these configurations",
             other.join("; ")
         ));
     }
     if input.intervals(&state.bounds).is_none() {
-        return refused("this run has another number of [[fermion]] tables than the input".into());
+        return refused("this run has a different number of [[fermion]] tables from the input".into());
     }
     if !noted.is_empty() {
         let noted: Vec<String> = noted.iter().map(Change::noted).collect();
@@ -93,8 +94,8 @@ fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
         .collect();
     if !other.is_empty() {
         info!(
-            "from trajectory {number} on, the run has {}: random numbers are the same, but rounding may differ, so that the chain \
-             need not be bit for bit what it would have been",
+            "from trajectory {number} on, the run uses {}: the random numbers are the same, but rounding may differ, \
+             so that the chain may not be identical bit by bit",
             other.join(", ")
         );
     }

@@ -59,7 +59,7 @@ impl Parsed for IsSealed {
         match text {
             FORMAT => Ok(true),
             OLDER => Ok(false),
-            other => Err(format!("'{other}' is not {FORMAT}: continue with the version that wrote it")),
+            other => Err(format!("'{other}' is not {FORMAT}: resume with the version that wrote it")),
         }
     }
 }
@@ -237,15 +237,15 @@ fn is_sealed(path: &Path, seal: u32) -> Outcome {
     let last = format!("{SEAL} = \"{seal:08x}\"\n");
     let Some(above) = text.strip_suffix(last.as_bytes()) else {
         let why =
-            format!("{SEAL} is not in its last line: something was added after the run wrote it; restore the file");
+            format!("{SEAL} is not in the last line: the file was extended after the run wrote it; restore the file");
         return Err(Failure::refused(format!("{shown}: {why}")));
     };
     let there = crc32fast::hash(above);
     if there != seal {
         let line = above.iter().filter(|byte| **byte == b'\n').count() + 1;
         return Err(Failure::refused(format!(
-            "{shown}:{line}: {SEAL} is {seal:08x}, and the lines above it make {there:08x}: one of them was changed after the \
-             run wrote it; restore the file"
+            "{shown}:{line}: {SEAL} is {seal:08x}, but the lines above it have the checksum {there:08x}: a line was \
+             changed after the run wrote it; restore the file"
         )));
     }
     Ok(())
@@ -290,7 +290,7 @@ mod tests {
             Saved::read(&path).unwrap_err();
         }
         fs::write(&path, format!("{text}# a remark\n")).unwrap();
-        assert!(Saved::read(&path).unwrap_err().message.contains("crc32 is not in its last line"));
+        assert!(Saved::read(&path).unwrap_err().message.contains("crc32 is not in the last line"));
         fs::remove_file(path).unwrap();
     }
 }

@@ -46,7 +46,7 @@ impl LoopRequest {
             return Ok(());
         }
         let (path, loops) = (path.display(), by.spelled("loops", &format!("{},{}", self.distance, self.time)));
-        let why = format!("{path}: {loops} are larger than half of {lattice}: ask for {space},{half} at most");
+        let why = format!("{path}: {loops} are larger than half of {lattice}: give at most {space},{half}");
         Err(Failure::refused(why))
     }
     /// Returns the memory on the device, with names.
@@ -84,7 +84,7 @@ impl LoopRequest {
             return Ok(found);
         }
         Err(Failure::failed(format!(
-            "{}: its Wilson loops are NaN: check the links with `ferrite verify`",
+            "{}: its Wilson loops are not numbers: check the links with `ferrite verify`",
             path.display()
         ))
         .shared())

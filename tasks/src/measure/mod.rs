@@ -51,8 +51,8 @@ impl FlowCourse {
         let (flow, flow_step) = (by.spelled("flow", &text::number(end)), by.spelled("flow-step", ""));
         let (steps, shortest) = (text::rounded(end / step, 2), text::number(end / MOST_FLOW_STEPS as f64));
         Err(Failure::refused(format!(
-            "{flow} in steps of {} is {steps} steps of three forces each, and there may be {MOST_FLOW_STEPS}: ask for an earlier \
-             time, or for a {flow_step} of {shortest} or more",
+            "{flow} in steps of {} takes {steps} steps of three forces each, but at most {MOST_FLOW_STEPS} are allowed: \
+             give an earlier time, or a {flow_step} of at least {shortest}",
             text::number(step)
         )))
     }
@@ -178,8 +178,8 @@ impl Measurement<'_> {
         if !loops.is_finite() || !is_finite(&start) {
             let reunitarise = reading.by.spelled("reunitarise", "");
             let why = format!(
-                "its loops are NaN, because links are too far from SU(3): {reunitarise} projects them to it, or reports the link \
-                 that cannot be projected"
+                "its loops are not numbers, because links are too far from SU(3): {reunitarise} projects them, or \
+                 reports a link that cannot be projected"
             );
             return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
         }
@@ -235,7 +235,8 @@ impl Measurement<'_> {
                 let (path, time, step) = (path.display(), flow.time(), request.step);
                 let flow_step = self.request.reading.by.spelled("flow-step", "");
                 let why = format!(
-                    "{path}: the flow is NaN at t = {time:.4}: take a smaller {flow_step} than {step}, such as 0.02"
+                    "{path}: the flow is not a number at t = {time:.4}: use a smaller {flow_step} than {step}, such as \
+                     0.02"
                 );
                 return Err(Failure::failed(why).shared());
             }
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!([steps(0.1, 0.02), steps(0.1, 0.03), steps(0.01, 0.02)], [5, 4, 1]);
         let why = flow(1e4, 1e-7).unwrap_err().message;
         assert!(why.starts_with("flow = 10000 in steps of 1e-7 is 1.00e11 steps of three forces each"), "{why}");
-        assert!(why.ends_with("or for a flow-step of 0.01 or more"), "{why}");
+        assert!(why.ends_with("or a flow-step of at least 0.01"), "{why}");
     }
 
     #[test]

@@ -350,7 +350,7 @@ fn sum(all: &mut [Correlator], comm: &RunCommunicator) -> Outcome {
     let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
     comm.sum(&mut numbers)?;
     if !numbers.iter().all(|x| x.is_finite()) {
-        return Err(Failure::failed("a correlator is NaN: check the links with `ferrite verify`").shared());
+        return Err(Failure::failed("a correlator is not a number: check the links with `ferrite verify`").shared());
     }
     let sums = numbers.chunks_exact(2).map(|pair| Complex64::new(pair[0], pair[1]));
     all.iter_mut().flat_map(|c| &mut c.values).zip(sums).for_each(|(value, sum)| *value = sum);

@@ -38,7 +38,7 @@ vocabularies! {
 }
 rules! {
     /// Numbers of times.
-    Times: "a whole number of times from 1 on", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
+    Times: "a whole number of times, at least 1", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
 }
 
 /// Keys that are in no table.
@@ -269,7 +269,7 @@ impl SpectrumInput {
         {
             let (input, configuration) = (Path::new(input).display(), args.input.display());
             let why = format!(
-                "{configuration} is a configuration, and the input comes before it: ferrite spectrum {input} {configuration}"
+                "{configuration} is a configuration; give the input before it: ferrite spectrum {input} {configuration}"
             );
             return Err(Failure::refused(why));
         }
@@ -288,15 +288,16 @@ impl SpectrumInput {
             for key in ELSEWHERE {
                 if let Some(setting) = solve.get(key) {
                     match SPECTRUM_SCHEMA.kind_of(key).is_some() {
-                        true => {
-                            s.wrong(&setting, format!("{key} is no key of this table: write it above the first table"))
-                        }
-                        false => s.wrong(&setting, "belongs to `ferrite solve`: leave it out"),
+                        true => s.wrong(
+                            &setting,
+                            format!("{key} is not a key of this table: write it above the first table"),
+                        ),
+                        false => s.wrong(&setting, "applies only to `ferrite solve`; remove it"),
                     }
                 }
             }
             if let Some(setting) = solve.get("batch") {
-                s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables");
+                s.wrong(&setting, "is not a key of this table: write batch = N above the first table");
             }
             add(solve);
             let chosen = definition(&mut solve.clone());
@@ -311,7 +312,10 @@ impl SpectrumInput {
         let (mesons, tastes) = (mesons(&mut s, &keys.mesons, &quarks), tastes(&mut s, &keys.tastes));
         let configurations = configurations(&mut s, &keys.configurations);
         if keys.configurations.is_empty() && !s.was_refused("configurations") {
-            s.missing("no configurations: name them after the input, or configurations = [\"cfg.000100.ildg\"] in it");
+            s.missing(
+                "no configurations: name them after the input, or write configurations = [\"cfg.000100.ildg\"] \
+                       in it",
+            );
         }
         let source = keys.source.or(SourceKind::Point);
         let shell_sink = keys.sink.is_on();
@@ -330,17 +334,28 @@ impl SpectrumInput {
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
         let no_partner = partner.map_or_else(String::new, |other| {
             format!(
-                "a nucleon has both quarks of a doublet, of which only one is solved for: the other has {other}; take it \
-                 out, or say false"
+                "a nucleon needs both quarks of a doublet, but only one is computed (the other has {other}); remove \
+                 it, or set it to false"
             )
         });
         for (key, refused, why) in [
-            ("nucleon", nucleon && spreads, "of quarks with spread-boundary nucleons have other phases: take it out"),
+            ("nucleon", nucleon && spreads, "nucleons are not available for quarks with spread-boundary: remove it"),
             ("nucleon", partner.is_some() && nucleon, &no_partner),
-            ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
-            ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
-            ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
-            ("pcac", pcac && staggered, "the PCAC mass is one of Wilson-like quarks: take it out"),
+            (
+                "momenta",
+                at_one_time && most > 0,
+                "a source on a whole time slice has zero momentum only: remove it, or \
+                                                  choose a point or Gaussian-smeared source",
+            ),
+            (
+                "nucleon",
+                source == SourceKind::Noise && nucleon,
+                "a nucleon needs three independent propagators, which \
+                                                                 a noise source cannot provide; remove it, or choose a \
+                                                                 point or wall source",
+            ),
+            ("seed", source != SourceKind::Noise, "applies only to source = \"noise\"; remove it"),
+            ("pcac", pcac && staggered, "the PCAC mass applies to Wilson-like quarks only; remove it"),
             ("pcac", pcac && shell_sink, "the axial current is local: it needs sink = \"point\""),
         ] {
             if let (true, Some(setting)) = (refused, s.get(key)) {
@@ -349,13 +364,13 @@ impl SpectrumInput {
         }
         let turns = quarks.iter().any(|quark| quark.solve.get("theta").is_some());
         let why = match source {
-            _ if !staggered => Some("tastes are those of staggered quarks: take it out"),
+            _ if !staggered => Some("tastes apply to staggered quarks only; remove it"),
             _ if shell_sink || source != SourceKind::Point => {
-                Some("mesons of any taste are made of points: take it out")
+                Some("mesons with a taste need point sources and sinks; remove it")
             }
-            _ if turns => {
-                Some("mesons of any taste are known without twisted boundary conditions only: take solve.theta out")
-            }
+            _ if turns => Some(
+                "mesons with a taste are not available with twisted boundary conditions; remove it, or solve.theta",
+            ),
             _ => None,
         };
         if let (Some(why), Some(setting)) = (why, s.all("tastes").first()) {
@@ -364,13 +379,16 @@ impl SpectrumInput {
         let three_point = three_point(&mut s, &quarks);
         if three_point.is_some() {
             let why = match source {
-                _ if staggered => Some("three-point functions are made of Wilson and clover quarks"),
+                _ if staggered => Some("three-point functions are available for Wilson and clover quarks only"),
                 _ if partner.is_some() => Some("three-point functions of a twisted doublet need both of its quarks"),
                 SourceKind::Point | SourceKind::Shell => None,
-                SourceKind::Wall | SourceKind::Noise => Some("three-point functions begin at points and shells"),
+                SourceKind::Wall | SourceKind::Noise => Some(
+                    "three-point functions need point or Gaussian-smeared \
+                                                              sources",
+                ),
             };
             if let (Some(why), Some(setting)) = (why, s.get("three-point.separations")) {
-                s.wrong(&setting, format!("{why}: take the table three-point out"));
+                s.wrong(&setting, format!("{why}: remove the table three-point"));
             }
         }
         let batch = batch::choice(&keys.batch);
@@ -502,7 +520,7 @@ impl SpectrumInput {
         let sink = if self.shell_sink { "shell" } else { "point" };
         let quarks: Vec<String> = self.quarks.iter().map(QuarkInput::title).collect();
         let sources = if self.has_several_origins() {
-            format!(" from {} origins", self.origins.len() * self.times)
+            format!(" from {} source positions", self.origins.len() * self.times)
         } else {
             String::new()
         };
@@ -523,37 +541,38 @@ impl SpectrumInput {
         let size = lattice.size();
         for origin in &self.origins {
             if origin.iter().zip(size).any(|(x, extent)| *x >= extent) {
-                let why = format!("origin {origin:?} is outside the lattice {lattice}, which counts from 0");
+                let why = format!("origin {origin:?} is outside the lattice {lattice}; coordinates start at 0");
                 return Err(Failure::refused(why));
             }
         }
         if !size[3].is_multiple_of(self.times) {
             let why = format!(
-                "times = {}: the sources of an origin are at equal distances in t, and {lattice} has {} times: give a \
-                 divisor of it",
+                "times = {}: sources are at equal distances in t, but {lattice} has {} times: give a divisor of that \
+                 number",
                 self.times, size[3]
             );
             return Err(Failure::refused(why));
         }
         let separations = self.three_point.iter().flat_map(|three| &three.separations);
         if let Some(far) = separations.copied().find(|separation| *separation >= size[3]) {
-            let why = format!(
-                "three-point.separations: {far} is as long as {lattice} or longer, which has {} times",
-                size[3]
-            );
+            let why =
+                format!("three-point.separations: {far} is not below the time extent: {lattice} has {} times", size[3]);
             return Err(Failure::refused(why));
         }
         let mut sources = HashMap::new();
         for origin in self.origins(lattice) {
             if let Some(other) = sources.insert(self.distinction(origin), origin) {
-                let why = format!("origins: {other:?} and {origin:?} are the same source, which would count twice");
+                let why = format!(
+                    "origins: {other:?} and {origin:?} are the same source, which would count twice: \
+                                   remove one"
+                );
                 return Err(Failure::refused(why));
             }
         }
         let far = |p: &&[i32; 3]| p.iter().zip(size).any(|(p, extent)| 2 * p.unsigned_abs() as usize > extent);
         let sinks = self.three_point.iter().map(|three| &three.momentum);
         if let Some(p) = self.momenta.iter().chain(sinks).find(far) {
-            let why = format!("momenta: {p:?} in units of 2π/L is beyond the edge of the zone on {lattice}");
+            let why = format!("momenta: {p:?} in units of 2π/L is outside the Brillouin zone of {lattice}");
             return Err(Failure::refused(why));
         }
         Ok(())
@@ -593,8 +612,8 @@ impl Shell {
         let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
         (steps as f64 <= lowest * square).then(|| {
             format!(
-                "shell.steps = {steps}: a shell of width {width} is no Gaussian with {} steps or less, which make the highest \
-                 modes larger; good ones have more than {}",
+                "shell.steps = {steps}: smearing of width {width} is not Gaussian with {} steps or fewer, which \
+                 amplify the highest modes; use more than {} steps",
                 (lowest * square).floor(),
                 (2.0 * lowest * square).floor(),
             )
@@ -663,14 +682,17 @@ fn quarks(s: &mut Input) -> Vec<QuarkInput> {
         let SpectrumQuarkKeys { name, momentum } = s.read(&format!("quark.{number}"));
         let key = format!("quark.{number}.name");
         match name.get() {
-            None if !s.was_refused(&key) => s.missing(format!("{key} is missing: mesons are called by their quarks")),
+            None if !s.was_refused(&key) => s.missing(format!(
+                "{key} is missing: names of mesons contain the names of \
+                                                               their quarks"
+            )),
             None => {}
             Some(text) => {
                 let word = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                 if text.is_empty() || !word {
-                    s.wrong(&name, "a name has letters, digits and '_' only");
+                    s.wrong(&name, "a name contains only letters, digits and '_'");
                 } else if quarks.iter().any(|other| other.name == *text) {
-                    s.wrong(&name, format!("there are two quarks '{text}'"));
+                    s.wrong(&name, format!("two quarks have the name '{text}'"));
                 }
             }
         }
@@ -685,9 +707,9 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     let keys: ThreePointKeys = s.read("three-point");
     let is_nucleon = keys.hadron.is_on();
     if is_nucleon {
-        s.wrong(&keys.sink, "is the matrix of a meson, and three-point.hadron is nucleon: take it out");
+        s.wrong(&keys.sink, "is the matrix of a meson, but three-point.hadron is nucleon; remove it");
     } else if let Some(place) = s.get("three-point.projectors") {
-        s.wrong(&place, "belongs to three-point.hadron = \"nucleon\"");
+        s.wrong(&place, "applies only to three-point.hadron = \"nucleon\"; remove it");
     }
     let names: Vec<String> = (0..COUNT).map(name).collect();
     let number = |gamma: &String| names.iter().position(|name| name == gamma);
@@ -702,13 +724,13 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     }
     let charge = keys.charge.is_on();
     if charge && quarks.iter().any(|quark| quark.solve.get("theta").is_some()) {
-        let why = "the conserved charge is known without twisted boundary conditions only: take solve.theta out";
+        let why = "the conserved charge is not available with twisted boundary conditions; remove it, or solve.theta";
         s.wrong(&keys.charge, why);
     }
     if !s.was_given("three-point.separations") {
         for key in ["hadron", "sink", "projectors", "momentum", "charge"] {
             if let Some(place) = s.get(&format!("three-point.{key}")) {
-                s.wrong(&place, "belongs to three-point.separations, the times between source and sink");
+                s.wrong(&place, "needs three-point.separations, the times between source and sink");
             }
         }
     }
@@ -738,19 +760,19 @@ fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
         for key in ["bc-time", "lattice", "record"] {
             if text(quark, key) != text(first, key) {
                 let (name, other) = (&quark.name, &first.name);
-                s.missing(format!("{key} of the quarks {other} and {name} differ: give it in the table solve only"));
+                s.missing(format!("{key} of the quarks {other} and {name} differs: give it in the table solve only"));
             }
         }
     }
     if definitions.iter().any(|definition| definition.kind != definitions[0].kind) {
-        s.missing("quarks of one meson are all staggered or all of Wilson's kind: measure them in two runs");
+        s.missing("the quarks of a meson must be all staggered or all Wilson-like: measure them in two runs");
     }
     if others.is_empty() {
         return;
     }
     if let Some(twisted) = definitions.iter().find(|definition| definition.partner().is_some()) {
         s.missing(format!(
-            "[[quark]]: mesons of {} quarks are those of one doublet: give one quark in the table solve only",
+            "[[quark]]: mesons of {} quarks need both quarks of one doublet: give one quark, in the table solve only",
             twisted.name
         ));
     }
@@ -769,13 +791,15 @@ fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[us
         let place = |name: &str| quarks.iter().position(|quark| quark.name == name && !name.is_empty());
         let pair = text.split_once('-').and_then(|(a, b)| Some([place(a.trim())?, place(b.trim())?]));
         match pair {
-            None if quarks[0].name.is_empty() => s.wrong(one, "belongs to an input with tables [[quark]]"),
+            None if quarks[0].name.is_empty() => {
+                s.wrong(one, "applies only to inputs with tables [[quark]]; remove it")
+            }
             None => {
                 let names: Vec<&str> = quarks.iter().map(|quark| quark.name.as_str()).collect();
                 let of = names.join(", ");
-                s.wrong(one, format!("'{text}' is not QUARK-ANTIQUARK, each one of {of}"));
+                s.wrong(one, format!("'{text}' is not QUARK-ANTIQUARK, where each is one of {of}"));
             }
-            Some(pair) if pairs.contains(&pair) => s.wrong(one, format!("'{text}' is there twice")),
+            Some(pair) if pairs.contains(&pair) => s.wrong(one, format!("'{text}' occurs twice; remove one")),
             Some(pair) => pairs.push(pair),
         }
     }
@@ -798,13 +822,13 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
                 Ok(operator) => vec![TasteMeson { name: text.clone(), operators: vec![operator] }],
                 Err(why) => {
                     let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
-                    s.wrong(name, format!("{why}; there are also pions: all, or one of {}", names.join(", ")));
+                    s.wrong(name, format!("{why}; the names of pions are all, or one of {}", names.join(", ")));
                     continue;
                 }
             },
         };
         match found.iter().find(|one| all.iter().any(|known| known.name == one.name)) {
-            Some(twice) => s.wrong(name, format!("'{}' is there twice", twice.name)),
+            Some(twice) => s.wrong(name, format!("'{}' occurs twice; remove one", twice.name)),
             None => all.extend(found),
         }
     }
@@ -814,11 +838,11 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
 /// Returns the sites of `origin` or `origins`.
 fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
     if s.get("origin").is_some() && s.get("origins").is_some() {
-        s.conflict("origin", "origins", "the first is for one source, the second for several");
+        s.conflict("origin", "origins", "the first is for one source, the second for several; remove one");
     }
     let sites: Vec<[usize; 4]> = keys.origins.iter().filter_map(Given::value).chain(keys.origin.value()).collect();
     if s.was_given("origins") && s.all("origins").is_empty() && !s.was_refused("origins") {
-        s.missing("origins is empty: give sites, [[0, 0, 0, 0], [0, 0, 0, 8]]");
+        s.missing("origins is empty: give sites, such as [[0, 0, 0, 0], [0, 0, 0, 8]]");
     }
     if sites.is_empty() { vec![[0; 4]] } else { sites }
 }
@@ -852,7 +876,7 @@ fn plot(s: &mut Input, requested: &Listed<Item>, staggered: bool, names: &[Strin
     for one in requested.iter() {
         let Some(text) = one.get() else { continue };
         if staggered {
-            s.wrong(one, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
+            s.wrong(one, "for staggered quarks, effective masses are shown of the Goldstone pion only; remove it");
         } else if !names.contains(text) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             s.wrong(one, none_of("plot", text, &names));
@@ -869,9 +893,11 @@ fn shell(s: &mut Input, needed: bool) -> Option<Shell> {
     for key in of_shell.into_iter().chain(momenta) {
         match (needed, s.get(&key)) {
             (true, None) if ["shell.width", "shell.steps"].contains(&key.as_str()) && !s.was_given(&key) => {
-                s.missing(format!("{key} is missing: a shell is (1 + w² Δ/(4 n))ⁿ of a point"));
+                s.missing(format!("{key} is missing: Gaussian smearing is (1 + w² Δ/(4 n))ⁿ of a point"));
             }
-            (false, Some(place)) => s.wrong(&place, "belongs to source = \"shell\" or sink = \"shell\""),
+            (false, Some(place)) => {
+                s.wrong(&place, "applies only to source = \"shell\" or sink = \"shell\"; remove it")
+            }
             _ => {}
         }
     }
@@ -892,7 +918,8 @@ mod tests {
             Shell { width, steps, ape_weight: 2.5, ape_steps: 0, momentum: [0.0; 3] }.note(staggered)
         };
         assert!(
-            note(2.0, 6, false).is_some_and(|note| note.contains("6 steps or less") && note.contains("more than 12"))
+            note(2.0, 6, false)
+                .is_some_and(|note| note.contains("6 steps or fewer") && note.contains("more than 12 steps"))
         );
         assert_eq!((note(2.0, 7, false), note(2.0, 2, true)), (None, None));
         assert!(note(2.0, 1, true).is_some());

@@ -71,8 +71,8 @@ impl KeptPropagator {
             if let Some(first) = names.insert(name.clone(), &configuration.typed) {
                 let (first, second, folder) = (first.display(), configuration.typed.display(), folder.display());
                 let why = format!(
-                    "{first} and {second} would both keep their propagator as {folder}/{name}.npy: measure them in two \
-                     runs with different propagators = \"FOLDER\""
+                    "{first} and {second} would both store their propagator in {folder}/{name}.npy: measure them in \
+                     two runs with different propagators = \"FOLDER\""
                 );
                 return Err(Failure::refused(why).shared());
             }
@@ -150,7 +150,7 @@ impl KeptPropagator {
             return Ok(Ok(fields));
         }
         Ok(Err(format!(
-            "the checksum of its data is {found}, but {} notes {noted}: the file was damaged after it was written",
+            "the checksum of its data is {found}, but {} records {noted}: the file was damaged after it was written",
             self.about.display()
         )))
     }
@@ -161,11 +161,11 @@ impl KeptPropagator {
     }
     /// Warns that the propagator is computed again.
     pub fn warn_of_another_solve(&self, why: &str) {
-        warn!("{}: {why}; the propagator is not used but computed again, and the file replaced", self.array.display());
+        warn!("{}: {why}; the propagator is computed again, and the file is replaced", self.array.display());
     }
     /// Notes that the propagator was read.
     pub fn note_reading(&self, true_residual: f64) {
-        info!("{}: the propagator is read; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
+        info!("{}: read the propagator; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
     }
     /// Reads the record beside the array, if it is of a configuration and this input. Runs on one process.
     fn check(&self, configuration: &mut Configured) -> Outcome<PropagatorRecord> {
@@ -174,7 +174,7 @@ impl KeptPropagator {
         let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
         let known: Value = serde_json::from_str(&text).map_err(|why| {
             let array = self.array.display();
-            let why = format!("{shown} is not JSON: {why}; remove it, and the propagator {array} is computed again");
+            let why = format!("{shown} is not JSON: {why}; remove it to compute the propagator {array} again");
             Failure::refused(why)
         })?;
         let known: PropagatorRecord = read(&known).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
@@ -186,15 +186,16 @@ impl KeptPropagator {
         match configuration.compare(canonical, content.as_ref(), written(&self.array))? {
             Match::Same if content.is_none() => {
                 warn!(
-                    "{shown} is of an earlier version, which noted the name of the configuration but not what it held"
+                    "{shown} is from an earlier version, which recorded the name of the configuration but not its \
+                     contents"
                 );
                 Ok(known)
             }
             Match::Same => Ok(known),
             Match::Other | Match::Replaced => {
                 let why = format!(
-                    "{} was made with another configuration: {canonical}, with other links than {} has now; name another \
-                     folder, or take the propagator away",
+                    "{} was made with another configuration: {canonical}, or the links of {} have changed; name \
+                     another folder, or remove the propagator",
                     self.array.display(),
                     configuration.typed.display()
                 );
@@ -237,7 +238,7 @@ pub struct KeptFields<T> {
 pub fn sweep(folder: &Path) -> std::io::Result<()> {
     let removed = atomic::remove_abandoned(folder, |name| [".npy", ".json"].iter().any(|end| name.ends_with(end)))?;
     if removed > 0 {
-        info!("{}: {} of a run that was killed removed", folder.display(), text::count(removed, "half-written file"));
+        info!("{}: removed {} of a run that was killed", folder.display(), text::count(removed, "half-written file"));
     }
     Ok(())
 }

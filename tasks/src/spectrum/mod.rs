@@ -42,7 +42,7 @@ pub fn check(
     let (mut input, what) = (SpectrumInput::read(&source, add)?, path.display().to_string());
     let all: Vec<&Path> = input.configurations.iter().map(PathBuf::as_path).collect();
     if all.is_empty() {
-        return Err(Failure::refused(format!("{what}: there are no configurations")));
+        return Err(Failure::refused(format!("{what}: no configurations")));
     }
     let mut solves = quarks::check(&input, &all, &what)?;
     // One propagator is solved for at a time: that of the quark which takes most. Those that are there already are not counted.
@@ -79,7 +79,7 @@ pub fn measure(
     let mut missing: Vec<Configured> = Vec::new();
     for mut configuration in Configured::all(&input.configurations, comm)? {
         if file.has(&mut configuration, comm)? {
-            info!("{}: is done", configuration.typed.display());
+            info!("{}: already done", configuration.typed.display());
         } else if !configuration.is_among(missing.iter_mut(), comm)? {
             missing.push(configuration);
         }

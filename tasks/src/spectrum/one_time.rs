@@ -25,7 +25,7 @@ pub fn of_profile<F: Fermion>(part: &Section, time: usize, profile: Option<&[Com
     let Some(profile) = profile else { return Err(Failure::failed("a source has no profile")) };
     if profile.len() != lattice.volume() {
         let count = profile.len();
-        return Err(Failure::refused(format!("a profile of {count} numbers is not that of {lattice}")));
+        return Err(Failure::refused(format!("a profile of {count} numbers does not fit the sites of {lattice}")));
     }
     let one = |component: usize| {
         let mut field = HostField::<F>::zero(lattice);

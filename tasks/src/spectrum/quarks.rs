@@ -77,9 +77,10 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
         let mut its = settings_of(0, configuration);
         match header(&mut its).map(|header| header.lattice) {
             None => its.finish(what).unwrap_or_else(|mistakes| settings.missing(mistakes)),
-            Some(lattice) if first.is_some_and(|first| first != lattice) => {
-                settings.missing(format!("{} is on {lattice}, others are on another lattice", configuration.display()))
-            }
+            Some(lattice) if first.is_some_and(|first| first != lattice) => settings.missing(format!(
+                "{} is on {lattice}, but the first configuration is on another lattice",
+                configuration.display()
+            )),
             Some(_) => {}
         }
     }
@@ -283,7 +284,8 @@ impl<'a> QuarksOn<'a> {
         let home = if is_gpu && is_too_large {
             let bytes = text::bytes(propagators);
             info!(
-                "hadrons are made on the CPU: {bytes} of propagators do not fit into the device's memory beside a solve"
+                "hadrons are computed on the CPU: {bytes} of propagators do not fit into the device memory beside a \
+                 solve"
             );
             layout.domain_on_host()?
         } else {
@@ -318,7 +320,9 @@ impl<'a> QuarksOn<'a> {
         }
         let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
         let HostLinks::Gauge(file) = &links.links else {
-            return Err(Failure::refused("hadrons need a configuration: fat and long links do not suffice").shared());
+            return Err(
+                Failure::refused("hadrons need a gauge configuration: fat and long links are not sufficient").shared()
+            );
         };
         if self.plaquette.is_none() {
             look_at_gauge(input, &file.gauge, layout, self.configuration, comm)?;
@@ -371,7 +375,7 @@ impl<'a> QuarksOn<'a> {
             } else {
                 let tol = solve.scheme.tol;
                 kept.warn_of_another_solve(&format!(
-                    "|b - Mx| / |b| = {residual:.3e} of what it holds, asked is {tol:e}"
+                    "|b - Mx| / |b| = {residual:.3e} of its contents, requested {tol:e}"
                 ));
             }
         }
@@ -468,8 +472,8 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
         let [domain, home] = self.domains::<F>(layout)?;
-        let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
-                   correlators there";
+        let why = "the squares of some source components are outside the range of double precision: the quark is too \
+                   heavy for this correlator";
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
         self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
@@ -685,7 +689,7 @@ impl<'a> QuarksOn<'a> {
             let columns = done..done + size;
             let some = match &fields {
                 Some(all) if columns.len() < F::COMPONENTS => all.rhs(columns.clone(), &domain)?,
-                _ => fields.take().expect("one batch takes all").on(&domain)?,
+                _ => fields.take().expect("one batch contains all").on(&domain)?,
             };
             FullField::gather_batch(&mut made, (F::COMPONENTS, columns), work.on(on, some)?, &home)?;
             done += size;
@@ -735,8 +739,8 @@ fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
     if whole || !input.three_point.as_ref().is_some_and(|three| three.charge) {
         return Ok(());
     }
-    let why = "three-point.charge: the conserved charge needs all times in each process: cut the lattice in space only, \
-               grid = [X, Y, Z, 1]";
+    let why = "three-point.charge: the conserved charge needs all times in each process: divide the lattice in space \
+               only, grid = [X, Y, Z, 1]";
     Err(Failure::refused(why).shared())
 }
 
@@ -790,8 +794,8 @@ fn look_at_gauge(
     comm.sum(&mut sum)?;
     if sum[0] > IN_COULOMB_GAUGE {
         warn!(
-            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall all but the sum over points is noise then; `ferrite \
-             fix-gauge` makes links in Coulomb gauge",
+            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall source, only the sum over points is a signal, the \
+             rest is noise; `ferrite fix-gauge` makes links in Coulomb gauge",
             configuration.typed.display(),
             sum[0]
         );

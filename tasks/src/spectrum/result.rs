@@ -58,7 +58,7 @@ impl File {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
             let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is not JSON: {why}")))?;
             if let Some(what) = difference(&value["input"], &asked) {
-                return Err(at(format!("it was made with another {what}: name another folder")));
+                return Err(at(format!("it was made with another value of {what}: name another folder")));
             }
             let line = correlator_line(&value).map_err(at)?;
             let found = Correlators::of(&line).map_err(at)?;
@@ -72,12 +72,12 @@ impl File {
     /// Checks whether a configuration may follow those that are there.
     fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
         if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
-            return Err(format!("{} is there twice", configuration.typed.display()));
+            return Err(format!("{} occurs twice; remove one", configuration.typed.display()));
         }
         match self.done.first() {
             Some((first, other)) if !found.is_like(other) => {
                 let (this, first) = (configuration.typed.display(), first.typed.display());
-                Err(format!("{this} has other correlators than {first}: name another folder"))
+                Err(format!("{this} has different correlators from {first}: name another folder"))
             }
             _ => Ok(()),
         }
@@ -88,7 +88,7 @@ impl File {
             return Ok(());
         };
         let (path, before) = (self.folder.join(LINES), extents(before));
-        let why = format!("{} is of configurations on {before}, not {lattice}: name another folder", path.display());
+        let why = format!("{} has configurations on {before}, not {lattice}: name another folder", path.display());
         Err(Failure::refused(why).shared())
     }
     /// *Collective.* Makes the folder and the folder of propagators, and keeps other processes out of it. Refuses if propagators are
@@ -113,7 +113,7 @@ impl File {
             if lock.is_none() {
                 *lock = Some(target::lock(folder).map_err(Failure::refused)?);
                 if path.exists() {
-                    let why = "has been made by another process meanwhile: start the same command again";
+                    let why = "was created by another process in the meantime: start the same command again";
                     return Err(Failure::refused(format!("{} {why}", path.display())));
                 }
             }
@@ -134,8 +134,8 @@ impl File {
                         if known.is_none() {
                             let (path, typed, line) = (path.display(), configuration.typed.display(), number + 1);
                             warn!(
-                                "{path}, line {line}: of an earlier version, which noted the name of {typed} but not what \
-                                 it held"
+                                "{path}, line {line}: from an earlier version, which recorded the name of {typed} but \
+                                 not its contents"
                             );
                         }
                         mine = true;
@@ -143,8 +143,8 @@ impl File {
                     }
                     Match::Replaced => {
                         return Err(Failure::refused(format!(
-                            "{} holds other links than when line {} of {} was made of it: name another folder with \
-                             --out, or take the line away to measure it again",
+                            "the links in {} have changed since line {} of {} was made from them: name another folder \
+                             with --out, or delete the line to measure it again",
                             configuration.typed.display(),
                             number + 1,
                             path.display()

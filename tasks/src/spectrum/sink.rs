@@ -87,7 +87,7 @@ impl SinkRequest {
     pub fn hadron(&self, lattice: Lattice) -> Outcome<SinkOf> {
         check_site(self.place.origin, lattice)?;
         if self.place.time >= lattice.size()[3] {
-            return Err(Failure::refused(format!("time {} is not on a lattice of {lattice}", self.place.time)));
+            return Err(Failure::refused(format!("time {} is outside the lattice {lattice}", self.place.time)));
         }
         Ok(match &self.sink {
             NamedSink::Meson(number) => SinkOf::Meson(gamma(*number)?),
@@ -103,7 +103,7 @@ impl SinkRequest {
     pub fn sources(&self, section: Section, fields: &[HostSpinor]) -> Outcome<Vec<HostSpinor>> {
         let hadron = self.hadron(section.global)?;
         if fields.len() != Spinor::COMPONENTS {
-            return Err(Failure::refused(format!("{} fields are no propagator of 12 components", fields.len())));
+            return Err(Failure::refused(format!("{} fields are not a propagator of 12 components", fields.len())));
         }
         Ok(hadron.sources(section, fields, &self.place))
     }
@@ -116,7 +116,10 @@ impl SinkRequest {
 pub fn gamma(number: usize) -> Outcome<Gamma> {
     match number < COUNT {
         true => Ok(Gamma::new(number)),
-        false => Err(Failure::refused(format!("{number} is no product of γ matrices: there are {COUNT}, from 0"))),
+        false => Err(Failure::refused(format!(
+            "{number} is not the number of a product of γ matrices: there are \
+                                               {COUNT}, from 0"
+        ))),
     }
 }
 
@@ -124,12 +127,12 @@ pub fn gamma(number: usize) -> Outcome<Gamma> {
 pub(super) fn check_site(site: [usize; 4], lattice: Lattice) -> Outcome {
     match site.iter().zip(lattice.size()).all(|(x, extent)| *x < extent) {
         true => Ok(()),
-        false => Err(Failure::refused(format!("the site {site:?} is not on a lattice of {lattice}"))),
+        false => Err(Failure::refused(format!("the site {site:?} is outside the lattice {lattice}"))),
     }
 }
 
 fn named<T: Copy>(what: &str, all: &[(&'static str, T)], name: &str) -> Outcome<T> {
     let found = all.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.ok_or_else(|| Failure::refused(format!("'{name}' is no {what}: there are {}", names())))
+    found.ok_or_else(|| Failure::refused(format!("'{name}' is not a {what}: choose one of {}", names())))
 }

@@ -102,9 +102,9 @@ impl Summary {
             (1, _) => all,
             (bin, 0) => format!("{all} in {} of {bin}", count(self.bins, "bin")),
             (bin, rest) if self.streams.len() > 1 => {
-                format!("{all} in {} of {bin}, {rest} at the ends of streams left out", count(self.bins, "bin"))
+                format!("{all} in {} of {bin}, without {rest} at the ends of streams", count(self.bins, "bin"))
             }
-            (bin, rest) => format!("{all} in {} of {bin}, the last {rest} left out", count(self.bins, "bin")),
+            (bin, rest) => format!("{all} in {} of {bin}, without the last {rest}", count(self.bins, "bin")),
         }
     }
     /// Returns the plot of effective masses, one panel below the other.
@@ -125,7 +125,7 @@ impl Summary {
         let times = self.masses().map(|(_, masses)| masses.len()).max().unwrap_or(0);
         ErrorBarPlot {
             title: format!("Effective masses, {title} on {on}"),
-            subtitle: format!("{}; errors by the jackknife", self.counts()),
+            subtitle: format!("{}; jackknife errors", self.counts()),
             places: (0..times).map(|t| t.to_string()).collect(),
             horizontal: Some("t / a".into()),
             panels: self.hadrons.iter().map(panel).chain(self.pcac.iter().map(quark)).collect(),
@@ -162,7 +162,7 @@ impl Summary {
         if let Some(other) = &self.antiquark {
             let _ = writeln!(
                 text,
-                "mesons are charged: their antiquark has {other}; gamma matrices are between fields of the twisted basis"
+                "mesons are charged: their antiquark has {other}; gamma matrices act on fields of the twisted basis"
             );
         }
         if self.configurations > 0 {

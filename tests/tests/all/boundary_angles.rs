@@ -359,8 +359,8 @@ fn angles_are_flags_and_keys() {
     let text = room.run("solve twisted.toml --backend cpu");
     assert!(text.stdout.contains("theta = 0.5,0,0,-1"), "{}", text.stdout);
     for (value, parts) in [
-        ("0.5", &["--theta", "four angles are needed", "this is 1"][..]),
-        ("0.5,0,0,0,1", &["--theta", "this is 5"]),
+        ("0.5", &["--theta", "expected four angles", "found 1"][..]),
+        ("0.5,0,0,0,1", &["--theta", "found 5"]),
         ("0.5,0,x,0", &["--theta", "'x' is not an angle in radians"]),
         ("0.5,0,inf,0", &["--theta", "'inf'"]),
     ] {
@@ -373,7 +373,7 @@ fn angles_are_flags_and_keys() {
                  --setup s.setup";
     room.json(&format!("{setup} --theta 0.5,0,0,0"));
     room.json(&format!("{setup} --theta 0.50,0,0,0.0"));
-    room.fails(2, setup, &["s.setup is a setup for theta = [0.5,0.0,0.0,0.0]", "this is [0.0,0.0,0.0,0.0]"]);
+    room.fails(2, setup, &["s.setup is a setup for theta = [0.5,0.0,0.0,0.0]", "this operator has [0.0,0.0,0.0,0.0]"]);
 }
 
 /// Sea quarks with angles, of both kinds.
@@ -402,7 +402,7 @@ fn ensembles_have_angles() {
         )
         .unwrap();
         let why = [
-            "this run was made with fermion.0.theta = [0.5,0,0,-1.5], the input says [0.5,0,0,0]",
+            "this run was made with fermion.0.theta = [0.5,0,0,-1.5], but the input has [0.5,0,0,0]",
             "restore these values",
         ];
         room.fails(2, &format!("rhmc {file} --out {name} --resume"), &why);

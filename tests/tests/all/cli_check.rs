@@ -120,7 +120,7 @@ fn input_files() {
     );
     let parts = check["memory"]["parts"].as_array().unwrap().iter().map(|p| p["bytes"].as_u64().unwrap());
     assert_eq!(Some(parts.sum()), check["memory"]["needed_bytes"].as_u64());
-    assert!(room.run("check run.toml").stdout.contains("in all, of"));
+    assert!(room.run("check run.toml").stdout.contains("in total, of"));
     let report = room.json("solve run.toml");
     assert_eq!((&report["precision"], report["tol"].as_f64()), (&"half".into(), Some(1e-8)));
     assert!(report["true_residual"].as_f64().unwrap() <= 1e-8);
@@ -176,17 +176,14 @@ fn input_files() {
     assert_eq!(room.json(two)["sources"], 3);
     room.fails(2, "check run.toml --set grid=[1,1,1", &["--set grid: '[1,1,1' is not of the form X,Y,Z,T"]);
     for (flags, why) in [
-        ("--grid 1,1,1,3", "extent 8 along t cannot be cut into 3 equal parts"),
+        ("--grid 1,1,1,3", "extent 8 along t cannot be divided into 3 equal parts"),
         ("--grid 1,1,1,0", "no processes along t"),
         ("--grid 1,1,1,0 --processes 2", "1×1×1×2"),
         ("--grid 1,1,1,2 --processes 4", "the process grid 1×1×1×2 has 2 processes, but the run has 4"),
-        ("--processes 3", "cannot be cut among 3 processes"),
+        ("--processes 3", "cannot be divided among 3 processes"),
         ("--processes 0", "--processes"),
         ("--processes 4 --set operator=asqtad --set source=random:1", "at least 3"),
-        (
-            "--processes 4 --set solver=gcr-dd --set domain=4,4,4,4",
-            "divide those of the part of the lattice that a process has",
-        ),
+        ("--processes 4 --set solver=gcr-dd --set domain=4,4,4,4", "divide those of the local lattice of a process"),
     ] {
         room.fails(2, &format!("check run.toml {flags}"), &[why]);
     }

@@ -116,5 +116,5 @@ fn mistakes_are_sentences() {
     let few = "eigenvalues weak.ildg --mass 0.1 --max-iterations 2 --backend cpu";
     room.fails(1, few, &["weak.ildg: the smallest eigenvalue: ", "--max-iterations more"]);
     let text = room.run("eigenvalues weak.ildg --mass 0.1 --steps 2 --backend cpu").stdout;
-    assert!(text.contains("not converged: give more --steps"), "{text}");
+    assert!(text.contains("not converged: increase --steps"), "{text}");
 }

@@ -128,7 +128,7 @@ fn files_that_are_not_right() {
     bad[at..].fill(0);
     write("zero.npy", &bad);
     room.json("plaquette zero.npy --allow-non-unitary");
-    let parts = ["zero.npy: link U_t at site (x, y, z, t) = [3, 3, 3, 7] cannot be put back into SU(3)"];
+    let parts = ["zero.npy: link U_t at site (x, y, z, t) = [3, 3, 3, 7] cannot be projected to SU(3)"];
     room.fails(2, "plaquette zero.npy --allow-non-unitary --reunitarise", &parts);
     // Slightly off: recon 12 asked for is refused, by default 18 is chosen, and --reunitarise mends.
     let mut bad = good.clone();
@@ -228,7 +228,7 @@ fn whole_last_lines_are_kept() {
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         let said = run("weak.ildg");
-        assert!(said.contains("weak.ildg: is done") && said.contains("the last line had no newline"), "{said}");
+        assert!(said.contains("weak.ildg: already done") && said.contains("the last line had no newline"), "{said}");
         assert!(fs::read(&path).unwrap() == whole, "{command}");
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
         run("weak.ildg other.ildg");
@@ -319,7 +319,7 @@ fn verify_says_what_differs() {
     let said = room.run("verify two.lime --record 1").stdout;
     assert!(said.contains("fields               2; this is number 1, counted from 0 to 1"), "{said}");
     let noted = room.run("plaquette two.lime").stderr;
-    assert!(noted.contains("two.lime: the file holds 2 fields, of which the first one is read"), "{noted}");
+    assert!(noted.contains("two.lime: the file holds 2 fields; the first one is read"), "{noted}");
 }
 
 /// Copies have the metadata of the original, and the command lists what it could not copy.
@@ -348,8 +348,8 @@ fn conversions_copy_metadata() {
     record[16..24].copy_from_slice(b"xlf-info");
     record[144..].copy_from_slice(b"plaquette = 0.5\n");
     fs::write(room.path("off.lime"), [fs::read(room.path("e.lime")).unwrap(), record].concat()).unwrap();
-    room.fails(1, "verify off.lime", &["plaquette of the links is", "the header says 0.5"]);
+    room.fails(1, "verify off.lime", &["plaquette of the links is", "the header has 0.5"]);
     let report = room.json("convert off.lime mended.lime --no-verify");
-    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, as it differs"]));
+    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, because it differs"]));
     room.json("verify mended.lime");
 }

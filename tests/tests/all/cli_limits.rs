@@ -32,21 +32,21 @@ fn lengths_of_work_are_bounded() {
     for (arguments, parts) in [
         (
             "measure a.npy --flow 1e9".to_string(),
-            &["--flow 1e9 in steps of 0.02 is 5.00e10 steps", "--flow-step of 1000 or"][..],
+            &["--flow 1e9 in steps of 0.02 takes 5.00e10 steps", "--flow-step of at least 1000"][..],
         ),
-        ("measure a.npy --flow 1 --flow-step 1e-300".into(), &["--flow 1 in steps of 1e-300 is 1.00e300 steps"][..]),
+        ("measure a.npy --flow 1 --flow-step 1e-300".into(), &["--flow 1 in steps of 1e-300 takes 1.00e300 steps"][..]),
         ("measure a.npy --flow 1e308 --flow-step 1e-308".into(), &["steps of three forces each"]),
         (
             format!("generate quenched --lattice 2,2,2,2 --beta 6 --seed 1 --sweeps 1 --overrelax {last} -o q.npy"),
-            &["1 sweeps, of 4294967296 passes", "at most 1000000000"],
+            &["1 sweeps of 4294967296 passes", "at most 1000000000"],
         ),
         (
             format!("generate quenched --lattice 2,2,2,2 --beta 6 --seed 1 --sweeps {last} -o q.npy"),
-            &["4294967295 sweeps, of 5 passes", "--first-sweep"],
+            &["4294967295 sweeps of 5 passes", "--first-sweep"],
         ),
         (
             "rhmc run.toml --out run --set trajectory.steps=100000 --set trajectory.gauge-steps=100000".into(),
-            &["--set trajectory.gauge-steps: 100000 in each of 100000 trajectory.steps make 10000000000 steps"],
+            &["--set trajectory.gauge-steps: 100000 in each of 100000 trajectory.steps are 10000000000 steps"],
         ),
     ] {
         let begin = Instant::now();
@@ -71,7 +71,7 @@ fn long_inputs_are_refused_at_once() {
         (
             "rhmc",
             quarks("mass = [0.3]", &format!("mass = [{}]", million("1"))),
-            &["in.toml:17:8: fermion.0.mass has 1000000 values, and may have 1000"][..],
+            &["in.toml:17:8: fermion.0.mass has 1000000 values, but at most 1000 are allowed"][..],
         ),
         ("rhmc", quarks("mass = [0.3]", &format!("mass = [{}]", million("\"a\""))), &["has 1000000 values"]),
         ("rhmc", quarks("mass = [0.3]", &format!("mass = [\n{}]", million("1\n"))), &["has 1000000 values"]),
@@ -84,7 +84,7 @@ fn long_inputs_are_refused_at_once() {
         (
             "rhmc",
             quarks("seed = 11", &(0..100_000).map(|k| format!("k{k} = 1\n")).collect::<String>()),
-            &["in.toml:1:1: the input has", "keys, and may have 1000"],
+            &["in.toml:1:1: the input has", "keys, but at most 1000 are allowed"],
         ),
         (
             "rhmc",
@@ -98,12 +98,12 @@ fn long_inputs_are_refused_at_once() {
         (
             "rhmc",
             format!("{QUARKS}{}", "[[fermion]]\nmass = [1]\n".repeat(100_000)),
-            &["fermion has 100002 tables, and may have 1000"],
+            &["fermion has 100002 tables, but at most 1000 are allowed"],
         ),
         (
             "solve",
             format!("gauge = \"a.npy\"\nsource = [{}]\n", million("\"x\"")),
-            &["in.toml:2:10: source has 1000000 texts, and may have 100000"],
+            &["in.toml:2:10: source has 1000000 texts, but at most 100000 are allowed"],
         ),
         ("solve", "?".repeat(1_000_000), &["in.toml:1:1"]),
         ("solve", "?\n".repeat(300_000), &["mistakes in in.toml:", "\n  and 29"]),
@@ -176,11 +176,11 @@ fn tolerances_and_parameters_are_printed_as_given() {
         run.stdout
     };
     let shown = text("--mass 0.1 --tol 2.5e-9");
-    assert!(shown.contains("(asked: 2.5e-9)") && shown.contains("m = 0.100000 "), "{shown}");
+    assert!(shown.contains("(requested: 2.5e-9)") && shown.contains("m = 0.100000 "), "{shown}");
     let shown = text("--mass 2.5e-7 --tol 1e-6");
-    assert!(shown.contains("(asked: 1e-6)") && shown.contains("m = 2.500000e-7 "), "{shown}");
+    assert!(shown.contains("(requested: 1e-6)") && shown.contains("m = 2.500000e-7 "), "{shown}");
     let shown = text("--mass 2.5e8 --tol 3e-7");
-    assert!(shown.contains("(asked: 3e-7)") && shown.contains("m = 2.500000e8 (kappa = 1.99999997e-9)"), "{shown}");
+    assert!(shown.contains("(requested: 3e-7)") && shown.contains("m = 2.500000e8 (kappa = 1.99999997e-9)"), "{shown}");
     let failed = room.run(&format!("{solve} --mass 0.1 --tol 2.5e-12 --max-iterations 1"));
     assert!(failed.code == Some(1) && failed.stderr.contains("requested 2.5e-12"), "{}", failed.stderr);
 }

@@ -38,14 +38,14 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     for (flags, words) in [
         ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "as 2×2×2×4 do"][..]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
-        ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 numbers", "such as 1×1×2×2"]),
-        ("--mg-block 1,1,1,2", &["12 numbers", "24 near-null vectors", "at most 8 vectors"]),
+        ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 components", "such as 1×1×2×2"]),
+        ("--mg-block 1,1,1,2", &["12 components", "24 near-null vectors", "at most 8 vectors"]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 1,1,1,1", &["level 1", "no coarser level"]),
         ("--mg-block 4,4,4,4", &["4×4×4×4", "as 2×2×2×4 do"]),
         ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
         ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
         ("--solver multigrid --correction defect", &["correction"]),
-        ("--solver bicgstab --mg-levels 2", &["mg-levels", "belongs to --solver multigrid"]),
+        ("--solver bicgstab --mg-levels 2", &["mg-levels", "applies only to --solver multigrid"]),
     ] {
         room.fails(2, &format!("{solve} {flags}"), words);
     }
@@ -161,7 +161,7 @@ fn setups_are_kept_in_files() {
         (solve("other", "wilson --mass=-0.1", ""), &["s.setup is a setup for links with checksum", "remove it"][..]),
         (solve("weak", "clover --csw 1.0 --mass=-0.1", ""), &["s.setup is a setup for operator = \"wilson\""]),
         (solve("weak", "wilson --mass=-0.1 --bc-time periodic", ""), &["boundary_sign"]),
-        (solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"), &["has 8 vectors, and --mg-vectors asks for 16"]),
+        (solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"), &["has 8 vectors, but --mg-vectors requests 16"]),
         (solve("weak", "wilson --mass=-0.1", "--reconstruct 8t"), &["without t"]),
         (solve("weak", "wilson --mass=-0.1", "--output s.setup"), &["different files"]),
     ] {

@@ -207,7 +207,7 @@ fn pipes_and_devices_are_written_directly() {
     }
     // Several numbered files and lines that are read again need a file.
     let chain = "generate quenched --lattice 4,4,4,4 --beta 6 --seed 1 --sweeps 2 --every 1 -o links.nersc";
-    room.fails(2, chain, &["--every writes several files, and links.nersc is a pipe or a device"]);
+    room.fails(2, chain, &["--every writes several files, but links.nersc is a pipe or a device"]);
     room.fails(2, "measure weak.ildg -o x.npy --backend cpu", &["x.npy is not a regular file"]);
     room.json("convert weak.ildg /dev/null --format npy");
     assert!(!fs::metadata("/dev/null").unwrap().is_file());

@@ -94,7 +94,7 @@ fn mistakes_are_sentences() {
         ("--power -1/4 --interval 1e-4,1", &["--tol", "--order"][..]),
         ("--power -1/4 --interval 1e-4,1 --tol 1e-6 --order 3", &["--tol", "--order"]),
         ("--power 0.25 --interval 1e-4,1 --order 3", &["0.25", "fraction"]),
-        ("--power -1/4 --interval 1,1e-4 --order 3", &["no interval"]),
+        ("--power -1/4 --interval 1,1e-4 --order 3", &["not a valid interval"]),
         ("--power 2 --interval 1e-4,1 --order 3", &["rational function itself"]),
         ("--power -1/4 --interval 1e-4,1 --order 0", &["order 0"]),
         ("--power -1/4 --interval 1e-4,1 --tol 2", &["tolerance 2"]),

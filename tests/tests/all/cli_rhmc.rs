@@ -42,7 +42,7 @@ action-tol = 1e-10
     fs::write(room.path("run.toml"), &input).unwrap();
     let run = room.run("rhmc run.toml --out run");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let reported = "links whose projection to U(3) has a singular value next to 0, and were kept from growing";
+    let reported = "whose projection to U(3) has a singular value near 0";
     assert!(run.stderr.contains(reported), "{}", run.stderr);
     let all = all_lines(&room, "run");
     let guarded = |line: &Value, k: usize| line["quarks"][k]["guarded_links"].as_u64().unwrap();
@@ -56,7 +56,7 @@ action-tol = 1e-10
     room.json("check run.toml");
     // Another ε is another ensemble.
     let other = "rhmc run.toml --out run --resume --set trajectories=3 --set fermion.2.naik-epsilon=-0.3";
-    room.fails(2, other, &["fermion.2.naik-epsilon = -0.36, the input says -0.3"]);
+    room.fails(2, other, &["fermion.2.naik-epsilon = -0.36, but the input has -0.3"]);
     room.json("rhmc run.toml --out run --resume --set trajectories=3");
 }
 
@@ -164,28 +164,28 @@ fn a_run_and_how_it_goes_on() {
     let report = room.json("rhmc run.toml --out parts --resume");
     assert_eq!(report["summary"]["trajectories"], json!(0));
 
-    room.fails(2, "rhmc run.toml --out whole --backend cpu", &["whole has a run already", "--resume"]);
+    room.fails(2, "rhmc run.toml --out whole --backend cpu", &["whole contains a run", "--resume"]);
     room.fails(2, "rhmc run.toml --out nothing --resume --backend cpu", &["nothing", "no state.toml"]);
     let other = "rhmc run.toml --out whole --resume --set seed=5 --backend cpu";
-    room.fails(2, other, &["has the seed 11, the input says 5"]);
+    room.fails(2, other, &["has the seed 11, but the input has 5"]);
     let other = "rhmc run.toml --out whole --resume --set lattice=4,4,4,8 --backend cpu";
-    room.fails(2, other, &["whole: this run is on 4×4×4×4, the input says 4×4×4×8"]);
+    room.fails(2, other, &["whole: this run is on 4×4×4×4, but the input has 4×4×4×8"]);
     // Other physics is another run; other steps are reported.
     let other = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set";
     room.fails(
         2,
         &format!("{other} gauge.beta=5.6"),
-        &["made with gauge.beta = 5.5, the input says 5.6", "another folder"],
+        &["made with gauge.beta = 5.5, but the input has 5.6", "another folder"],
     );
     room.fails(
         2,
         &format!("{other} fermion.1.mass=0.2,0.6"),
-        &["fermion.1.mass = [0.2,0.5], the input says [0.2,0.6]"],
+        &["fermion.1.mass = [0.2,0.5], but the input has [0.2,0.6]"],
     );
     room.fails(
         2,
         &format!("{other} fermion.1.u0=0.91"),
-        &["made with fermion.1.u0 = 0.9, the input says 0.91: restore"],
+        &["made with fermion.1.u0 = 0.9, but the input has 0.91: restore"],
     );
     assert_eq!(lines(&room, "whole"), whole);
     let steps =
@@ -199,13 +199,13 @@ fn a_run_and_how_it_goes_on() {
     // Lines without a state are not thrown away.
     fs::create_dir(room.path("lost")).unwrap();
     fs::copy(room.path("whole/trajectories.jsonl"), room.path("lost/trajectories.jsonl")).unwrap();
-    room.fails(2, "rhmc run.toml --out lost --backend cpu", &["lost has trajectories", "no state.toml"]);
+    room.fails(2, "rhmc run.toml --out lost --backend cpu", &["lost contains trajectories", "no state.toml"]);
     assert_eq!(lines(&room, "lost"), whole);
     // Nor does a run go on whose lines are lost.
     let kept = room.path("whole/kept.jsonl");
     fs::rename(room.path("whole/trajectories.jsonl"), &kept).unwrap();
     let on = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5";
-    room.fails(2, on, &["whole/trajectories.jsonl is missing", "restore the file, or begin in another folder"]);
+    room.fails(2, on, &["whole/trajectories.jsonl is missing", "restore the file, or start in another folder"]);
     fs::write(room.path("whole/trajectories.jsonl"), "").unwrap();
     room.fails(2, on, &["trajectories.jsonl has 0 bytes", "lines are missing; restore the file"]);
     fs::rename(&kept, room.path("whole/trajectories.jsonl")).unwrap();
@@ -213,13 +213,13 @@ fn a_run_and_how_it_goes_on() {
     let first = fs::OpenOptions::new().append(true).open(room.path("whole/.lock")).unwrap();
     first.lock().unwrap();
     let second = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5";
-    room.fails(2, second, &["whole is being worked in by another process"]);
+    room.fails(2, second, &["whole is in use by another process"]);
     drop(first);
     // Links that move too far reject their trajectory, with a sentence; the chain goes on from where it was.
     let far = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set trajectory.steps=1";
     let run = room.run(&format!("{far} --set trajectory.length=1e6"));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    for part in ["trajectory 5 is rejected", "not a finite number", "of molecular dynamics", "take more steps"] {
+    for part in ["trajectory 5 is rejected", "not a finite number", "of molecular dynamics", "use more steps"] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }
     let fifth = &lines(&room, "whole")[4];

@@ -39,7 +39,7 @@ fn settings_of_precision() {
     let after = fs::read_to_string(room.path("study/2x2x2x4/A/trajectories.jsonl")).unwrap();
     assert!(after.starts_with(&before) && after.len() > before.len());
     let other = format!("{study} --seed 2 --backend cpu");
-    room.fails(2, &other, &["study has a study with other settings", "name another folder"]);
+    room.fails(2, &other, &["study contains a study with other settings", "name another folder"]);
     room.fails(2, "bench rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
     room.fails(2, "bench rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
     room.fails(2, "bench rhmc --paper 003 --out new --mass 0 --backend cpu", &["mass"]);
@@ -104,20 +104,23 @@ gauge-force = "double"
     room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
     for (keys, why) in [
         ("gauge.action=iwasaky", "did you mean 'iwasaki'?"),
-        ("gauge.action=dbw2 --set gauge.xi=2", "gauge.xi: anisotropic actions are \"wilson\" and \"symanzik-tree\""),
+        (
+            "gauge.action=dbw2 --set gauge.xi=2",
+            "gauge.xi: only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove it",
+        ),
         ("gauge.action=luscher-weisz", "gauge.u0 is missing"),
         ("gauge.u0-time=0.9", "gauge.u0-time: only \"symanzik-tree\" with gauge.xi"),
         ("gauge.xi=2 --set gauge.parallelogram=0.1", "gauge.parallelogram: anisotropic actions have no parallelograms"),
         ("gauge.xi=0", "--set gauge.xi: '0' is not a number above 0"),
         ("gauge.flavours=3", "gauge.flavours: only \"luscher-weisz\" has coefficients that depend on quarks"),
-        ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has such a correction"),
+        ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has this correction"),
         ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
-        ("fermion.0.flavours=0", "0 flavours: leave them out"),
-        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, the weight of a staple, too"),
+        ("fermion.0.flavours=0", "0 flavours have no effect: remove them"),
+        ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
-        ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: asqtad and HISQ quarks have smeared links of their own"),
-        ("fermion.1.operator=hisq --set fermion.1.stout-rho=0.1", "HISQ quarks have smeared links of their own"),
-        ("trajectory.integrator=3g1f", "3g1f has the steps of the gauge action between those of the quarks"),
+        ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: asqtad and HISQ quarks have their own smeared links"),
+        ("fermion.1.operator=hisq --set fermion.1.stout-rho=0.1", "HISQ quarks have their own smeared links"),
+        ("trajectory.integrator=3g1f", "3g1f places the steps of the gauge action between those of the quarks"),
     ] {
         room.fails(2, &format!("check run.toml --set {keys}"), &[why]);
     }
@@ -136,7 +139,7 @@ gauge-force = "double"
     let cut = room.json("check run.toml --set lattice=4,4,8,8 --set grid=1,1,2,2");
     assert_eq!(cut["layout"], json!({ "processes": 4, "grid": [1, 1, 2, 2] }));
     assert!(number(&cut["memory"]["needed_bytes"]) > number(&checked["memory"]["needed_bytes"]));
-    room.fails(2, "check run.toml --processes 4", &["cannot be cut among 4 processes"]);
+    room.fails(2, "check run.toml --processes 4", &["cannot be divided among 4 processes"]);
     room.fails(2, "rhmc run.toml --out run --set fermion.7.mas=1", &["unknown key 'fermion.7.mas'"]);
     for number in ["9999999999", "18446744073709551615", "+1", "01"] {
         let far = format!("rhmc run.toml --out run --set fermion.{number}.mass=1");
@@ -163,8 +166,8 @@ gauge-force = "double"
     room.json("apply --gauge cold.npy --mass 0.1 --source random:1 -o spinor.npy");
     fs::write(room.path("text"), "no links").unwrap();
     for (file, why) in [
-        ("long.npy", "long.npy has links on 4×4×4×8, the input says 4×4×4×4"),
-        ("spinor.npy", "spinor.npy holds 12 numbers per site, a gauge field has 36"),
+        ("long.npy", "long.npy has links on 4×4×4×8, but the input has 4×4×4×4"),
+        ("spinor.npy", "spinor.npy holds 12 numbers per site, but a gauge field has 36"),
         ("text", "text: "),
     ] {
         for command in ["rhmc run.toml --out run", "check run.toml", "forces run.toml"] {
@@ -182,22 +185,25 @@ gauge-force = "double"
     room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is not a folder"]);
     room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be created"]);
     fs::create_dir(room.path("empty")).unwrap();
-    room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);
+    room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["momenta.1.npy is missing"]);
     assert!(!room.path("run2").exists());
     // Keys without effect.
     let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
     refused("gauge.chair=0.1", "write gauge.parallelogram");
-    refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only the Omelyan integrators use it");
+    refused(
+        "trajectory.integrator=leapfrog --set trajectory.lambda=0.2",
+        "only the Omelyan integrators and 3g1f use it",
+    );
     fs::write(room.path("gauge.toml"), GAUGE).unwrap();
     let check = "check gauge.toml --set trajectory.gauge";
-    room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is one level"]);
+    room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is only one level"]);
     fs::write(room.path("flat.toml"), QUARKS.replace("gauge-steps = 2", "gauge-integrator = \"leapfrog\"")).unwrap();
-    room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "give trajectory.gauge-steps, too"]);
+    room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "also give trajectory.gauge-steps"]);
     for (set, why) in [
-        ("precision.dynamics=double", "there is nothing to solve"),
-        ("precision.dynamics-tol=1e-7", "there is nothing to solve"),
-        ("precision.action=double", "there is nothing to solve"),
-        ("precision.action-tol=1e-9", "there is nothing to solve"),
+        ("precision.dynamics=double", "no solver is used"),
+        ("precision.dynamics-tol=1e-7", "no solver is used"),
+        ("precision.action=double", "no solver is used"),
+        ("precision.action-tol=1e-9", "no solver is used"),
         ("measure.condensate=2", "there are no condensates"),
         ("measure.condensate-tol=1e-9", "there are no condensates"),
         ("measure.batch=2", "there are no condensates"),
@@ -219,8 +225,7 @@ gauge-force = "double"
     fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", "flavours = [2, \"1/2\"]")).unwrap();
     let names = room.json("check half.toml")["quarks"].clone();
     assert_eq!(names[1], json!("asqtad flavours 2 at m = 0.2 and 1/2 at m = 0.5"));
-    for (typed, why) in [("[2, \"one\"]", "its parts have to be integers"), ("[2, true]", "a fraction such as \"1/2\"")]
-    {
+    for (typed, why) in [("[2, \"one\"]", "its parts must be integers"), ("[2, true]", "a fraction such as \"1/2\"")] {
         fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", &format!("flavours = {typed}"))).unwrap();
         room.fails(2, "check half.toml", &["half.toml:24:12: fermion.1.flavours", why]);
     }
@@ -231,7 +236,7 @@ gauge-force = "double"
         fs::write(room.path("hisq.toml"), QUARKS.replace(asqtad, &group)).unwrap();
     };
     charm("[0.0, -0.358]");
-    let why = ["fermion.1.naik-epsilon", "masses of a group share pseudofermions", "a table [[fermion]] of their own"];
+    let why = ["fermion.1.naik-epsilon", "masses of a table share pseudofermions", "a separate table [[fermion]]"];
     room.fails(2, "check hisq.toml", &why);
     charm("[0.0, 0.0, 0.0]");
     room.fails(2, "check hisq.toml", &["3 numbers for 2 masses: one is enough"]);
@@ -260,7 +265,7 @@ gauge-force = "double"
     fs::write(room.path("hisq.toml"), hisq.stdout).unwrap();
     assert_eq!(room.json("check hisq.toml")["quarks"].as_array().unwrap().len(), 3);
     let levels = "check hisq.toml --set trajectory.steps=6,2";
-    room.fails(2, levels, &["trajectory.steps", "3g1f has one level: give one number"]);
+    room.fails(2, levels, &["trajectory.steps", "3g1f has only one level: give one number"]);
     let example = room.run("init rhmc");
     fs::write(room.path("example.toml"), example.stdout).unwrap();
     room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");
@@ -343,27 +348,27 @@ fn advice_on_an_input_names_keys() {
             solve("operator = \"hisq\""),
             "give mass = M, masses = [M1, M2, ...], or mass = M with shifts = [S1, S2, ...]",
         ),
-        (solve("operator = \"hisq\"\nshifts = 0.1"), "give mass = M beside shifts"),
-        (solve("operator = \"hisq\"\nmass = 0.1\nshift-solver = \"sequential\""), "belongs to masses and shifts"),
+        (solve("operator = \"hisq\"\nshifts = 0.1"), "also give mass = M with shifts"),
+        (solve("operator = \"hisq\"\nmass = 0.1\nshift-solver = \"sequential\""), "applies only to masses and shifts"),
         (solve("operator = \"hisq\"\nmasses = [0.1, 0.2]\nsolver = \"block-cg\""), "shift-solver = sequential"),
-        (solve("mass = 0.1\nphases = \"milc\""), "belongs to operator = staggered, asqtad or hisq"),
-        (solve("mass = 0.1\nsolver = \"cg\"\nmg-vectors = 8"), "belongs to solver = multigrid and auto"),
-        (solve("mass = 0.1\nmr-steps = 3"), "belongs to solver = gcr-dd"),
-        (solve("mass = 0.1\ninner-tol = 0.1"), "belongs to correction = defect"),
+        (solve("mass = 0.1\nphases = \"milc\""), "applies only to operator = staggered, asqtad or hisq"),
+        (solve("mass = 0.1\nsolver = \"cg\"\nmg-vectors = 8"), "applies only to solver = multigrid and auto"),
+        (solve("mass = 0.1\nmr-steps = 3"), "applies only to solver = gcr-dd"),
+        (solve("mass = 0.1\ninner-tol = 0.1"), "applies only to correction = defect"),
         (solve("mass = 0.1\nouter = \"single\"\nprecision = \"double\""), "needs precision = single or half"),
-        (solve("mass = 0.1\nbackend = \"cpu\"\ndevice = 0"), "device chooses a GPU"),
-        (solve("operator = \"asqtad\"\nmass = 0.1\nreconstruct = \"18h\""), "go with precision = single"),
-        (solve("mass = 0.1").replace("random:1", "point:0,0,0,0"), "with 12 sources point:x,y,z,t will do"),
+        (solve("mass = 0.1\nbackend = \"cpu\"\ndevice = 0"), "device selects a GPU"),
+        (solve("operator = \"asqtad\"\nmass = 0.1\nreconstruct = \"18h\""), "16-bit links need precision = single"),
+        (solve("mass = 0.1").replace("random:1", "point:0,0,0,0"), "for all 12 components give point:x,y,z,t"),
         ("mass = 0.1\n".into(), "no gauge field: give gauge = \"FILE\""),
         ("mass = 0.1\n".into(), "no source: give source = point:x,y,z,t,spin,colour"),
         ("operator = \"hisq\"\nmass = 0.1\n".into(), "no links: give gauge = FILE, or fat = FILE and long = FILE"),
-        ("operator = \"hisq\"\nmass = 0.1\nfat = \"f\"\n".into(), "needs long = FILE beside it"),
+        ("operator = \"hisq\"\nmass = 0.1\nfat = \"f\"\n".into(), "also needs long = FILE"),
         (other_gauge("long"), "(no-verify = true)"),
         (rhmc("operator = \"clover\"\ncsw = 1"), "fermion.0: no mass: give mass = M or kappa = K"),
         (rhmc("operator = \"clover\"\nmass = 0.1"), "fermion.0: no clover coefficient: give csw = C, or clover-r = CR"),
         (rhmc("operator = \"twisted\"\nmass = 0.1"), "fermion.0: no twisted mass: give mu = MU"),
         (spectrum(""), "no mass: give solve.mass = M or solve.kappa = K"),
-        (spectrum("mass = 0.1\ncsw = 1.0"), "belongs to solve.operator = clover"),
+        (spectrum("mass = 0.1\ncsw = 1.0"), "applies only to solve.operator = clover"),
         (spectrum("mass = 0.1").replace("weak", "long"), "(solve.no-verify = true)"),
     ] {
         fs::write(room.path("run.toml"), &input).unwrap();

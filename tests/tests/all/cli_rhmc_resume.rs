@@ -131,9 +131,9 @@ fn links_of_another_trajectory_are_refused() {
     copy(&room, "mixed", "mended");
     let said = reported(&room, &format!("rhmc run.toml --out mended {on}"));
     for part in [
-        "mended/state.000003.ildg does not have the links of trajectory 3",
+        "mended/state.000003.ildg does not contain the links of trajectory 3",
         "its checksum is",
-        "resuming from the state before it, state.previous.toml, after trajectory 2",
+        "resuming from the previous state, state.previous.toml, after trajectory 2",
     ] {
         assert!(said.contains(part), "{said}");
     }
@@ -143,9 +143,9 @@ fn links_of_another_trajectory_are_refused() {
         2,
         &format!("rhmc run.toml --out mixed {on} --backend cpu"),
         &[
-            "mixed/state.000003.ildg does not have the links of trajectory 3",
-            "Copy it again",
-            "nor can the run resume from the state before it, state.previous.toml",
+            "mixed/state.000003.ildg does not contain the links of trajectory 3",
+            "copy it again",
+            "the previous state, state.previous.toml, cannot be resumed either",
         ],
     );
     assert_eq!(fs::read(room.path("mixed/trajectories.jsonl")).unwrap(), before);
@@ -206,13 +206,13 @@ fn folders_of_older_versions_go_on() {
             .unwrap();
         let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
         assert!(said.contains("state.toml was written by a version without checksums of states"), "{said}");
-        assert!(said.contains("instead of 0.0.7: random numbers are the same"), "{said}");
+        assert!(said.contains("instead of 0.0.7: the random numbers are the same"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
         assert_eq!(all_lines(&room, folder)[3]["run"]["start"], json!("cold"));
         // From now on it is a folder as others.
         fs::write(room.path(folder).join("state.toml"), "").unwrap();
         let said = reported(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
-        assert!(said.contains("resuming from the state before it"), "{said}");
+        assert!(said.contains("resuming from the previous state"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
     }
 }
@@ -314,14 +314,19 @@ fn edits_by_hand_are_reported() {
             true,
         ),
         (trajectories, Box::new(line(3, "\"trajectory\":3", "\"trajectory\":5")), &["jsonl, line 3: crc32 is"], true),
-        (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, but state.toml says"], true),
-        (trajectories, Box::new(line(3, "{\"", "{{\"")), &["does not have the lines that state.toml refers to"], true),
+        (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, but state.toml states"], true),
+        (
+            trajectories,
+            Box::new(line(3, "{\"", "{{\"")),
+            &["does not contain the lines that state.toml refers to"],
+            true,
+        ),
         (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is not JSON at column"], true),
         (trajectories, Box::new(line(3, "\"delta_h\":", "\"delta_h\":1")), &["jsonl, line 3: crc32 is"], true),
         (
             trajectories,
             Box::new(line(3, ",\"crc32\"", ",\"crc23\"")),
-            &["does not have the lines that state.toml refers to"],
+            &["does not contain the lines that state.toml refers to"],
             true,
         ),
         (
@@ -343,7 +348,7 @@ fn edits_by_hand_are_reported() {
         assert!(on.stderr.contains(&format!("{folder}/{file}")), "{k}: {}", on.stderr);
         if *mended {
             assert_eq!(on.code, Some(0), "{k}: {}", on.stderr);
-            assert!(on.stderr.contains("resuming from the state before it, state.previous.toml, after trajectory 2"));
+            assert!(on.stderr.contains("resuming from the previous state, state.previous.toml, after trajectory 2"));
             assert_eq!(lines(&room, &folder), lines(&room, "whole"), "{k}");
             assert!(links(&room, &folder, 4) == links(&room, "whole", 4), "{k}");
         } else {
@@ -367,7 +372,7 @@ fn a_run_starts_again_at_an_older_configuration() {
     room.fails(
         2,
         &from(3),
-        &["--resume-from 3: the run has no configuration of that trajectory", "those of trajectories 2 and 4"],
+        &["--resume-from 3: the run has no configuration of that trajectory", "trajectories 2 and 4 have one"],
     );
     room.fails(2, &from(7), &["--resume-from 7: the run has no"]);
     assert_eq!(all_lines(&room, "run").len(), 5);
@@ -418,7 +423,7 @@ fn a_start_stays_what_it_was() {
         room.fails(
             2,
             &format!("{run} --resume --backend cpu --set start={other}"),
-            &["began with start = first.npy", &format!("the input says {other}"), "another folder"],
+            &["began with start = first.npy", &format!("the input has {other}"), "another folder"],
         );
     }
     // The same file by another name.
@@ -749,74 +754,78 @@ fn changed_keys_are_named_when_a_run_goes_on() {
     use Told::{Noted, Nothing, Refused};
     // What is replaced, its first occurrence alone, and by what.
     let smeared = [
-        ("beta = 5.0", "beta = 5.1", Refused("gauge.beta = 5.0, the input says 5.1")),
+        ("beta = 5.0", "beta = 5.1", Refused("gauge.beta = 5.0, but the input has 5.1")),
         ("beta = 5.0", "beta = 5.00", Nothing),
-        ("u0 = 0.9\n", "u0 = 0.8\n", Refused("gauge.u0 = 0.9, the input says 0.8")),
-        ("u0 = 0.9\n", "", Refused("gauge.u0 = 0.9, the input does not give it")),
-        ("u0 = 0.9\n", "u0 = 0.9\nrectangle = -0.05\n", Refused("no gauge.rectangle, the input says -0.05")),
-        ("u0 = 0.9\n", "u0 = 0.9\nxi = 2.0\n", Refused("no gauge.xi, the input says 2.0")),
+        ("u0 = 0.9\n", "u0 = 0.8\n", Refused("gauge.u0 = 0.9, but the input has 0.8")),
+        ("u0 = 0.9\n", "", Refused("gauge.u0 = 0.9, which the input does not give")),
+        ("u0 = 0.9\n", "u0 = 0.9\nrectangle = -0.05\n", Refused("no gauge.rectangle, but the input has -0.05")),
+        ("u0 = 0.9\n", "u0 = 0.9\nxi = 2.0\n", Refused("no gauge.xi, but the input has 2.0")),
         ("u0 = 0.9\n", "u0 = 0.9\nplaquette = 1.0\n", Nothing),
         (
             "\"symanzik-tree\"\nbeta = 5.0\nu0 = 0.9",
             "\"dbw2\"\nbeta = 5.0",
             Refused(
-                "gauge.action = \"symanzik-tree\", the input says \"dbw2\"; gauge.u0 = 0.9, the input does not give it",
+                "gauge.action = \"symanzik-tree\", but the input has \"dbw2\"; gauge.u0 = 0.9, which the input does not give",
             ),
         ),
-        ("mass = [0.4]", "mass = [0.3]", Refused("fermion.0.mass = 0.4, the input says 0.3")),
-        ("flavours = [1]", "flavours = [\"1/2\"]", Refused("fermion.1.flavours = 1, the input says \"1/2\"")),
-        ("naik-epsilon = -0.1\n", "", Refused("fermion.1.naik-epsilon = -0.1, the input does not give it")),
-        ("\"naive\"\n", "\"naive\"\nstout-rho = 0.1\n", Refused("no fermion.0.stout-rho, the input says 0.1")),
+        ("mass = [0.4]", "mass = [0.3]", Refused("fermion.0.mass = 0.4, but the input has 0.3")),
+        ("flavours = [1]", "flavours = [\"1/2\"]", Refused("fermion.1.flavours = 1, but the input has \"1/2\"")),
+        ("naik-epsilon = -0.1\n", "", Refused("fermion.1.naik-epsilon = -0.1, which the input does not give")),
+        ("\"naive\"\n", "\"naive\"\nstout-rho = 0.1\n", Refused("no fermion.0.stout-rho, but the input has 0.1")),
         (
             "\"naive\"\n",
             "\"naive\"\ntheta = [0.5, 0, 0, 0]\n",
-            Refused("no fermion.0.theta, the input says [0.5,0,0,0]"),
+            Refused("no fermion.0.theta, but the input has [0.5,0,0,0]"),
         ),
         (
             "\"naive\"\n",
             "\"naive\"\nbc-time = \"periodic\"\n",
-            Refused("no fermion.0.bc-time, the input says \"periodic\""),
+            Refused("no fermion.0.bc-time, but the input has \"periodic\""),
         ),
         ("\"naive\"\n", "\"naive\"\nbc-time = \"antiperiodic\"\n", Nothing),
         ("\"naive\"\n", "\"staggered\"\n", Nothing),
         (
             "\"naive\"\n",
             "\"naive\"\nphases = \"lexicographic\"\n",
-            Noted("fermion.0.phases = \"lexicographic\", which was not given"),
+            Noted("fermion.0.phases = \"lexicographic\", previously not given"),
         ),
-        ("\"naive\"\n", "\"naive\"\npseudofermions = 2\n", Noted("fermion.0.pseudofermions = 2, which was not given")),
+        ("\"naive\"\n", "\"naive\"\npseudofermions = 2\n", Noted("fermion.0.pseudofermions = 2, previously not given")),
         (
             "\"naive\"\n",
             "\"naive\"\ndynamics-error = 1e-6\n",
-            Noted("fermion.0.dynamics-error = 1e-6, which was not given"),
+            Noted("fermion.0.dynamics-error = 1e-6, previously not given"),
         ),
         (
             "\"naive\"\n",
             "\"naive\"\ndynamics-tol = 1e-7\n",
-            Noted("fermion.0.dynamics-tol = 1e-7, which was not given"),
+            Noted("fermion.0.dynamics-tol = 1e-7, previously not given"),
         ),
         ("steps = 2\n", "steps = 3\n", Noted("trajectory.steps = 3 instead of 2")),
-        ("steps = 2\n", "steps = 2\ngauge-steps = 2\n", Noted("trajectory.gauge-steps = 2, which was not given")),
-        ("steps = 2\n", "steps = 2\nfriction = 0.3\n", Noted("trajectory.friction = 0.3, which was not given")),
+        ("steps = 2\n", "steps = 2\ngauge-steps = 2\n", Noted("trajectory.gauge-steps = 2, previously not given")),
+        ("steps = 2\n", "steps = 2\nfriction = 0.3\n", Noted("trajectory.friction = 0.3, previously not given")),
         ("steps = 2\n", "steps = 2\nintegrator = \"omelyan\"\n", Nothing),
         (
             "steps = 2\n",
             "steps = 2\nunitarise = \"never\"\n",
-            Noted("trajectory.unitarise = \"never\", which was not given"),
+            Noted("trajectory.unitarise = \"never\", previously not given"),
         ),
-        ("length = 0.2\n", "", Noted("trajectory.length, which was 0.2, is not given")),
+        ("length = 0.2\n", "", Noted("trajectory.length, previously 0.2, not given")),
         (
             "[measure]",
             "[precision]\ndynamics = \"double\"\n[measure]",
-            Noted("precision.dynamics = \"double\", which was not given"),
+            Noted("precision.dynamics = \"double\", previously not given"),
         ),
-        ("[measure]", "[precision]\npreset = \"A\"\n[measure]", Noted("precision.preset = \"A\", which was not given")),
+        (
+            "[measure]",
+            "[precision]\npreset = \"A\"\n[measure]",
+            Noted("precision.preset = \"A\", previously not given"),
+        ),
         (
             "[measure]",
             "[precision]\naction-tol = 1e-11\n[measure]",
-            Noted("precision.action-tol = 1e-11, which was not given"),
+            Noted("precision.action-tol = 1e-11, previously not given"),
         ),
-        ("seed = 11\n", "seed = 11\nthermalise = 1\n", Noted("thermalise = 1, which was not given")),
+        ("seed = 11\n", "seed = 11\nthermalise = 1\n", Noted("thermalise = 1, previously not given")),
         ("seed = 11\n", "seed = 0xb\nsave-every = 3\nthreads = 1\ntuning = \"off\"\n", Nothing),
         (
             "condensate = 1\n",
@@ -825,34 +834,34 @@ fn changed_keys_are_named_when_a_run_goes_on() {
         ),
     ];
     let last = "[[fermion]]\noperator = \"hisq\"\nnaik-epsilon = -0.1\nmass = [0.5]\nflavours = [1]\n";
-    let without = [(last, "", Refused("[[fermion]] = 2 tables, the input says 1 table"))];
+    let without = [(last, "", Refused("[[fermion]] = 2 tables, but the input has 1 table"))];
     let wilson = [
-        ("kappa = 0.12\n", "kappa = 0.121\n", Refused("fermion.0.kappa = 0.12, the input says 0.121")),
-        ("csw = 1.2\n", "csw = 1.3\n", Refused("fermion.0.csw = 1.2, the input says 1.3")),
-        ("csw = 1.2\n", "csw = 1.2\nu0 = 0.9\n", Refused("no fermion.0.u0, the input says 0.9")),
+        ("kappa = 0.12\n", "kappa = 0.121\n", Refused("fermion.0.kappa = 0.12, but the input has 0.121")),
+        ("csw = 1.2\n", "csw = 1.3\n", Refused("fermion.0.csw = 1.2, but the input has 1.3")),
+        ("csw = 1.2\n", "csw = 1.2\nu0 = 0.9\n", Refused("no fermion.0.u0, but the input has 0.9")),
         ("csw = 1.2\n", "csw = 1.2\nu0 = 1.0\n", Nothing),
-        ("stout-rho = 0.1\n", "", Refused("fermion.0.stout-rho = 0.1, the input does not give it")),
+        ("stout-rho = 0.1\n", "", Refused("fermion.0.stout-rho = 0.1, which the input does not give")),
         (
             "stout-rho = 0.1\n",
             "stout-rho = 0.1\nstout-levels = 2\n",
-            Refused("no fermion.0.stout-levels, the input says 2"),
+            Refused("no fermion.0.stout-levels, but the input has 2"),
         ),
         (
             "guesses = 3\n",
             "guesses = 3\nschur = \"asymmetric\"\n",
-            Noted("fermion.0.schur = \"asymmetric\", which was not given"),
+            Noted("fermion.0.schur = \"asymmetric\", previously not given"),
         ),
-        ("guesses = 3\n", "", Noted("fermion.0.guesses, which was 3, is not given")),
+        ("guesses = 3\n", "", Noted("fermion.0.guesses, previously 3, not given")),
         (
             "guesses = 3\n",
             "guesses = 3\nmethod = \"bicgstab\"\n",
-            Noted("fermion.0.method = \"bicgstab\", which was not given"),
+            Noted("fermion.0.method = \"bicgstab\", previously not given"),
         ),
         (
             "hasenbusch-kappa = [0.11]\n",
             "hasenbusch-mu = [0.3]\n",
             Noted(
-                "fermion.0.hasenbusch-kappa, which was 0.11, is not given; fermion.0.hasenbusch-mu = 0.3, which was not given",
+                "fermion.0.hasenbusch-kappa, previously 0.11, not given; fermion.0.hasenbusch-mu = 0.3, previously not given",
             ),
         ),
         ("level = [0, 1]", "level = [0, 0]", Noted("fermion.0.level = [0,0] instead of [0,1]")),

@@ -43,7 +43,7 @@ fn inputs_with_comments_are_inputs() {
         assert_eq!(lines(&room, quarks)[0]["quarks"].as_array().unwrap().len(), parts, "{quarks}");
         room.json(&format!("report {quarks}"));
     }
-    let why = "--quarks: the input of solve has its own key operator; it belongs to rhmc";
+    let why = "--quarks applies to rhmc only: the input of solve has the key operator instead";
     room.fails(2, "init solve --quarks clover", &[why]);
 }
 
@@ -125,7 +125,7 @@ fn exponential_clover_has_no_determinant() {
     assert!(line["delta_h"].as_f64().unwrap().abs() < 0.5);
     room.json("report run");
     let other = "rhmc run.toml --out run --resume --set trajectories=3 --set fermion.0.operator=clover";
-    room.fails(2, other, &["fermion.0.operator = \"exp-clover\", the input says \"clover\""]);
+    room.fails(2, other, &["fermion.0.operator = \"exp-clover\", but the input has \"clover\""]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_solver_that_gives_up_rejects_its_trajectory() {
     let run = room.run("rhmc run.toml --out run --backend cpu --set trajectory.length=1e8 --set trajectory.steps=1,1");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stderr.contains("trajectory 1 is rejected: the solver for clover quarks"), "{}", run.stderr);
-    assert!(run.stderr.contains("of molecular dynamics; take more steps"), "{}", run.stderr);
+    assert!(run.stderr.contains("of molecular dynamics; use more steps"), "{}", run.stderr);
     let line = &lines(&room, "run")[0];
     assert_eq!((&line["accepted"], &line["delta_h"]), (&json!(false), &Value::Null));
     assert!(line["failure"].as_str().unwrap().contains("in move"), "{line}");
@@ -173,38 +173,42 @@ fn mistakes_are_reported() {
     for (set, why) in [
         ("fermion.0.flavours=3", "fermion.0.flavours: '3' is not a whole number from 1 to 2"),
         ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number above 0"),
-        ("fermion.0.mass=0.1", "give one of them"),
-        ("fermion.0.phases=milc", "belongs to staggered quarks: leave it out"),
-        ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: belongs to staggered quarks: leave it out"),
-        ("fermion.0.mu=0.1", "clover quarks have no such parameter: leave it out"),
-        ("fermion.0.pseudofermions=2", "two flavours need no rational function: leave it out"),
-        ("fermion.1.guesses=2", "one flavour has a rational function, which CG solves"),
-        ("fermion.0.hasenbusch-mass=0.5", "give one of them"),
+        ("fermion.0.mass=0.1", "give only one of them"),
+        ("fermion.0.phases=milc", "applies only to staggered quarks: remove it"),
+        ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: applies only to staggered quarks: remove it"),
+        ("fermion.0.mu=0.1", "clover quarks do not have this parameter: remove it"),
+        ("fermion.0.pseudofermions=2", "two flavours need no rational function: remove it"),
+        ("fermion.1.guesses=2", "one flavour uses a rational function, which CG solves"),
+        ("fermion.0.hasenbusch-mass=0.5", "give only one of them"),
         ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
-        ("fermion.0.level=0,2", "some quarks are on level 2, counted from 0, but trajectory.steps has 2"),
-        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, the weight of a staple, too"),
+        ("fermion.0.level=0,2", "some quarks are on level 2, counted from 0, but trajectory.steps has only 2"),
+        ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
-        ("fermion.1.operator=naive", "staggered and Wilson-like quarks do not go together"),
+        ("fermion.1.operator=naive", "staggered and Wilson-like quarks cannot be combined"),
         (
             "fermion.1.operator=clever",
             "'clever' is none of wilson, clover, exp-clover, twisted, twisted-clover, twisted-exp-clover, staggered, asqtad, hisq, naive",
         ),
-        ("fermion.0.mg-vectors=16", "belongs to method = \"multigrid\""),
-        ("fermion.1.method=multigrid", "one flavour has a rational function, which CG solves"),
-        ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "has to be a multiple of 8"),
+        ("fermion.0.mg-vectors=16", "applies only to method = \"multigrid\"; remove it"),
+        ("fermion.1.method=multigrid", "one flavour uses a rational function, which CG solves"),
+        ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "must be a multiple of 8"),
         ("fermion.0.method=multigrid --set fermion.0.mg-block=3,4,4,4", "clover quarks 2 at kappa = 0.125: "),
         (
             "fermion.0.operator=twisted-clover --set fermion.0.mu=0.1 --set fermion.0.method=multigrid",
-            "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"",
+            "multigrid is not available for quarks with a twisted mass: give \"cg\" or \"bicgstab\"",
         ),
-        ("measure.condensate=1", "condensates are measured of staggered quarks only: leave it out"),
+        ("measure.condensate=1", "condensates are measured for staggered quarks only: remove it"),
     ] {
         room.fails(2, &format!("rhmc run.toml --out run --backend cpu --set {set}"), &[why]);
     }
     let heavy = "rhmc run.toml --out run --backend cpu --set fermion.0.hasenbusch-mu=0.3,0.1";
-    room.fails(2, heavy, &["give twisted masses from light to heavy"]);
+    room.fails(2, heavy, &["list twisted masses from light to heavy"]);
     fs::create_dir(room.path("noise")).unwrap();
     let replay = "rhmc run.toml --out run --backend cpu --replay noise";
-    room.fails(2, replay, &["--replay noise: there is no noise of Wilson-like quarks in files"]);
+    room.fails(
+        2,
+        replay,
+        &["--replay noise: files of noise exist for staggered quarks only, but the input has Wilson-like quarks"],
+    );
     assert!(!room.path("run").exists());
 }

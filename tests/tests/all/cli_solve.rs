@@ -82,10 +82,10 @@ fn ways_of_correction_and_guesses() {
     for (flags, words) in [
         ("--outer single", "--precision single or half"),
         ("--outer half --precision half", "outer"),
-        ("--delta 0.1 --correction defect", "belongs to --correction reliable"),
-        ("--inner-tol 0.1", "belongs to --correction defect"),
+        ("--delta 0.1 --correction defect", "applies only to --correction reliable"),
+        ("--inner-tol 0.1", "applies only to --correction defect"),
         ("--inner-tol 2 --correction defect", "'2' is not a number above 0 and below 1"),
-        ("--source random:2 --guess y.npy", "holds 1 fields, and there are 2 sources"),
+        ("--source random:2 --guess y.npy", "holds 1 fields, but there are 2 sources"),
         ("--guess nothing.npy", "nothing.npy"),
     ] {
         room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[words]);
@@ -278,8 +278,8 @@ fn batches_are_as_large_as_memory_allows() {
     less(twelve, json!([6, 6]), "memory");
     less(six, json!([4, 4, 4]), "memory");
     let run = room.run(&format!("solve run.toml --backend cpu --memory {}", twelve - 1));
-    assert!(run.stdout.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stdout);
-    assert!(run.stderr.contains("12 right-hand sides in batches of 6: memory"), "{}", run.stderr);
+    assert!(run.stdout.contains("12 right-hand sides in batches of 6: limited by memory"), "{}", run.stdout);
+    assert!(run.stderr.contains("12 right-hand sides in batches of 6: limited by memory"), "{}", run.stderr);
     assert!(run.stdout.contains("  point:0,0,0,0,3,2: "), "{}", run.stdout);
     let check = room.json(&format!("check run.toml --memory {}", twelve - 1));
     assert_eq!((&check["batches"], &check["ok"]), (&json!([6, 6]), &json!(true)));
@@ -301,7 +301,7 @@ fn batches_are_as_large_as_memory_allows() {
     room.fails(
         2,
         "solve --gauge weak.ildg --mass 0 --source point:0,0,0,0",
-        &["with 12 sources point:x,y,z,t will do"],
+        &["for all 12 components give point:x,y,z,t"],
     );
     let many = "apply --gauge weak.ildg --mass 0.1 --source random:1 --sources 65 -o a.npy";
     room.fails(2, many, &["65 sources", "at most 64"]);
@@ -443,7 +443,7 @@ fn tiny_and_huge_sources_are_solved() {
     assert_eq!(room.json(&format!("{flags} --tol 1e-9 --guess y.npy"))["iterations"], 0);
     // A mass of 1000 makes solutions smaller than sources.
     let arguments = "solve --gauge weak.ildg --mass 1000 --source file:smallest.npy -o lost.npy";
-    room.fails(1, arguments, &["cannot hold the solution of right-hand side 0", "nearer to 1"]);
+    room.fails(1, arguments, &["cannot represent the solution of right-hand side 0", "nearer to 1"]);
     assert!(!room.path("lost.npy").exists());
 }
 
@@ -476,7 +476,7 @@ fn below_the_tolerance_is_converged(seeds: u32) {
                 let case = format!("{output}: {residual}, {}", run.stderr);
                 assert_eq!((run.code, &report["converged"]), (Some(i32::from(!good)), &json!(good)), "{case}");
                 assert_eq!(room.path(&output).exists(), good, "{case}");
-                assert_eq!(run.stderr.contains("the solver gave up"), !report["gave_up"].is_null(), "{case}");
+                assert_eq!(run.stderr.contains("the solver stopped early"), !report["gave_up"].is_null(), "{case}");
                 gave_up += usize::from(!report["gave_up"].is_null());
                 assert!(good || report["gave_up"].is_null(), "{case}");
             }

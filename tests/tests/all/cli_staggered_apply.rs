@@ -265,7 +265,7 @@ fn benchmarks_of_solvers() {
     {
         assert!(text.contains(part), "{text}");
     }
-    for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "of the matrix by itself"] {
+    for heading in ["seconds", "microseconds per iteration", "of multi-shift CG", "share of the matrix alone"] {
         assert!(text.lines().any(|line| line.contains(heading)), "{heading}: {text}");
     }
     // On a configuration made for it; half does not get there, and no step up is made.
@@ -296,10 +296,10 @@ fn mistakes_of_applications_and_benchmarks() {
     for (flags, parts) in [
         ("--operator asqtad", &["no mass: give --mass M"][..]),
         ("--operator asqtad --mass heavy", &["--mass", "'heavy'"]),
-        ("--operator asqtad --mass 0.1 --kappa 0.1", &["--kappa", "belongs to --operator wilson, clover"]),
-        ("--operator asqtad --mass 0.1 --csw 1", &["--csw", "belongs to --operator clover"]),
-        ("--operator asqtad --mass 0.1 --schur", &["--schur", "belongs to Wilson-like operators"]),
-        ("--operator asqtad --mass 0.1 --schur symmetric", &["--schur", "belongs to Wilson-like operators"]),
+        ("--operator asqtad --mass 0.1 --kappa 0.1", &["--kappa", "applies only to --operator wilson, clover"]),
+        ("--operator asqtad --mass 0.1 --csw 1", &["--csw", "applies only to --operator clover"]),
+        ("--operator asqtad --mass 0.1 --schur", &["--schur", "applies only to Wilson-like operators"]),
+        ("--operator asqtad --mass 0.1 --schur symmetric", &["--schur", "applies only to Wilson-like operators"]),
         ("--operator asqtad --mass 0.1 --dagger --normal", &["--dagger", "--normal"]),
         ("--operator asqtad --mass 0.1 --masses 0.1,0.2", &["--masses"]),
         ("--operator hisq --mass 0.1 --u0 0.9", &["--u0", "asqtad"]),
@@ -334,7 +334,7 @@ fn mistakes_of_applications_and_benchmarks() {
 
     let base = "bench solver --gauge weak.ildg";
     for (flags, parts) in [
-        ("--operator clover", &["--operator", "'clover'", "wilson and of staggered, asqtad or hisq"][..]),
+        ("--operator clover", &["--operator", "'clover'", "wilson, or one of staggered, asqtad or hisq"][..]),
         ("--operator asqtad --paper 001", &["--paper", "wilson"]),
         ("--operator asqtad --table 3", &["--table", "wilson"]),
         ("--operator asqtad --masses=-0.1", &["--masses", "above 0"]),
@@ -343,9 +343,9 @@ fn mistakes_of_applications_and_benchmarks() {
         ("--operator asqtad --shifts 0.1,x", &["--shifts", "'x'"]),
         ("--operator asqtad --shift-solver multishift", &["--shift-solver", "--shifts"]),
         ("--operator asqtad --shifts 0.1 --shift-solver both", &["--shift-solver", "sequential"]),
-        ("--operator asqtad --precision fp16", &["no such kernels", "fp16"]),
-        ("--operator asqtad --precision double --reconstruct 8h", &["no such kernels", "8h"]),
-        ("--operator asqtad --reconstruct 12t", &["no such kernels", "12t"]),
+        ("--operator asqtad --precision fp16", &["no kernel exists in these formats", "fp16"]),
+        ("--operator asqtad --precision double --reconstruct 8h", &["no kernel exists in these formats", "8h"]),
+        ("--operator asqtad --reconstruct 12t", &["no kernel exists in these formats", "12t"]),
         ("--operator asqtad --reconstruct 7", &["--reconstruct '7'"]),
         ("--operator asqtad --u0 0", &["--u0", "plaquette"]),
         ("--operator hisq --u0 0.9", &["--u0", "asqtad"]),

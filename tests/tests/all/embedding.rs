@@ -95,7 +95,7 @@ fn what_does_not_fit_is_an_error() {
         assert!(matches!(solve(&vec![source.clone(); 65], None), DeviceError::RightHandSides(65)));
         let elsewhere = generate::weak_field(other, 7, 0.1);
         let error = device(Configuration::new(&domain, &elsewhere).solve(&right, None, &request, &mut ()));
-        assert_eq!(error.to_string(), "a gauge field is on a lattice of 4×4×4×4, where it has to be on one of 4×4×4×8");
+        assert_eq!(error.to_string(), "a gauge field is on a lattice of 4×4×4×4, but must be on one of 4×4×4×8");
     }
 }
 

@@ -119,7 +119,7 @@ fn fields_of_other_codes() {
         assert!(matches!(field.checksum, Checksum::Verified(_)));
         assert_eq!((field.header.components, field.values.len()), (3, 3 * 4096));
         let error = read_fermion::<Spinor>(&path(name), &ReadOptions::default()).unwrap_err().to_string();
-        assert!(error.contains("holds 3 complex numbers per site where a spinor field has 12"), "{error}");
+        assert!(error.contains("holds 3 complex numbers per site, but a spinor field has 12"), "{error}");
     }
 }
 
@@ -179,12 +179,12 @@ fn wrong_files_give_a_sentence_with_their_name() {
         assert!(error.contains(name), "{error}");
         error
     };
-    assert!(sentence("empty", b"").contains("is empty; copy it again"));
+    assert!(sentence("empty", b"").contains("is empty; copy or write it again"));
     assert!(sentence("text", b"Dear Sir").contains("starts with the bytes 44 65 61 72 20 53 69 72"));
     assert!(sentence("nersc", b"BEGIN_HEADER\n").contains("END_HEADER is missing"));
-    assert!(sentence("lime", b"\x45\x67\x89\xab").contains("the header of LIME record 1 takes 144 bytes"));
-    assert!(sentence("milc", &20103u32.to_le_bytes()).contains("the MILC header takes 96 bytes"));
-    assert!(sentence("npy", b"\x93NUMPY\x01\x00").contains("npy header takes 12 bytes"));
+    assert!(sentence("lime", b"\x45\x67\x89\xab").contains("the header of LIME record 1 needs 144 bytes"));
+    assert!(sentence("milc", &20103u32.to_le_bytes()).contains("the MILC header needs 96 bytes"));
+    assert!(sentence("npy", b"\x93NUMPY\x01\x00").contains("npy header needs 12 bytes"));
     let missing = folder.path().join("missing");
     assert!(read_gauge(&missing, &ReadOptions::default()).unwrap_err().to_string().contains("missing: cannot open"));
     let error = read_gauge(folder.path(), &ReadOptions::default()).unwrap_err().to_string();
@@ -199,7 +199,7 @@ fn huge_lattices_in_small_files() {
         milc[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
     let error = read_gauge(ReadFrom::Memory(&milc), &ReadOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("takes 309237645312 bytes from byte 96, but only 104 are there"), "{error}");
+    assert!(error.contains("needs 309237645312 bytes from byte 96, but only 104 are present"), "{error}");
 }
 
 fn random_links(lattice: Lattice, seed: u64) -> HostGauge {

@@ -364,7 +364,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
     let spinors = sentence(on([1, 1, 1, 2], other, |world, section| {
         read_fermion::<Spinor>(SharedFile::new(&good, world).part(section), &verified)
     }));
-    assert!(spinors.contains("holds 36 complex numbers per site where a spinor field has 12"), "{spinors}");
+    assert!(spinors.contains("holds 36 complex numbers per site, but a spinor field has 12"), "{spinors}");
 }
 
 #[test]
@@ -430,8 +430,8 @@ fn bad_blocks() {
         }))
     };
     assert!(write(3, &NPY).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
-    assert!(write(2, &NPY).contains("not as many fields as the axes have places"));
-    assert!(write(0, &NPY).contains("there is no field"));
+    assert!(write(2, &NPY).contains("the number of fields differs from the product of the axes"));
+    assert!(write(0, &NPY).contains("no field is given"));
     assert!(write(3, &SCIDAC).contains("a SciDAC file holds one field or a propagator"));
     assert_eq!((room.files(), fs::read(&path).unwrap()), (vec!["block.npy".to_owned()], before));
 }
@@ -478,7 +478,7 @@ fn what_cannot_be_written_leaves_no_file() {
         let taken = write("taken", &gauge, format, double).to_string();
         assert!(taken.contains("cannot rename the finished file"), "{taken}");
     }
-    assert!(write("..", &gauge, &ILDG, double).to_string().contains("the path names no file"));
+    assert!(write("..", &gauge, &ILDG, double).to_string().contains("the path does not name a file"));
 }
 
 #[test]
@@ -491,10 +491,10 @@ fn parts_that_do_not_make_up_the_lattice() {
     let outside = Section { origin: [0, 0, 0, 8], ..halves[1] };
     let elsewhere = Section { global: Lattice::new([4, 6, 4, 24]).unwrap(), ..halves[1] };
     for (second, says) in [
-        (halves[0], "rank 0 and rank 1 both have some sites"),
-        (quarter, "no process has some sites of the 4×6×4×12 lattice"),
-        (outside, "the part of rank 1 reaches beyond the 4×6×4×12 lattice"),
-        (elsewhere, "rank 0 has a part of a 4×6×4×12 lattice, but rank 1 of a 4×6×4×24"),
+        (halves[0], "the parts of rank 0 and rank 1 overlap"),
+        (quarter, "some sites of the 4×6×4×12 lattice belong to no process"),
+        (outside, "the part of rank 1 extends outside the 4×6×4×12 lattice"),
+        (elsewhere, "rank 0 has a part of a 4×6×4×12 lattice, but rank 1 has a part of a 4×6×4×24 lattice"),
     ] {
         let said = sentence(on([1, 1, 1, 2], lattice(), |world, section| {
             let section = if world.rank() == 0 { section } else { &second };
@@ -507,14 +507,14 @@ fn parts_that_do_not_make_up_the_lattice() {
         let section = if world.rank() == 0 { section } else { &halves[0] };
         read_gauge(SharedFile::new(&path, world).part(section), &ReadOptions::default())
     }));
-    assert!(said.contains("both have some sites"), "{said}");
+    assert!(said.contains("overlap"), "{said}");
     let said = sentence(on([1, 1, 1, 2], lattice(), |world, section| {
         let lattice = if world.rank() == 0 { section.local } else { Lattice::new([2; 4]).unwrap() };
         let file = room.path("new");
         let file = SharedFile::new(&file, world).part(section);
         write_gauge(file, &HostGauge::unit(lattice), &WriteOptions::default())
     }));
-    assert!(said.contains("the field of rank 1 has other extents than its part"), "{said}");
+    assert!(said.contains("the extents of the field of rank 1 differ from those of its part"), "{said}");
     assert_eq!(room.files(), ["links"]);
 }
 

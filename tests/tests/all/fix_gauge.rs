@@ -72,7 +72,7 @@ fn links_are_in_the_gauge() {
     room.fails(1, &format!("{run} --max-sweeps 3"), &["cfg.ildg: theta is", "after 3 sweeps", "--max-sweeps"]);
     room.fails(2, &format!("{run} --tol 0"), &["--tol"]);
     room.fails(2, &format!("{run} --overrelax 2"), &["--overrelax", "below 2"]);
-    room.fails(2, "fix-gauge cfg.ildg -o no.txt --backend cpu", &["no.txt", "the format is unclear"]);
+    room.fails(2, "fix-gauge cfg.ildg -o no.txt --backend cpu", &["no.txt", "the name does not determine the format"]);
     assert!(!room.path("no.ildg").exists());
 }
 
@@ -87,7 +87,7 @@ fn links_of_zeros_have_no_gauge() {
     fs::write(room.path("zero.npy"), bytes).unwrap();
     let run = "fix-gauge zero.npy -o no.ildg --backend cpu --allow-non-unitary";
     room.fails(1, run, &["zero.npy: theta is not a number after 10 sweeps", "--reunitarise"]);
-    room.fails(2, &format!("{run} --reunitarise"), &["zero.npy: link U_x", "cannot be put back into SU(3)"]);
+    room.fails(2, &format!("{run} --reunitarise"), &["zero.npy: link U_x", "cannot be projected to SU(3)"]);
     assert!(!room.path("no.ildg").exists());
 }
 

@@ -65,13 +65,13 @@ fn a_configuration_counts_once() {
     let lines = stream("cfg", 1..13, 0);
     folder(&room, "once", &lines);
     folder(&room, "twice", &[&lines[..], &lines[..]].concat());
-    let there = ["/ensemble/cfg.1.ildg is there twice, first in ", "take one of the lines out"];
+    let there = ["/ensemble/cfg.1.ildg occurs twice, first in ", "remove one of the lines"];
     room.fails(2, "fit twice", &[&["twice/correlators.jsonl, line 13: "], &there[..]].concat());
     room.fails(2, "report twice", &there);
     room.fails(2, "fit once once", &there);
     // A file of lines of two folders.
     file(&room, "joined.jsonl", &[&lines[..], &lines[3..4]].concat());
-    let places = ["joined.jsonl, line 13: /ensemble/cfg.4.ildg is there twice, first in joined.jsonl, line 4"];
+    let places = ["joined.jsonl, line 13: /ensemble/cfg.4.ildg occurs twice, first in joined.jsonl, line 4"];
     room.fails(2, "fit joined.jsonl", &places);
     room.fails(2, "report joined.jsonl", &places);
     // A copy in another folder, of the same bytes.
@@ -80,12 +80,8 @@ fn a_configuration_counts_once() {
     let original = copy.clone();
     copy["file"] = json!("/copies/cfg.20.ildg");
     folder(&room, "copies", &[&lines[..], &[original, copy]].concat());
-    room.fails(
-        2,
-        "fit copies",
-        &["/copies/cfg.20.ildg is there twice", "as /ensemble/cfg.20.ildg, with the same bytes"],
-    );
-    // The same trace or measurement also counts once.
+    room.fails(2, "fit copies", &["/copies/cfg.20.ildg occurs twice", "as /ensemble/cfg.20.ildg, with the same bytes"]);
+    // The same holds for traces.
     let trace = |n: u64| {
         json!({
             "schema": "ferrite.traces/1", "file": format!("c.{n}"), "absolute": format!("/e/c.{n}"), "lattice": [4, 4, 4, 8],
@@ -93,8 +89,8 @@ fn a_configuration_counts_once() {
         })
     };
     file(&room, "traces.jsonl", &[trace(1), trace(2), trace(1)]);
-    room.fails(2, "fit traces.jsonl", &["traces.jsonl, line 3: /e/c.1 is there twice, first in traces.jsonl, line 1"]);
-    room.fails(2, "report traces.jsonl", &["traces.jsonl, line 3", "is there twice"]);
+    room.fails(2, "fit traces.jsonl", &["traces.jsonl, line 3: /e/c.1 occurs twice, first in traces.jsonl, line 1"]);
+    room.fails(2, "report traces.jsonl", &["traces.jsonl, line 3", "occurs twice"]);
     let measured = |n: u64| {
         json!({
             "schema": "ferrite.measurement/1", "file": format!("c.{n}"), "absolute": format!("/e/c.{n}"), "lattice": [4, 4, 4, 8],
@@ -105,7 +101,7 @@ fn a_configuration_counts_once() {
     };
     file(&room, "a.jsonl", &[measured(1), measured(2)]);
     file(&room, "b.jsonl", &[measured(3), measured(2)]);
-    room.fails(2, "fit a.jsonl b.jsonl", &["b.jsonl, line 2: /e/c.2 is there twice, first in a.jsonl, line 2"]);
+    room.fails(2, "fit a.jsonl b.jsonl", &["b.jsonl, line 2: /e/c.2 occurs twice, first in a.jsonl, line 2"]);
     // Side by side they are two sections, of which none is counted twice.
     assert_eq!(room.json("report a.jsonl b.jsonl -o both.html")["sections"].as_array().unwrap().len(), 2);
 }
@@ -141,11 +137,7 @@ fn lines_of_different_inputs_are_not_averaged() {
     let mut fewer = line("cfg.9.ildg", 9, &json!({}));
     fewer["correlators"].as_array_mut().unwrap().pop();
     folder(&room, "second", &[fewer]);
-    room.fails(
-        2,
-        "fit first second",
-        &["it has no g5 at the momentum -1,0,0, which first/correlators.jsonl, line 1 has"],
-    );
+    room.fails(2, "fit first second", &["it has no g5 at momentum -1,0,0, which first/correlators.jsonl, line 1 has"]);
 }
 
 /// Traces of two operators and measurements of two flows are not mixed: only their input distinguishes them.
@@ -205,7 +197,7 @@ fn chains_have_bins_of_their_own() {
     assert_eq!((&both["path"], &both["paths"]), (&json!("a"), &json!(["a", "b"])));
     let text = room.run("fit a b --bin 2 --hadron pion").stdout;
     for part in [
-        "20 configurations of 2 streams in 9 bins of 2, 2 at the ends of streams left out",
+        "20 configurations of 2 streams in 9 bins of 2, without 2 at the ends of streams",
         "2 streams: a.*.ildg (13 configurations), b.*.ildg (7 configurations)",
     ] {
         assert!(text.contains(part), "{part}: {text}");

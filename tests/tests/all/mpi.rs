@@ -324,7 +324,7 @@ fn solutions_do_not_depend_on_the_grid() {
 fn overlapping_domains_that_do_not_fit_are_refused() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.1 --source random:3 --solver gcr-dd --domain-overlap";
-    room.fails(2, &format!("{solve} 2"), &["with one process there is nothing"]);
+    room.fails(2, &format!("{solve} 2"), &["with one process the domain has no neighbour"]);
     room.fails(2, &format!("{solve} 1"), &["domain-overlap", "'1' is none of 0, 2"]);
     fails(
         &room,
@@ -569,7 +569,7 @@ fn correlators_do_not_depend_on_the_grid() {
     fs::write(&path, damaged).unwrap();
     let run = job(&room, 2, "spectrum point.toml --out damaged --grid 1,1,1,2");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert_eq!(run.stderr.matches("not used but computed again").count(), 1, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("the propagator is computed again").count(), 1, "{}", run.stderr);
     let ((one, _), (again, read)) = (values("point"), values("damaged"));
     let largest = one.iter().flatten().fold(0f64, |a, b| a.max(b.abs()));
     assert!(!read && one.iter().flatten().zip(again.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-9 * largest));
@@ -588,10 +588,10 @@ fn wrong_grids_are_refused_with_ones_that_fit() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.1 --source random:1";
     fails(&room, 2, 2, &format!("{solve} --grid 1,1,1,4"), &["has 4 processes, but the run has 2", "1×1×1×2"]);
-    fails(&room, 2, 2, &format!("{solve} --grid 3,1,1,1"), &["along x cannot be cut into 3"]);
-    fails(&room, 4, 2, &format!("{solve} --grid 4,1,1,1"), &["leaves 1, which is odd"]);
-    fails(&room, 3, 2, solve, &["cannot be cut among 3 processes"]);
-    let three_hops = &["leaves 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
+    fails(&room, 2, 2, &format!("{solve} --grid 3,1,1,1"), &["along x cannot be divided into 3"]);
+    fails(&room, 4, 2, &format!("{solve} --grid 4,1,1,1"), &["gives 1, which is odd"]);
+    fails(&room, 3, 2, solve, &["cannot be divided among 3 processes"]);
+    let three_hops = &["gives 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
     fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
     fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
 }
@@ -614,7 +614,7 @@ fn odd_extents_are_cut() {
         json(&room, ranks, &format!("convert odd.ildg copy.scidac {flags}"));
         assert!(read_gauge(&room.path("copy.scidac"), &ReadOptions::default()).unwrap().gauge == gauge);
     }
-    fails(&room, 7, 2, "verify odd.ildg", &["3×4×5×6 cannot be cut into 7 equal boxes", "Grids that fit"]);
+    fails(&room, 7, 2, "verify odd.ildg", &["3×4×5×6 cannot be divided into 7 equal boxes", "Grids that fit"]);
     fails(&room, 2, 2, "solve --gauge odd.ildg --mass 0.1 --source random:1", &["extent x = 3"]);
 }
 
@@ -714,7 +714,7 @@ dynamics-tol = 1e-11
     });
     assert_eq!(whole.0, parts.0);
     assert!(whole.1 == parts.1, "links differ");
-    let why = ["has a run already"];
+    let why = ["contains a run"];
     fails(&room, 2, 2, "rhmc run.toml --out one", &why);
 }
 

@@ -223,7 +223,7 @@ fn open_boundary_conditions_are_named() {
     room.json("convert open open.ildg --allow-non-unitary");
     let read = "open.ildg: has open boundary conditions in t";
     room.fails(2, "plaquette open.ildg", &[read, "(--allow-non-unitary)"]);
-    room.fails(2, "plaquette open.ildg --allow-non-unitary --reunitarise", &[read, "do not put them back into SU(3)"]);
+    room.fails(2, "plaquette open.ildg --allow-non-unitary --reunitarise", &[read, "without projection to SU(3)"]);
     // Links in t that are zero elsewhere are something else.
     let mut other = gauge.clone();
     for site in (0..lattice.volume()).filter(|site| lattice.coordinates(*site)[3] == 1) {

@@ -104,13 +104,13 @@ fn masses_are_plain_sums() {
     assert!(text.lines().any(|line| line.contains("nucleon") && line.trim_end().ends_with("pcac")), "{text}");
     // A folder without the correlator is another one, and so is what asks for it.
     let run = "spectrum run.toml --backend cpu";
-    room.fails(2, &format!("{run} --out found --set pcac=false"), &["line 1: it was made with another pcac"]);
+    room.fails(2, &format!("{run} --out found --set pcac=false"), &["line 1: it was made with another value of pcac"]);
     let shell = "--set sink=shell --set shell.width=1 --set shell.steps=4";
     room.fails(2, &format!("{run} --out no {shell}"), &["pcac: the axial current is local", "sink = \"point\""]);
     room.fails(2, &format!("{run} --out no --set solve.operator=staggered"), &["pcac", "Wilson-like quarks"]);
     room.json("spectrum run.toml --out without --set pcac=false");
     room.fails(2, "fit without --hadron pcac", &["'pcac' is none of pion"]);
-    room.fails(2, "fit without --ca 0.1", &["--ca is for pcac", "pcac = true"]);
+    room.fails(2, "fit without --ca 0.1", &["--ca applies to pcac only", "pcac = true"]);
     room.fails(2, "fit found --hadron pcac --window 0:3", &["--window 0:3", "t = 1 to T/2 = 4"]);
     room.fails(2, "fit found --hadron pcac --window 1:5", &["t = 1 to T/2 = 4"]);
 }
@@ -218,8 +218,8 @@ fn plateaus_are_fitted() {
     let page = room.json("report many");
     assert_eq!(page["pcac"][0]["hadron"], "l-l pcac");
     let html = fs::read_to_string(room.path("many/report.html")).unwrap();
-    assert!(html.contains("Quark mass of the axial current") && html.contains("a m = 0.06"), "{html}");
+    assert!(html.contains("Quark mass from the axial current") && html.contains("a m = 0.06"), "{html}");
     fs::write(room.path("fit.json"), found.to_string()).unwrap();
     assert_eq!(room.json("report fit.json -o fit.html")["sections"][0]["text"], "fits of 80 configurations: l-l pcac");
-    assert!(fs::read_to_string(room.path("fit.html")).unwrap().contains("Quark mass of the axial current"));
+    assert!(fs::read_to_string(room.path("fit.html")).unwrap().contains("Quark mass from the axial current"));
 }

@@ -121,7 +121,7 @@ pub fn has_numpy() -> bool {
 pub fn until_signals_are_polled(child: &mut Child) -> JoinHandle<String> {
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
-    while !said.contains("from here on a signal stops the work") {
+    while !said.contains("from now on, a signal stops the work") {
         let read = stderr.read_line(&mut said).unwrap();
         assert!(read > 0, "the program ended: {said}");
     }

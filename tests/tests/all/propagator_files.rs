@@ -474,7 +474,7 @@ fn staggered_propagators_of_milc() {
             refused(&[header(0, 288), data.clone()].concat()).contains("numbers on a site is \"288\", expected 18")
         );
         assert!(refused(&bytes[..bytes.len() - 8]).contains("the file is cut short"));
-        assert!(refused(&bytes[..30]).contains("the MILC header takes 36 bytes"));
+        assert!(refused(&bytes[..30]).contains("the MILC header needs 36 bytes"));
         let spinors =
             read_fermions::<Spinor>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
         assert!(spinors.contains("this is a propagator"), "{spinors}");
@@ -512,7 +512,7 @@ fn staggered_propagators_of_milc() {
         ];
         for refused in refused {
             let said = refused.unwrap_err().to_string();
-            assert!(said.contains("a staggered propagator, of 3 colour vectors"), "{said}");
+            assert!(said.contains("a staggered propagator of 3 colour vectors"), "{said}");
         }
     }
     // A real one, against numbers taken from its bytes.
@@ -678,7 +678,7 @@ fn the_program_reads_and_writes_propagators() {
     room.fails(
         2,
         &format!("{solve} --mass 0.3 --sources 11 -o x.lime"),
-        &["x.lime", "11 fields go into one .npy file"],
+        &["x.lime", "write 11 fields into one .npy file"],
     );
     room.fails(2, "convert wilson.lime x.ildg", &["x.ildg", ".npy or .lime"]);
     room.json("convert wilson.npy one.dat --format scidac");

@@ -280,9 +280,9 @@ fn what_is_no_setup_of_this_version_is_refused() {
         by_hand(&changed, &vectors)
     };
     check(b"", "is empty");
-    check(b"Dear Sir", "is no multigrid setup: it starts with the bytes 44 65 61 72");
+    check(b"Dear Sir", "is not a multigrid setup: it starts with the bytes 44 65 61 72");
     write_gauge(&path, &HostGauge::unit(lattice([2; 4])), &WriteOptions::default()).unwrap();
-    check(&fs::read(&path).unwrap(), "is no multigrid setup: its first LIME record is \"scidac-private-file-xml\"");
+    check(&fs::read(&path).unwrap(), "is not a multigrid setup: its first LIME record is \"scidac-private-file-xml\"");
     let version = with("format", "ferrite.multigrid-setup/2".into());
     check(&version, "format is \"ferrite.multigrid-setup/2\", expected \"ferrite.multigrid-setup/1\"; another version");
     check(&with("format", Value::Null), "format is \"null\"");
@@ -293,7 +293,10 @@ fn what_is_no_setup_of_this_version_is_refused() {
         "has 768 bytes, but a vector on the even sites of the 2×2×2×4 lattice",
     );
     check(&with("lattice", json!([1 << 20, 1 << 20, 1 << 20, 2])), "too large");
-    check(&with("vectors", json!(3)), "number of ferrite-multigrid-vector records is \"2\", expected 3, as the header");
+    check(
+        &with("vectors", json!(3)),
+        "number of ferrite-multigrid-vector records is \"2\", expected 3, as in the header",
+    );
     check(&with("vectors", json!(-2)), "vectors is \"-2\", expected a number from 1 to 1024");
     check(&with("vectors", json!(MOST_STORED_VECTORS + 1)), "vectors is \"1025\"");
     check(&with("operator", json!("wilson")), "operator is \"\\\"wilson\\\"\", expected an object");
@@ -313,8 +316,11 @@ fn what_is_no_setup_of_this_version_is_refused() {
     let with_sums =
         |text: &str| [&file[..last], &record("ferrite-multigrid-checksums", 0x40, text.as_bytes())].concat();
     let crc = format!("{:08x}", crc32(good.to_string().as_bytes()));
-    check(&with_sums(&json!({ "setup": crc, "vectors": ["a"] }).to_string()), "expected a checksum for each vector");
-    check(&with_sums(&json!({ "setup": crc }).to_string()), "vectors is \"null\", expected a checksum for each vector");
+    check(&with_sums(&json!({ "setup": crc, "vectors": ["a"] }).to_string()), "expected one checksum for each vector");
+    check(
+        &with_sums(&json!({ "setup": crc }).to_string()),
+        "vectors is \"null\", expected one checksum for each vector",
+    );
     check(&with_sums("{}"), "setup is \"null\", expected eight hexadecimal digits");
     check(&with_sums("all right"), "content is \"all right\", expected JSON");
     let missing = room.path("missing");
@@ -323,7 +329,7 @@ fn what_is_no_setup_of_this_version_is_refused() {
     // No such vector.
     fs::write(&path, by_hand(&good, &vectors)).unwrap();
     let said = SetupReader::open(SharedFile::new(&path, &solo)).unwrap().read(2).unwrap_err().to_string();
-    assert!(said.contains("vectors is \"2\", expected more than 2, as vector 2 is asked for"), "{said}");
+    assert!(said.contains("vectors is \"2\", expected more than 2, because vector 2"), "{said}");
 }
 
 #[test]
@@ -369,11 +375,11 @@ fn ranks_fail_together() {
         let says = "field 1: spinor, in single precision, at site (x, y, z, t) = [1, 3, 2, 6] is not finite";
         refused(&same, &bad, says);
     }
-    refused(&same, &fields[..1], "1 of 2 vectors are there; write all of them");
-    refused(&same, &[&fields[..], &fields[..1]].concat(), "all vectors that the header names are there already");
+    refused(&same, &fields[..1], "1 of 2 vectors are present; write all of them");
+    refused(&same, &[&fields[..], &fields[..1]].concat(), "all vectors of the header have already been written");
     let differs = |rank| SetupHeader { links: format!("{}", rank / 3), ..header.clone() };
-    refused(&differs, &fields, "rank 3 has another header than rank 0");
-    refused(&|_| SetupHeader { vectors: 0, ..header.clone() }, &[], "from 1 to 1024 vectors");
+    refused(&differs, &fields, "the headers of rank 3 and rank 0 differ");
+    refused(&|_| SetupHeader { vectors: 0, ..header.clone() }, &[], "1 to 1024 vectors");
     refused(&|_| SetupHeader { operator: json!([1]), ..header.clone() }, &[], "not a JSON object");
     refused(&|_| SetupHeader { links: "x".repeat(1 << 16), ..header.clone() }, &[], "more than 64 KiB");
     refused(
@@ -389,12 +395,12 @@ fn ranks_fail_together() {
         assert_eq!(room.files(), ["setup"]);
         // Nothing succeeds after that.
         assert!(
-            writer.write(&HostSpinor::zero(section.local)).unwrap_err().to_string().contains("begin the file again")
+            writer.write(&HostSpinor::zero(section.local)).unwrap_err().to_string().contains("start the file again")
         );
         assert!(matches!(writer.finish().unwrap_err().problem, Problem::Unwritable { .. }));
         failed
     }));
-    assert!(said.contains("the vector of rank 2 has other extents than its part"), "{said}");
+    assert!(said.contains("the extents of the vector of rank 2 differ from those of its part"), "{said}");
     // A folder that is not there, and a place that cannot be replaced.
     let nowhere = room.path("nowhere").join("setup");
     let said = sentence(on(grid, lattice, |world, section| write(&nowhere, world, section, &header, &fields)));

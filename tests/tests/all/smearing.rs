@@ -158,7 +158,7 @@ fn ape_and_hyp_links_are_those_of_the_formulas() {
     let domain = Domain::single(Cpu::new(None), Lattice::new([2, 2, 2, 2]).unwrap()).unwrap();
     let zero = HostGauge::from_links(domain.local(), vec![Matrix::default(); 64]);
     let zero = GaugeField::upload(&domain, &zero).unwrap();
-    assert!(kinds()[0].smeared(&zero).is_err_and(|why| why.to_string().contains("no projection to SU(3)")));
+    assert!(kinds()[0].smeared(&zero).is_err_and(|why| why.to_string().contains("cannot be projected to SU(3)")));
 }
 
 /// The largest element of the traceless anti-Hermitian part of W V†, which is zero at an extremum of Re tr W V† in SU(3), and
@@ -290,10 +290,10 @@ fn smeared_files_of_each_kind() {
     for (flags, why) in [
         ("--kind ape", "--kind ape needs --alpha A"),
         ("--kind ape --alpha 1.1", "'1.1' is not a number from 0 to 1"),
-        ("--kind ape --alpha 0.5,0.5", "one share of staples"),
-        ("--kind ape --alpha 0.5 --rho 0.1", "--rho belongs to --kind stout"),
+        ("--kind ape --alpha 0.5,0.5", "one number, the share of the staples"),
+        ("--kind ape --alpha 0.5 --rho 0.1", "--rho applies to --kind stout only"),
         ("--kind hyp --alpha 0.5", "--alpha A1,A2,A3"),
-        ("--rho 0.1 --alpha 0.5", "--alpha belongs to --kind ape and --kind hyp"),
+        ("--rho 0.1 --alpha 0.5", "--alpha applies to --kind ape and --kind hyp only"),
         ("--kind wilson", "stout, ape, hyp"),
     ] {
         room.fails(2, &format!("smear weak.ildg -o no.ildg {flags}"), &[why]);

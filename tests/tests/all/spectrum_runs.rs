@@ -44,8 +44,8 @@ fn runs_go_on() {
     let again = room.json(&format!("{run} ./cfg.1.ildg cfg.2.ildg"));
     assert_eq!(again["configurations"].as_array().unwrap().len(), 3);
     let other = "spectrum run.toml --set solve.precision=single --out out --backend cpu cfg.1.ildg";
-    room.fails(2, &format!("{other} --set solve.mass=0.3"), &["line 1: it was made with another solve.mass"]);
-    room.fails(2, &format!("{other} --set solve.mass=0.2 --set momenta=1"), &["made with another momenta"]);
+    room.fails(2, &format!("{other} --set solve.mass=0.3"), &["line 1: it was made with another value of solve.mass"]);
+    room.fails(2, &format!("{other} --set solve.mass=0.2 --set momenta=1"), &["made with another value of momenta"]);
     // A whole last line stays one without its end, and its configuration is not made again.
     let whole = fs::read(room.path("out/correlators.jsonl")).unwrap();
     fs::write(room.path("out/correlators.jsonl"), &whole[..whole.len() - 1]).unwrap();
@@ -67,15 +67,15 @@ fn runs_go_on() {
     room.fails(2, nowhere, &["3 mistakes", "none.ildg", "nor.ildg", "solve.mass"]);
     room.fails(2, &format!("{new} small.ildg"), &["small.ildg is on 4×4×4×4"]);
     room.fails(2, &format!("{new} --set origin=9,0,0,0"), &["origin [9, 0, 0, 0] is outside the lattice 4×4×4×8"]);
-    room.fails(2, &format!("{new} --set momenta=9"), &["beyond the edge of the zone"]);
+    room.fails(2, &format!("{new} --set momenta=9"), &["outside the Brillouin zone"]);
     room.fails(2, &format!("{new} --set solve.csw=x"), &["--set solve.csw", "x"]);
-    room.fails(2, &format!("{new} --set source=noise --set nucleon=true"), &["three quarks from one noise are noise"]);
-    room.fails(2, &format!("{new} --set seed=2"), &["--set seed", "belongs to source = \"noise\""]);
-    room.fails(2, &format!("{new} --set source=wall --set momenta=1"), &["momenta", "no momentum but 0"]);
+    room.fails(2, &format!("{new} --set source=noise --set nucleon=true"), &["a nucleon needs three independent propagators, which a noise source cannot provide; remove it, or choose a point or wall source"]);
+    room.fails(2, &format!("{new} --set seed=2"), &["--set seed", "applies only to source = \"noise\"; remove it"]);
+    room.fails(2, &format!("{new} --set source=wall --set momenta=1"), &["momenta", "zero momentum only"]);
     let wrong = "nucleon = 3\norigin = [9, 0, 0, 0]\n[shell]\nwidth = 1.0\n[solve]\nkapa = 0.1\ngauge = \"x\"\n";
     fs::write(room.path("wrong.toml"), wrong).unwrap();
     let parts =
-        ["wrong.toml:1:11: nucleon", "kapa", "did you mean 'kappa'?", "belongs to `ferrite solve`", "shell.width"];
+        ["wrong.toml:1:11: nucleon", "kapa", "did you mean 'kappa'?", "applies only to `ferrite solve`", "shell.width"];
     room.fails(2, "spectrum wrong.toml cfg.1.ildg --out no --backend cpu", &parts);
     room.fails(2, "check wrong.toml", &parts);
     assert!(!room.path("no").exists());
@@ -108,7 +108,7 @@ fn runs_go_on() {
     room.json(&format!("{kept} cfg.1.ildg --out first").replace(" --backend cpu", ""));
     room.fails(2, &format!("{kept} a/cfg.1.ildg --out second"), &["made with another configuration"]);
     let heavier = format!("{kept} cfg.1.ildg --out third").replace("mass=0.2", "mass=0.3");
-    room.fails(2, &heavier, &["kept/cfg.1.ildg.npy", "made with another input.solve.mass"]);
+    room.fails(2, &heavier, &["kept/cfg.1.ildg.npy", "made with another value of input.solve.mass"]);
     assert_eq!(strip(&lines(&room, "first")[0]), strip(&mended[0]));
 }
 
@@ -158,7 +158,7 @@ fn batches_of_components() {
         assert_eq!(check("--set batch=2")["batches"][0], 2);
     }
     let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6 -v");
-    assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as asked for"), "{}", run.stderr);
+    assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as requested"), "{}", run.stderr);
     // The log names keys as the input does.
     for line in
         ["configurations = cfg.ildg (wilson.toml:1:19)", "solve.mass = 0.3 (wilson.toml:5:8)", "batch = 6 (flag)"]
@@ -206,7 +206,7 @@ fn summaries() {
     let svg = fs::read_to_string(room.path("out/effective-masses.svg")).unwrap();
     for part in [
         "wilson, m = 0.3, point to point on 4×4×4×4",
-        "5 configurations in 2 bins of 2, the last 1 left out",
+        "5 configurations in 2 bins of 2, without the last 1",
         "t / a",
         "gxgy",
     ] {
@@ -275,9 +275,9 @@ fn results_belong_to_what_files_hold() {
     without("old/correlators.jsonl");
     without("old-kept/cfg.1.ildg.json");
     let old = room.run("spectrum run.toml cfg.1.ildg --out old --backend cpu");
-    assert!(old.code == Some(0) && old.stderr.contains("line 1: of an earlier version"), "{}", old.stderr);
+    assert!(old.code == Some(0) && old.stderr.contains("line 1: from an earlier version"), "{}", old.stderr);
     let old = room.run("spectrum run.toml cfg.1.ildg --set propagators=old-kept --out fourth --backend cpu");
-    assert!(old.code == Some(0) && old.stderr.contains("old-kept/cfg.1.ildg.json is of an earlier version"));
+    assert!(old.code == Some(0) && old.stderr.contains("old-kept/cfg.1.ildg.json is from an earlier version"));
     let of_old = &lines(&room, "fourth")[0];
     assert_eq!(
         (&of_old["propagators_read"], &of_old["iterations"], &of_old["seconds"]),
@@ -289,7 +289,7 @@ fn results_belong_to_what_files_hold() {
     weak(2, "cfg.1.ildg");
     let cpu = "--backend cpu cfg.1.ildg";
     for out in ["out", "old"] {
-        let parts = ["cfg.1.ildg holds other links than when line 1 of", "name another folder"];
+        let parts = ["cfg.1.ildg have changed since line 1 of", "name another folder"];
         room.fails(2, &format!("spectrum run.toml {cpu} --out {out}"), &parts);
     }
     for kept in ["kept", "old-kept"] {
@@ -334,7 +334,7 @@ fn damaged_propagators_are_computed_again() {
         let [whole, text] = [&array, &about].map(|path| fs::read(path).unwrap());
         // As it was: with the residual of an independent path through the program, b − M x in plain sums.
         let (again, said) = run("again");
-        assert!(said.contains("kept/cfg.ildg.npy: the propagator is read; |b - Mx| / |b| = "), "{said}");
+        assert!(said.contains("kept/cfg.ildg.npy: read the propagator; |b - Mx| / |b| = "), "{said}");
         assert_eq!((&again["propagators_read"], &again["correlators"]), (&json!(1), &first["correlators"]));
         for key in ["iterations", "seconds", "batches", "plaquette"] {
             assert_eq!((&again[key], again[key].is_null()), (&first[key], false), "{name} {key}");
@@ -370,7 +370,7 @@ fn damaged_propagators_are_computed_again() {
             let (line, said) = run(damage);
             let sentence = said
                 .lines()
-                .find(|line| line.contains("kept/cfg.ildg.npy: ") && line.contains("not used but computed again"));
+                .find(|line| line.contains("kept/cfg.ildg.npy: ") && line.contains("the propagator is computed again"));
             assert!(sentence.is_some_and(|sentence| sentence.starts_with("warning: ")), "{name} {damage}: {said}");
             assert_eq!(
                 (&line["propagators_read"], &line["correlators"]),
@@ -389,7 +389,7 @@ fn damaged_propagators_are_computed_again() {
             let (line, said) = run(folder);
             assert_eq!(line["propagators_read"], read, "{name} {folder}: {said}");
             assert_eq!(
-                said.contains("of what it holds, asked is 1e-8; the propagator is not used"),
+                said.contains("of its contents, requested 1e-8; the propagator is computed again"),
                 read == 0,
                 "{said}"
             );
@@ -399,7 +399,7 @@ fn damaged_propagators_are_computed_again() {
         // What is noted cannot be read: refused before anything is solved.
         fs::write(&about, &text[..text.len() / 2]).unwrap();
         let command = format!("spectrum run.toml cfg.ildg --out {name}-no --backend cpu");
-        room.fails(2, &command, &["kept/cfg.ildg.json is not JSON", "remove it", "is computed again"]);
+        room.fails(2, &command, &["kept/cfg.ildg.json is not JSON", "remove it", "to compute the propagator"]);
         fs::remove_dir_all(room.path("kept")).unwrap();
     }
 }
@@ -428,7 +428,7 @@ fn half_written_propagators_are_swept() {
     }
     let run = room.run("spectrum run.toml cfg.ildg --set propagators=kept --out out --backend cpu");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.contains("kept: 2 half-written files of a run that was killed removed"), "{}", run.stderr);
+    assert!(run.stderr.contains("kept: removed 2 half-written files of a run that was killed"), "{}", run.stderr);
     assert_eq!(
         [&left, &of_another, &writing, &others].map(|name| room.path(name).exists()),
         [false, false, true, true]
@@ -446,7 +446,7 @@ fn propagators_need_names_of_their_own() {
         room.json(&format!("generate weak-field --lattice 4,4,4,4 --seed {seed} -o {folder}/cfg.ildg"));
     }
     let both = "spectrum run.toml a/cfg.ildg b/cfg.ildg --backend cpu --out out";
-    let parts = ["a/cfg.ildg and b/cfg.ildg would both keep", "kept/cfg.ildg.npy"];
+    let parts = ["a/cfg.ildg and b/cfg.ildg would both store", "kept/cfg.ildg.npy"];
     room.fails(2, &format!("{both} --set propagators=kept"), &parts);
     assert!(!room.path("out").exists() && !room.path("kept").exists());
     assert_eq!(room.run(both).code, Some(0));
@@ -454,7 +454,7 @@ fn propagators_need_names_of_their_own() {
     fs::copy(room.path("b/cfg.ildg"), room.path("b/other.ildg")).unwrap();
     room.json("spectrum run.toml b/other.ildg --set propagators=kept --set solve.mass=0.4 --out other");
     let late = "spectrum run.toml a/cfg.ildg b/other.ildg --backend cpu --set propagators=kept --out late";
-    room.fails(2, late, &["kept/other.ildg.npy", "another input.solve.mass"]);
+    room.fails(2, late, &["kept/other.ildg.npy", "another value of input.solve.mass"]);
     assert!(!room.path("late").exists());
 }
 
@@ -470,7 +470,7 @@ fn inputs_are_the_same_by_value() {
         room.json(&format!("{run} --set solve.{same}"));
     }
     assert_eq!(lines(&room, "out").len(), 1);
-    room.fails(2, &format!("{run} --set solve.bc-time=periodic"), &["made with another solve.bc-time"]);
+    room.fails(2, &format!("{run} --set solve.bc-time=periodic"), &["made with another value of solve.bc-time"]);
 }
 
 /// Lines and kept propagators have the keys that their numbers depend on, and no others: folders of all versions compare them.
@@ -536,7 +536,7 @@ fn damaged_lines_have_places() {
     refused(&|line| values(line, 0, 2), "gx has 4 values, but 1 has 2");
     refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
     refused(&|line| line["content"] = json!({ "bytes": 3 }), "content: missing field `crc32`");
-    refused(&|line| line["correlators"] = json!([]), "there are no correlators");
+    refused(&|line| line["correlators"] = json!([]), "no correlators");
 }
 
 /// A copy in another folder counts once, and links on another lattice do not come into the same means.
@@ -553,7 +553,7 @@ fn configurations_belong_together() {
     assert!(run.stderr.contains("there/cfg.ildg is a copy of cfg.ildg"), "{}", run.stderr);
     assert_eq!(lines(&room, "out").len(), 1);
     let wide = "spectrum run.toml wide.ildg --out out --backend cpu";
-    room.fails(2, wide, &["out/correlators.jsonl is of configurations on 4×4×4×4, not 8×4×4×4"]);
+    room.fails(2, wide, &["out/correlators.jsonl has configurations on 4×4×4×4, not 8×4×4×4"]);
     // Found out by the lines, too.
     let mut line = lines(&room, "out").swap_remove(0);
     let whole = format!("{line}\n");
@@ -562,7 +562,7 @@ fn configurations_belong_together() {
     line["file"] = json!("/other");
     fs::write(room.path("out/correlators.jsonl"), format!("{whole}{line}\n")).unwrap();
     let again = "spectrum run.toml cfg.ildg --out out --backend cpu";
-    room.fails(2, again, &["line 2: other has other correlators than cfg.ildg"]);
+    room.fails(2, again, &["line 2: other has different correlators from cfg.ildg"]);
     // A line that was torn in the middle of a letter.
     let torn = [whole.as_bytes(), b"{\"absolute\":\"\xc3"].concat();
     fs::write(room.path("out/correlators.jsonl"), torn).unwrap();
@@ -582,7 +582,7 @@ fn folders_are_there_to_be_written() {
     let lock = fs::File::create(room.path("out/.lock")).unwrap();
     lock.lock().unwrap();
     let run = "spectrum run.toml cfg.ildg --backend cpu --out";
-    room.fails(2, &format!("{run} out"), &["out is being worked in by another process"]);
+    room.fails(2, &format!("{run} out"), &["out is in use by another process"]);
     drop(lock);
     room.fails(2, &format!("{run} out"), &["line 1: this is not JSON"]);
     // No user can make files there.

@@ -105,9 +105,9 @@ fn origins_are_averaged() {
     let run = "spectrum run.toml cfg.ildg --backend cpu";
     // Other sources are another folder's.
     let folder = "--out antiperiodic-times --set propagators=antiperiodic";
-    room.fails(2, &format!("{run} {folder} --set times=4"), &["line 1: it was made with another times"]);
+    room.fails(2, &format!("{run} {folder} --set times=4"), &["line 1: it was made with another value of times"]);
     let other = format!("{run} {folder} --set origins=[[0,0,0,2],[1,3,4,5]]");
-    room.fails(2, &other, &["line 1: it was made with another origins", "name another folder"]);
+    room.fails(2, &other, &["line 1: it was made with another value of origins", "name another folder"]);
     for (set, parts) in [
         ("--set times=3", &["times = 3", "2×4×6×8 has 8 times", "divisor"][..]),
         ("--set origins=0,0,0,0 --set origins=0,0,0,4", &["[0, 0, 0, 4] and [0, 0, 0, 4] are the same source"]),
@@ -246,17 +246,20 @@ fn mesons_of_two_masses() {
     fs::write(room.path("run.toml"), format!("{text}{quarks}")).unwrap();
     let run = "spectrum run.toml cfg.ildg --backend cpu";
     let other = format!("{run} --out pairs --set quark.1.mass=0.8 --set propagators=other");
-    room.fails(2, &other, &["made with another quarks.strange.mass"]);
-    room.fails(2, &format!("{run} --out pairs --set mesons=light-strange"), &["made with another mesons"]);
+    room.fails(2, &other, &["made with another value of quarks.strange.mass"]);
+    room.fails(2, &format!("{run} --out pairs --set mesons=light-strange"), &["made with another value of mesons"]);
     room.fails(2, &format!("{run} --out new --set quark.1.mass=0.8"), &["kept/cfg.ildg.strange.", "solve.mass"]);
     for (set, parts) in [
-        ("--set mesons=light-charm", &["'light-charm' is not QUARK-ANTIQUARK, each one of light, strange"][..]),
-        ("--set quark.1.name=light", &["there are two quarks 'light'"]),
+        (
+            "--set mesons=light-charm",
+            &["'light-charm' is not QUARK-ANTIQUARK, where each is one of light, strange"][..],
+        ),
+        ("--set quark.1.name=light", &["two quarks have the name 'light'"]),
         ("--set quark.1.name=a-b", &["letters, digits"]),
         ("--set quark.1.kappa=0.1", &["kappa", "mass"]),
         ("--set quark.1.mas=0.1", &["unknown key 'quark.1.mas'", "did you mean 'mass'"]),
         ("--set quark.1.bc-time=periodic", &["bc-time of the quarks light and strange differ"]),
-        ("--set quark.1.operator=staggered --set quark.1.csw=1", &["all staggered or all of Wilson's kind"]),
+        ("--set quark.1.operator=staggered --set quark.1.csw=1", &["all staggered or all Wilson-like"]),
         ("--set plot=g5", &["'g5' is none of light-light.1"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);

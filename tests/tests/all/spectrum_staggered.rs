@@ -287,11 +287,11 @@ fn pions_are_means_of_their_tastes() {
         }
     }
     let run = |set: &str| format!("spectrum run.toml --out no {set}");
-    room.fails(2, &run("--set tastes=pion-6"), &["'pion-6' is no spin and taste", "pion-05"]);
+    room.fails(2, &run("--set tastes=pion-6"), &["'pion-6' is not a spin and a taste", "pion-05"]);
     room.fails(2, &run("--set tastes=g5-gxgygz"), &["shifts quarks in time"]);
-    room.fails(2, &run("--set tastes=[\"pions\",\"pion-5\"]"), &["'pion-5' is there twice"]);
-    room.fails(2, &run("--set tastes=pions --set source=wall"), &["made of points"]);
-    room.fails(2, &run("--set tastes=pions --set solve.operator=wilson"), &["those of staggered quarks"]);
+    room.fails(2, &run("--set tastes=[\"pions\",\"pion-5\"]"), &["'pion-5' occurs twice"]);
+    room.fails(2, &run("--set tastes=pions --set source=wall"), &["point sources and sinks"]);
+    room.fails(2, &run("--set tastes=pions --set solve.operator=wilson"), &["staggered quarks only"]);
 }
 
 /// Noise is, on the average over seeds, the sum over the points of its corner, for each of the mesons.
@@ -340,9 +340,9 @@ fn inputs_for_wilson_quarks_are_refused_by_name() {
     fs::write(room.path("run.toml"), &example).unwrap();
     room.json("generate weak-field --lattice 4,4,4,8 --seed 8 -o cfg.ildg");
     let asqtad = "spectrum run.toml cfg.ildg --out out --set solve.operator=asqtad --backend cpu";
-    let run = room.fails(2, asqtad, &["solve.csw: belongs to solve.operator = clover"]);
+    let run = room.fails(2, asqtad, &["solve.csw: applies only to solve.operator = clover"]);
     assert!(!run.stderr.contains("mistakes"), "{}", run.stderr);
-    let both = ["2 mistakes", "nucleon: of quarks with spread-boundary", "solve.csw"];
+    let both = ["2 mistakes", "nucleon: nucleons are not available for quarks with spread-boundary", "solve.csw"];
     room.fails(2, &format!("{asqtad} --set nucleon=true --set solve.spread-boundary=true"), &both);
     // With what its comments say, the example is one of staggered quarks.
     let csw = example.lines().find(|line| line.starts_with("csw")).unwrap();
@@ -361,7 +361,7 @@ fn inputs_for_wilson_quarks_are_refused_by_name() {
     .unwrap();
     let check = "check run.toml --set configurations=cfg.ildg --backend cpu";
     let run = room.run(check);
-    assert!(run.code == Some(0) && !run.stderr.contains("is no Gaussian"), "{}", run.stderr);
+    assert!(run.code == Some(0) && !run.stderr.contains("is not Gaussian"), "{}", run.stderr);
     let run = room.run(&format!("{check} --set shell.steps=5"));
-    assert!(run.code == Some(0) && run.stderr.contains("shell.steps = 5: a shell of width 2 is no Gaussian"));
+    assert!(run.code == Some(0) && run.stderr.contains("shell.steps = 5: smearing of width 2 is not Gaussian"));
 }

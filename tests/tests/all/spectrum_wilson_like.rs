@@ -139,7 +139,7 @@ fn mesons_are_plain_sums() {
         if is_twisted {
             assert_eq!(hadrons, ["charged pion", "gxgt"]);
             assert_eq!((&line["antiquark"], &page["hadrons"][0]["hadron"]), (&"-mu".into(), &"charged pion".into()));
-            let parts = ["nucleon: a nucleon has both quarks of a doublet", "the other has -mu", "take it out"];
+            let parts = ["nucleon: a nucleon needs both quarks of a doublet", "the other has -mu", "remove it"];
             room.fails(2, "spectrum run.toml cfg.ildg --out no --backend cpu --set nucleon=true", &parts);
             let svg = fs::read_to_string(room.path(name).join("effective-masses.svg")).unwrap();
             assert!(svg.contains("charged pion") && svg.contains("mu = "), "{svg}");
@@ -161,10 +161,10 @@ fn kept_propagators_know_their_parameters() {
     let run = "spectrum run.toml cfg.ildg --backend cpu";
     room.json("spectrum run.toml cfg.ildg --out first");
     for (key, value) in [("mu", "0.31"), ("mu", "-0.3"), ("csw", "1.1"), ("mass", "0.21"), ("bc-time", "periodic")] {
-        let parts = ["kept/cfg.ildg.npy was made with another input", &format!("solve.{key}")];
+        let parts = ["kept/cfg.ildg.npy was made with another value of input", &format!("solve.{key}")];
         room.fails(2, &format!("{run} --out no --set solve.{key}={value}"), &parts);
         // So is a line in the folder.
-        let parts = [&*format!("it was made with another solve.{key}"), "name another folder"];
+        let parts = [&*format!("it was made with another value of solve.{key}"), "name another folder"];
         room.fails(2, &format!("{run} --out first --set solve.{key}={value}"), &parts);
     }
     for (operator, keys) in
@@ -175,7 +175,7 @@ fn kept_propagators_know_their_parameters() {
         );
         fs::write(room.path("other.toml"), input).unwrap();
         let run = "spectrum other.toml cfg.ildg --backend cpu --out no";
-        room.fails(2, run, &["kept/cfg.ildg.npy was made with another input", "name another folder"]);
+        room.fails(2, run, &["kept/cfg.ildg.npy was made with another value of input", "name another folder"]);
     }
     assert!(!room.path("no").exists());
     // The same in other words is the same.

@@ -271,7 +271,7 @@ fn smeared_files() {
     ] {
         room.fails(2, &format!("smear weak.ildg -o no.ildg {flags}"), &[why]);
     }
-    room.fails(2, "smear weak.ildg -o no.txt --rho 0.1", &["no.txt", "the format is unclear"]);
+    room.fails(2, "smear weak.ildg -o no.txt --rho 0.1", &["no.txt", "the name does not determine the format"]);
     assert!(!room.path("no.ildg").exists());
 }
 
@@ -334,7 +334,7 @@ fn operators_have_stout_links() {
     }
     room.json("links hisq weak.ildg fat.npy long.npy");
     let made = "solve --operator hisq --fat fat.npy --long long.npy --mass 0.2 --source random:1 --stout-rho 0.1";
-    room.fails(2, made, &["--stout-rho", "these fat links have been made already"]);
+    room.fails(2, made, &["--stout-rho", "has no effect on existing fat links; remove it"]);
 }
 
 /// Quarks of a spectrum have stout links, their sources have not.
@@ -351,5 +351,5 @@ fn spectra_have_stout_links() {
     room.json("spectrum run.toml weak.ildg --out key --set solve.stout-rho=0.1");
     assert_eq!(lines("file"), lines("key"));
     let other = "spectrum run.toml weak.ildg --out key --backend cpu --set solve.stout-rho=0.12";
-    room.fails(2, other, &["made with another solve.stout-rho"]);
+    room.fails(2, other, &["made with another value of solve.stout-rho"]);
 }

@@ -432,22 +432,25 @@ fn the_command_makes_three_point_functions() {
         ("three-point.projectors=unpolarised", "three-point.projectors"),
         ("three-point.momentum=[0,0,0]", "three-point.momentum"),
     ] {
-        let refused = format!("line 1: it was made with another {what}: name another folder");
+        let refused = format!("line 1: it was made with another value of {what}: name another folder");
         room.fails(2, &format!("{run} --out point --set {set}"), &[&refused]);
     }
     let meson =
         input.replace("hadron = \"nucleon\"", "").replace("projectors = [\"polarised-z\", \"unpolarised\"]", "");
     fs::write(room.path("meson.toml"), &meson).unwrap();
     let other = "spectrum meson.toml cfg.ildg --backend cpu --out point";
-    room.fails(2, other, &["line 1: it was made with another three-point.hadron"]);
+    room.fails(2, other, &["line 1: it was made with another value of three-point.hadron"]);
     for (set, parts) in [
         ("--set three-point.hadron=baryon", &["three-point.hadron", "'baryon' is none of meson, nucleon"][..]),
         ("--set three-point.projectors=up", &["three-point.projectors", "'up' is none of unpolarised, polarised-x"]),
-        ("--set three-point.sink=g5", &["three-point.sink", "three-point.hadron is nucleon: take it out"]),
-        ("--set three-point.hadron=meson", &["projectors", "belongs to three-point.hadron = \"nucleon\""]),
+        ("--set three-point.sink=g5", &["three-point.sink", "three-point.hadron is nucleon; remove it"]),
+        (
+            "--set three-point.hadron=meson",
+            &["projectors", "applies only to three-point.hadron = \"nucleon\"; remove it"],
+        ),
         ("--set three-point.separations=[6]", &["three-point.separations: 6", "has 6 times"]),
-        ("--set three-point.separations=[0]", &["whole number of times from 1 on"]),
-        ("--set source=wall --set momenta=0", &["begin at points and shells"]),
+        ("--set three-point.separations=[0]", &["whole number of times, at least 1"]),
+        ("--set source=wall --set momenta=0", &["need point or Gaussian-smeared sources"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);
     }

@@ -207,7 +207,7 @@ fn measured_loops_are_smeared_in_space() {
     room.fails(
         2,
         "measure weak.ildg --loops 2,3 -o loops.jsonl --backend cpu",
-        &["loops.jsonl, line 1", "another loops"],
+        &["loops.jsonl, line 1", "another value of loops"],
     );
     let text = room.run("measure weak.ildg --loops 1,2 --backend cpu").stdout;
     assert!(text.contains("Wilson loops") && text.contains("T = 2") && text.contains("1,0,0"), "{text}");

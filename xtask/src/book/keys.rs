@@ -44,14 +44,14 @@ pub fn check(root: &Path) -> Result<()> {
     let there = fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
     if let Some((line, new)) = page.lines().zip(there.lines()).enumerate().find(|(_, (new, old))| new != old) {
         bail!(
-            "{PAGE}:{}: a table of keys is not up to date: `cargo xtask book --keys` writes it\n  {}\n  {}",
+            "{PAGE}:{}: a table of keys is not up to date; `cargo xtask book --keys` writes it\n  {}\n  {}",
             line + 1,
             new.1,
             new.0
         );
     }
     if page != there {
-        bail!("a table of keys in {PAGE} is not up to date: `cargo xtask book --keys` writes it");
+        bail!("a table of keys in {PAGE} is not up to date; `cargo xtask book --keys` writes it");
     }
     println!("{tables} tables of keys, all up to date");
     Ok(())
@@ -73,7 +73,7 @@ fn remade(root: &Path) -> Result<(String, usize)> {
         let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         for (name, fields) in parse(&text) {
             if types.insert(name.clone(), fields).is_some() {
-                bail!("there are two types {name} in {TYPES}: tables of keys name types by one word");
+                bail!("{TYPES} has two types {name}, but tables of keys identify a type by its name");
             }
         }
     }
@@ -86,8 +86,7 @@ fn with_tables(page: &str, types: &Types) -> Result<(String, usize)> {
     let mut parts = page.split(BEGIN);
     let (mut made, mut tables) = (parts.next().unwrap_or_default().to_string(), 0);
     for part in parts {
-        let (request, rest) =
-            part.split_once(" -->").context("a table of keys begins without an end of its comment")?;
+        let (request, rest) = part.split_once(" -->").context("a comment that begins a table of keys is not closed")?;
         let (_, rest) = rest.split_once(END).with_context(|| format!("the table of keys of {request} has no end"))?;
         let (name, without) = request.split_once(" without ").unwrap_or((request, ""));
         let without: Vec<&str> = without.split(", ").filter(|name| !name.is_empty()).collect();

@@ -19,9 +19,9 @@ pub fn check(root: &Path, pages: &[String]) -> Result<()> {
         }
     }
     if !broken.is_empty() {
-        bail!("links that lead nowhere:\n  {}", broken.join("\n  "));
+        bail!("links to files that do not exist:\n  {}", broken.join("\n  "));
     }
-    println!("{count} links to files, all there");
+    println!("{count} links to files, all valid");
     Ok(())
 }
 

@@ -45,7 +45,7 @@ pub fn blocks(text: &str) -> Result<Vec<FencedBlock>> {
                 match lines.next() {
                     Some((_, end)) if end.trim() == fence => break,
                     Some((_, inside)) => body = body + inside + "\n",
-                    None => bail!("line {}: this block has no end", number + 1),
+                    None => bail!("line {}: this block is not closed", number + 1),
                 }
             }
             let language = language.trim().to_string();

@@ -62,8 +62,8 @@ impl Runner {
             fs::remove_dir_all(work).with_context(|| format!("{} cannot be removed", work.display()))?;
         }
         let bin = work.join(".bin");
-        fs::create_dir_all(&bin).with_context(|| format!("{} cannot be made", bin.display()))?;
-        let program = program.canonicalize().with_context(|| format!("{} is not there", program.display()))?;
+        fs::create_dir_all(&bin).with_context(|| format!("{} cannot be created", bin.display()))?;
+        let program = program.canonicalize().with_context(|| format!("{} does not exist", program.display()))?;
         std::os::unix::fs::symlink(&program, bin.join("ferrite")).context("the program cannot be linked to")?;
         stand_in(&bin.join("srun"), "while [[ \"$1\" == --* ]]; do shift; done\nexec \"$@\"\n")?;
         stand_in(&bin.join("sbatch"), "echo \"would submit $1\"\n")?;
@@ -75,7 +75,7 @@ impl Runner {
     /// Runs all blocks of a page, in order, in a folder of its own.
     pub fn page(&mut self, name: &str, text: &str) -> Result<Tally> {
         let folder = self.work.join(name.trim_end_matches(".md").replace('/', "-"));
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         let mut tally = Tally::default();
         for block in page::blocks(text).with_context(|| name.to_string())? {
             let place = format!("{name}:{}", block.line);
@@ -131,10 +131,11 @@ impl Runner {
         let script = block.script();
         let commands = page::commands(&script);
         if commands.is_empty() {
-            bail!("there is no command in it; those of `console` begin with `$ `");
+            bail!("it contains no command; commands of `console` begin with `$ `");
         }
         let uses_mpi = commands.iter().any(|words| words[0] == "mpirun");
-        let reason = block.marks.not_run.as_deref().or((uses_mpi && !self.has_mpi).then_some("there is no MPI here"));
+        let reason =
+            block.marks.not_run.as_deref().or((uses_mpi && !self.has_mpi).then_some("MPI is not available here"));
         if let Some(reason) = reason {
             self.syntax(&script, folder)?;
             tally.leave_out(reason, commands.len());
@@ -153,10 +154,10 @@ impl Runner {
         };
         if code != wanted {
             let seconds = start.elapsed().as_secs();
-            bail!("ended with {code} after {seconds} s, and should end with {wanted}:\n{script}\n{}", tail());
+            bail!("ended with {code} after {seconds} s, but should end with {wanted}:\n{script}\n{}", tail());
         }
         if let Some(line) = page::missing_line(&block.shown(), &output) {
-            bail!("the page shows a line that was not printed:\n{line}\nThis was:\n{}", tail());
+            bail!("the page shows a line that was not printed:\n{line}\nThe output was:\n{}", tail());
         }
         tally.commands += page::commands(script).len();
         Ok(())
@@ -194,7 +195,7 @@ impl Runner {
     fn syntax(&self, script: &str, folder: &Path) -> Result<()> {
         match self.bash(&["-n"], script, folder)? {
             (0, _) => Ok(()),
-            (_, output) => bail!("bash does not understand this:\n{output}"),
+            (_, output) => bail!("bash cannot parse this:\n{output}"),
         }
     }
     /// Checks that commands which are not run here exist and accept their flags.
@@ -204,7 +205,7 @@ impl Runner {
                 let task = words.get(2).filter(|task| words[1] == "xtask" && !task.starts_with('-'));
                 let listed = |task: &str| self.xtask.lines().any(|line| line.split_whitespace().next() == Some(task));
                 if let Some(task) = task.filter(|task| !listed(task)) {
-                    bail!("there is no `cargo xtask {task}`");
+                    bail!("`cargo xtask {task}` does not exist");
                 }
             } else if let Some(at) = words.iter().position(|word| word == "ferrite") {
                 // The command after mpirun or srun with their flags.
@@ -275,14 +276,14 @@ esac
         let tally = runner.page("docs/a.md", page).unwrap();
         assert_eq!((tally.commands, tally.inputs), (6, 1));
         let left_out: Vec<_> = tally.left_out.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
-        assert_eq!(left_out, [("long", 2), ("there is no MPI here", 1)]);
+        assert_eq!(left_out, [("long", 2), ("MPI is not available here", 1)]);
 
         let mut why = |page: &str| format!("{:#}", runner.page("b.md", page).err().unwrap());
         assert!(why("```sh\nfalse\n```\n").starts_with("b.md:2: ended with 1"));
         assert!(why("```console\n$ ferrite solve\ndiverged\n```\n").contains("diverged"));
         assert!(why("<!-- not run: long -->\n```sh\nferrite solve --masse 1\n```\n").contains("--masse"));
         assert!(why("<!-- not run: long -->\n```sh\ncargo xtask tests\n```\n").contains("xtask tests"));
-        assert!(why("<!-- not run: long -->\n```sh\nif ferrite\n```\n").contains("does not understand"));
+        assert!(why("<!-- not run: long -->\n```sh\nif ferrite\n```\n").contains("cannot parse"));
         assert!(why("<!-- file: bad.toml -->\n```toml\na = 1\n```\n").contains("a mistake"));
         assert!(why("```toml\na = 1\n```\n").contains("no name"));
         assert!(why("```json\n{\n```\n").contains("not JSON"));

@@ -21,7 +21,7 @@ pub fn check(root: &Path) -> Result<()> {
     }
     let (used, documented) = (schemas(&source), schemas(&pages));
     if let Some(schema) = documented.iter().find(|schema| !used.contains(*schema)) {
-        bail!("{schema} is in {}, but not in the source", PAGES.join(" or "));
+        bail!("{schema} is documented in {}, but not in the source", PAGES.join(" or "));
     }
     // Compared by name: tests in the source mention versions that do not exist.
     let names: BTreeSet<&str> = documented.iter().filter_map(|schema| schema.split('/').next()).collect();

@@ -27,7 +27,7 @@ impl Mkdocs {
         process::capture(&mut mkdocs)?;
         let start = fs::read_to_string(site.join("index.html")).context("mkdocs made no start page")?;
         match from_network(&start) {
-            Some(tag) => bail!("the pages take something from the network: {tag}"),
+            Some(tag) => bail!("the pages load something from the network: {tag}"),
             None => Ok(site),
         }
     }

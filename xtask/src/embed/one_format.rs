@@ -33,22 +33,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     solved::<ColourVector>(&single(staggered.into()))?;
 
     let refused = |found: Result<(usize, f64), Box<dyn Error>>, parts: &[&str]| -> Result<(), Box<dyn Error>> {
-        let said = found.err().ok_or("a format that is not in this build has been found")?.to_string();
+        let said = found.err().ok_or("a format outside this build has been found")?.to_string();
         println!("{said}");
         match parts.iter().find(|part| !said.contains(*part)) {
-            Some(part) => Err(format!("it does not say: {part}").into()),
+            Some(part) => Err(format!("the message does not contain: {part}").into()),
             None => Ok(()),
         }
     };
-    let has = "this program has it for double 18, double 12, single 18, single 12: switch on the feature";
+    let has = "this program contains double 18, double 12, single 18, single 12: enable the feature";
     let half = Request { precision: Precision::Half, ..single(wilson.into()) };
-    refused(solved::<Spinor>(&half), &["in half with links of 12 real numbers", has, "\"half\" of the crate ferrite"])?;
+    refused(solved::<Spinor>(&half), &["in half with links of 12 reals", has, "\"half\" of the crate ferrite"])?;
     let eight = LinkStorage::of(8);
     let request = Request { precision: Precision::Half, reconstruction: eight.in_temporal_gauge(), ..half };
-    refused(solved::<Spinor>(&request), &["in half with links of 8t real numbers"])?;
+    refused(solved::<Spinor>(&request), &["in half with links of 8t reals"])?;
     let request = Request { reconstruction: eight, ..single(clover.into()) };
-    refused(solved::<Spinor>(&request), &["in single with links of 8 real numbers", has, "\"reconstruct-8\" of"])?;
+    refused(solved::<Spinor>(&request), &["in single with links of 8 reals", has, "\"reconstruct-8\" of"])?;
     let request = Request { precision: Precision::Half, reconstruction: eight, ..single(staggered.into()) };
     let both = "the features \"half\" and \"reconstruct-8\" of the crate ferrite";
-    refused(solved::<ColourVector>(&request), &["in half with links of 8 real numbers", "this program has it for", both])
+    refused(solved::<ColourVector>(&request), &["in half with links of 8 reals", "this program contains", both])
 }

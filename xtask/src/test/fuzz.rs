@@ -75,7 +75,7 @@ fn run(root: &Path, program: &Path) -> Result<()> {
     let (mut waiting, mut failed) = (VecDeque::from(names), Vec::new());
     let mut running: Vec<(String, Child)> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("{} targets for {SECONDS} s each, {cores} side by side; logs in {}", waiting.len(), folder.display());
+    println!("{} targets for {SECONDS} s each, {cores} in parallel; logs in {}", waiting.len(), folder.display());
     while !(waiting.is_empty() && running.is_empty()) {
         while running.len() < cores
             && let Some(name) = waiting.pop_front()
@@ -103,12 +103,13 @@ fn run(root: &Path, program: &Path) -> Result<()> {
 fn names(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in root.join("fuzz/fuzz_targets").read_dir().context("fuzz/fuzz_targets cannot be read")? {
-        let name = entry?.file_name().into_string().map_err(|name| anyhow!("{} is no name", name.display()))?;
+        let name =
+            entry?.file_name().into_string().map_err(|name| anyhow!("{} is not a valid name", name.display()))?;
         names.extend(name.strip_suffix(".rs").map(String::from));
     }
     names.sort();
     if names.is_empty() {
-        bail!("there are no fuzz targets");
+        bail!("no fuzz targets");
     }
     Ok(names)
 }
@@ -116,7 +117,7 @@ fn names(root: &Path) -> Result<Vec<String>> {
 fn host(root: &Path) -> Result<String> {
     let (version, _) = process::capture(Command::new("rustc").arg("-vV").current_dir(root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("`rustc -vV` names no host")?.to_string())
+    Ok(host.context("`rustc -vV` does not print the host")?.to_string())
 }
 
 fn log(folder: &Path, name: &str) -> PathBuf {
@@ -152,7 +153,7 @@ fn last_line(log: &Path) -> String {
 /// Writes seed files with the program: starting from nothing, a minute does not even lead to a header.
 fn seeds(root: &Path, program: &Path, folder: &Path) -> Result<()> {
     if !program.exists() {
-        println!("{} is not built: the targets begin with nothing", program.display());
+        println!("{} is not built, so that the targets start without inputs", program.display());
         return Ok(());
     }
     let room = folder.join("seeds");

@@ -27,7 +27,7 @@ impl Passed {
     /// Runs `work`, unless it passed before with the same `state`, if that is known; records that it passed.
     pub fn unless_same(&mut self, name: &str, state: Option<String>, work: impl FnOnce() -> Result<()>) -> Result<()> {
         if state.is_some() && self.known.get(name) == state.as_ref() {
-            println!("{name}: passed before, and nothing that it reads has changed since; --again runs it");
+            println!("{name}: passed before, and its inputs have not changed since; --again runs it");
             return Ok(());
         }
         // Work that is interrupted or fails has not passed.
@@ -43,7 +43,10 @@ impl Passed {
     fn write(&self) -> Result<()> {
         let fresh = self.file.with_extension("json.new");
         let text = serde_json::to_string_pretty(&json!(self.known))?;
-        fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &self.file)).context("what passed cannot be noted")
+        fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &self.file)).context(
+            "the passed tests cannot be \
+                                                                                       recorded",
+        )
     }
 }
 

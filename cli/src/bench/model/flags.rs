@@ -51,19 +51,19 @@ impl Asked {
         let refused = |why: String| Err(Failure::refused(why));
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
         if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
-            return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, separated by commas"));
+            return refused(format!("--gpus: expected numbers from 1 to {MOST_GPUS}, separated by commas"));
         }
         if !(1..=MOST_GPUS).contains(&args.gpus_per_host) {
-            return refused(format!("--gpus-per-host {}: a number from 1 to {MOST_GPUS}", args.gpus_per_host));
+            return refused(format!("--gpus-per-host {}: expected a number from 1 to {MOST_GPUS}", args.gpus_per_host));
         }
         let Wire { latency, bandwidth } = Cluster::ASSUMED.network;
         let latency = args.network_latency_us.map_or(latency, |us| 1e-6 * us);
         let bandwidth = args.network_gbps.map_or(bandwidth, |gbps| 1e9 * gbps);
         if !(latency >= 0.0 && latency.is_finite()) {
-            return refused("--network-latency-us is a number of microseconds, 0 or more".into());
+            return refused("--network-latency-us: expected a number of microseconds of at least 0".into());
         }
         if !(bandwidth > 0.0 && bandwidth.is_finite()) {
-            return refused("--network-gbps is a number of 10^9 bytes per second, above 0".into());
+            return refused("--network-gbps: expected a number above 0, in 10^9 bytes per second".into());
         }
         let cluster = Cluster { gpus_per_host: args.gpus_per_host, network: Wire { latency, bandwidth } };
         let points = match &args.measured {
@@ -71,7 +71,7 @@ impl Asked {
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
                 let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
-                if points.is_empty() { Err(wrong("it has no points to compare with".into())) } else { Ok(points) }?
+                if points.is_empty() { Err(wrong("it contains no points to compare with".into())) } else { Ok(points) }?
             }
         };
         let shown = shown(args)?;
@@ -83,7 +83,7 @@ impl Asked {
             }
             None if processes == 1 => {
                 let why = "one process has no neighbours to measure exchanges with: start several, as in mpirun -n 2 \
-                           ferrite bench model, or name what was measured with --machine";
+                           ferrite bench model, or name a file of measurements with --machine";
                 return refused(why.into());
             }
             None => MachineSource::Processes(ModelFormats::new(args)?),
@@ -148,11 +148,15 @@ fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
 /// Returns a machine that was read, if it is one for this operator and these formats.
 fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
     if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
-        return Err(format!("operator is {}, and --operator asks for {operator}: measure that", machine.operator));
+        return Err(format!(
+            "operator is {}, but --operator requests {operator}: measure that operator, or remove \
+                            --operator",
+            machine.operator
+        ));
     }
     if machine.operations.iter().any(|operation| shown.has(&operation.format)) {
         Ok(machine)
     } else {
-        Err("operations has none in the formats that --precision and --reconstruct ask for: measure them".into())
+        Err("operations has none in the formats of --precision and --reconstruct: measure them".into())
     }
 }

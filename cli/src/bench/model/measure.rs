@@ -36,8 +36,8 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     let hosts = comm.hosts()?;
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
         let why = format!(
-            "processes on {} and {other}: a machine is measured within one host; the network between hosts is given with \
-             --network-latency-us and --network-gbps",
+            "processes on {} and {other}: run all processes on one host; --network-latency-us and --network-gbps \
+             describe the network between hosts",
             hosts[0]
         );
         return Err(Failure::refused(why).shared());
@@ -111,7 +111,7 @@ fn on_grid(
     for (number, exchange) in machine.exchanges.iter().enumerate() {
         let transport = if number == 0 { plan.transport } else { Transport::Host };
         for overlap in if number == 0 { vec![true, false] } else { vec![true] } {
-            debug!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
+            debug!("{} over {}, transport {}", layout.lattice(), layout.grid(), transport.name());
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
             let times = scaling::times(&domain, plan)?;
             domain.release()?;

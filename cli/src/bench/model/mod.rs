@@ -23,28 +23,30 @@ Examples:
   ferrite bench model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
   ferrite bench model --machine machine.json --measured points.json
 
-On several processes of one host it measures kernels alone, exchanges alone, and the cost of a cut, makes a machine from
-that, and compares its predictions for this many processes with their times. With --machine it reads such a machine and
-needs no GPU. It predicts times of the operator and of solvers, for the slowest GPU, if one lattice is divided among more
-and more GPUs (strong scaling, --lattice) and if each GPU has a part of fixed size (weak scaling, --local).
-Between hosts the network is assumed, not measured. The papers are Babich, Clark and Joo, arXiv:1011.0024, and Babich et
-al., arXiv:1109.2935; plots have the numbers that their text gives. docs/scaling-model.md has the formulas.";
+With several processes on one host, measures kernels alone, exchanges alone, and the cost of a partitioned direction. These
+measurements form a machine, whose predictions for this number of processes are compared with measured times. With
+--machine the machine is read from a file, and no GPU is needed. The predictions are times of the operator and of solvers
+on the slowest GPU, for one lattice divided among more and more GPUs (strong scaling, --lattice) and for a part of fixed
+size on each GPU (weak scaling, --local). The network between hosts is assumed, not measured. The papers are Babich, Clark
+and Joo, arXiv:1011.0024, and Babich et al., arXiv:1109.2935; plots show the numbers in their text.
+docs/scaling-model.md has the formulas.";
 
 /// Arguments of `bench model`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelBenchArguments {
-    /// wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
+    /// Operator: wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
-    /// all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of --machine]
+    /// Precisions: all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of
+    /// --machine]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
-    /// all, or some of the numbers of `bench dslash`, separated by commas [default: 12, for asqtad 8, or those of --machine]
+    /// Numbers of reals stored for a link: all, or some of the numbers of `bench dslash`, separated by commas [default: 12, for
+    /// asqtad 8, or those of --machine]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
-    /// The lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU:
-    /// 8,8,8,32]
+    /// Lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU: 8,8,8,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
     lattice: Option<Lattice>,
     /// Lattice of each GPU in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
@@ -53,19 +55,19 @@ pub struct ModelBenchArguments {
     /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     gpus: Option<Vec<usize>>,
-    /// Write the measurements to this file
+    /// File for the measurements
     #[arg(long, value_name = "FILE.json", conflicts_with = "machine")]
     save: Option<PathBuf>,
-    /// Read measurements from this file instead of measuring
+    /// File of measurements to read instead of measuring
     #[arg(long, value_name = "FILE.json")]
     machine: Option<PathBuf>,
-    /// Compare with times in this file: points (docs/output.md), or output of `bench dslash --json`
+    /// File of times to compare with: points (docs/output.md), or output of `bench dslash --json`
     #[arg(long, value_name = "FILE.json")]
     measured: Option<PathBuf>,
-    /// Plot scaling.svg and solver.svg, and with GCR-DD gain.svg, in this folder
+    /// Folder for the plots scaling.svg and solver.svg, and with GCR-DD gain.svg
     #[arg(long, value_name = "FOLDER")]
     plot: Option<PathBuf>,
-    /// Latency in microseconds of a message between GPUs of two hosts [default: 3, assumed]
+    /// Latency of a message between GPUs of two hosts, in microseconds [default: 3, assumed]
     #[arg(long, value_name = "US")]
     network_latency_us: Option<f64>,
     /// Bandwidth of each GPU between hosts, one way, in 10^9 bytes per second [default: 45, assumed: a port of 400 Gb/s]
@@ -160,13 +162,16 @@ fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcom
     if compared.is_empty() {
         let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
         let why = format!(
-            "the machine has none of the operations in the points to compare with, such as {operator} in {precision} with \
-             {reconstruct} reals; measure one that has"
+            "the machine contains none of the operations in the points to compare with, such as {operator} in \
+             {precision} with {reconstruct} reals; measure a machine that does"
         );
         return comm.agree(Err(Failure::refused(why)));
     }
     if missing > 0 {
-        warn!("{missing} of the points to compare with are of operations or transports that the machine does not have");
+        warn!(
+            "{missing} of the points to compare with are skipped: the machine does not contain their operations or \
+               transports"
+        );
     }
     Ok(compared)
 }
@@ -174,5 +179,5 @@ fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcom
 /// Returns the text of a file that is given.
 fn read(path: &PathBuf) -> Outcome<String> {
     fs::read_to_string(path)
-        .map_err(|why| Failure::refused(format!("{} cannot be read as a text: {why}", path.display())))
+        .map_err(|why| Failure::refused(format!("{} cannot be read as text: {why}", path.display())))
 }

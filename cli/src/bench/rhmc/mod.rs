@@ -18,12 +18,12 @@ Examples:
   ferrite bench rhmc --paper 003 --out settings --trajectories 200
   ferrite bench rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
 
-Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in settings of precision of
-the kind of the paper's A to G (the residuals are ours, its text does not print any), each from the same thermalised
-configuration, on two lattices. DIR gets a folder for each run, and figures 4 to 9 of the paper: observables,
-irreversibility and energy differences on the small lattice, irreversibility on the large one and against the number of
-gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command resumes it, and
-with a larger --trajectories extends it.";
+Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in precision settings like
+A to G of the paper, which does not print their residuals; those here are Ferrite's choice. All start from the same
+thermalised configuration, on two lattices. DIR receives a folder for each run, and figures 4 to 9 of the paper:
+observables, irreversibility and energy differences on the small lattice, irreversibility on the large one and against
+the number of gauge updates, and acceptance on the large one. Ctrl-C ends the study after a trajectory; the same command
+resumes it, and with a larger --trajectories extends it.";
 
 /// Published study to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,38 +37,40 @@ pub enum EnsemblePaper {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EnsembleBenchArguments {
-    /// The study to repeat
+    /// Study to repeat
     #[arg(long, value_enum)]
     #[allow(dead_code)] // there is one
     paper: EnsemblePaper,
     /// Folder for the runs and the figures
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// The small lattice
+    /// Small lattice
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "16,16,16,4")]
     lattice: Lattice,
-    /// The large lattice
+    /// Large lattice
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "32,32,32,4")]
     large: Lattice,
     /// Mass of the two flavours
     #[arg(long, value_name = "M", default_value_t = 0.01335)]
     mass: f64,
-    /// Coupling
+    /// Gauge coupling beta
     #[arg(long, default_value_t = 5.26)]
     beta: f64,
     /// Number of trajectories in each setting
     #[arg(long, value_name = "N", default_value_t = 20)]
     trajectories: u32,
-    /// Trajectories from a hot start, at first of tenfold mass and half as many again of the mass itself
+    /// Number of thermalising trajectories from a hot start, at first with ten times the mass, then half as many with the mass
+    /// itself
     #[arg(long, value_name = "N", default_value_t = 40)]
     thermalise: u32,
-    /// Steps of the quarks' force on the small and on the large lattice, separated by a comma, in trajectories of length 1
+    /// Numbers of steps of the quarks' force on the small and on the large lattice, separated by a comma, for trajectories of
+    /// length 1
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [16, 24])]
     steps: Vec<u32>,
-    /// Steps of the gauge force in each move of links between two kicks of the quarks
+    /// Number of steps of the gauge force between two steps of the quarks' force
     #[arg(long, value_name = "N", default_value_t = 4)]
     gauge_steps: u32,
-    /// Reverse every Nth trajectory, to measure irreversibility
+    /// Run every Nth trajectory backwards to measure irreversibility
     #[arg(long, value_name = "N", default_value_t = 2)]
     reversibility: u32,
     /// Seed of the random numbers

@@ -73,21 +73,23 @@ impl<'a> EnsembleStudy<'a> {
     pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
         let refuse = |why: String| Err(Failure::refused(why));
         if args.steps.len() != 2 {
-            return refuse(format!("--steps: expected 2 numbers, for both lattices, not {}", args.steps.len()));
+            return refuse(format!("--steps: expected 2 numbers, one for each lattice, not {}", args.steps.len()));
         }
         if args.lattice == args.large {
-            return refuse(format!("--large: both lattices are {}", args.large));
+            return refuse(format!("--large: both lattices are {}; choose different ones", args.large));
         }
         let counts = [("--trajectories", args.trajectories), ("--reversibility", args.reversibility)];
         if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return refuse(format!("{flag} 0: the study needs at least one"));
+            return refuse(format!("{flag} 0: the study needs at least 1"));
         }
         if args.thermalise < 2 || args.steps.contains(&1) || args.gauge_steps < 2 {
-            return refuse("--thermalise, --steps and --gauge-steps are at least 2: some settings have half".into());
+            return refuse(
+                "--thermalise, --steps and --gauge-steps must be at least 2, because some settings use half".into(),
+            );
         }
         if args.reversibility > args.trajectories {
             return refuse(format!(
-                "--reversibility {}: there are only {} trajectories",
+                "--reversibility {}: only {} trajectories are made; choose a number no larger",
                 args.reversibility, args.trajectories
             ));
         }
@@ -116,10 +118,10 @@ impl<'a> EnsembleStudy<'a> {
             if serde_json::from_str::<StudySettings>(&text).is_ok_and(|old| old == mine) {
                 return Ok(());
             }
-            let why = "has a study with other settings: name another folder, or give the same ones";
+            let why = "contains a study with other settings: name another folder, or give the same settings";
             return Err(Failure::refused(format!("{} {why}", args.out.display())));
         }
-        let failed = |why| Failure::refused(format!("{} cannot be made: {why}", args.out.display()));
+        let failed = |why| Failure::refused(format!("{} cannot be created: {why}", args.out.display()));
         fs::create_dir_all(&args.out).map_err(failed)?;
         let text = serde_json::to_string_pretty(&mine).map_err(Failure::failed)?;
         target::write_text(&path, &format!("{text}\n")).map_err(Failure::failed)

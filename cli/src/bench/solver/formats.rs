@@ -38,7 +38,10 @@ impl FormatsPlan {
     pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
         for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
             if given {
-                let why = format!("{flag} is for --operator wilson: the paper has no tables of staggered fermions");
+                let why = format!(
+                    "{flag} applies to --operator wilson only, because the paper has no tables for \
+                                   staggered fermions: remove it"
+                );
                 return Err(Failure::refused(why));
             }
         }
@@ -50,7 +53,7 @@ impl FormatsPlan {
         let plan::SystemKeys { shifts, shift_solver, .. } = input.read("");
         let (shifts, strategy) = (shifts.value(), shift_solver.value());
         if shifts.is_none() && strategy.is_some() {
-            input.conflict("shift-solver", "shifts", "belongs to --shifts");
+            input.conflict("shift-solver", "shifts", "applies only to --shifts");
         }
         input.finish("the command line")?;
         let Some((operator, _)) = operator else { return Err(Failure::refused("the command line is incomplete")) };
@@ -67,9 +70,9 @@ impl FormatsPlan {
         let masses = args.masses.clone().unwrap_or(MASSES.to_vec());
         match &self.several {
             None if masses.iter().all(|m| m.is_finite() && *m > 0.0) => {}
-            None => return Err(Failure::refused("--masses of staggered operators are numbers above 0")),
+            None => return Err(Failure::refused("--masses: expected numbers above 0 for staggered operators")),
             Some(_) if !masses.iter().all(|m| m.is_finite() && *m >= 0.0) => {
-                return Err(Failure::refused("--masses of staggered operators are numbers that are not negative"));
+                return Err(Failure::refused("--masses: expected numbers of at least 0 for staggered operators"));
             }
             Some(Several { shifts, .. }) => {
                 for mass in &masses {
@@ -111,12 +114,12 @@ impl FormatsPlan {
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
                 let name = super::table::name(scheme);
-                info!("{name}: left out, some links cannot be reconstructed from {recon} real numbers");
+                info!("{name}: skipped, because some links cannot be reconstructed from {recon} reals");
             }
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
-                "--reconstruct: some links of the {} operator cannot be reconstructed from so few real numbers; use 18{}",
+                "--reconstruct: some links of the {} operator cannot be reconstructed from so few reals; use 18{}",
                 self.definition().title,
                 if self.definition().is_in_u3() { ", 13 or 9" } else { "" }
             ))

@@ -39,14 +39,14 @@ Examples:
   ferrite bench solver --operator asqtad --u0 plaquette --gauge quenched.ildg --masses 0.1,0.02 --precision double,single
   ferrite bench solver --operator asqtad --lattice 32,32,32,64 --masses 0.02 --shifts 0,0.001,0.01,0.1 --reconstruct 8,8h
 
-Makes a quenched configuration (or reads one) and solves on it for random sources, antiperiodic in time: the even-odd
-Wilson system, or staggered systems by CG on M^+ M. Iterations count updates; the time of an iteration is that of a whole
-solve, updates included, over the other iterations. A star is a mass at which some solve did not converge: there is no
-escalation here. The plot shows the time to solution and, dashed, the speed-up over double precision.
-For Wilson fermions tables are those of Clark et al., arXiv:0911.3191: 3, iterations in double; 4, of BiCGstab with defect
-correction over inner tolerances; 5, with reliable updates over delta; the plot is figure 7.
-Staggered operators have one column for each precision and reconstruction, with reliable updates in double. With --shifts
-the systems (M^+ M + s) x = b are solved at each mass, on even and odd sites; without, M x = b on the even ones.";
+Generates a quenched configuration (or reads one) and solves on it for random sources, antiperiodic in time: the even-odd
+Wilson system, or staggered systems by CG on M^+ M. Iterations include updates; the time of an iteration is the time of a
+whole solve, updates included, divided by the other iterations. A star marks a mass at which a solve did not converge:
+there is no escalation here. The plot shows the time to solution and, dashed, the speed-up over double precision.
+For Wilson fermions, the tables are those of Clark et al., arXiv:0911.3191: 3, iterations in double precision; 4, BiCGstab
+with defect correction for several inner tolerances; 5, with reliable updates for several delta; the plot is figure 7.
+Staggered operators have one column for each precision and reconstruction, with reliable updates in double precision. With
+--shifts, the systems (M^+ M + s) x = b are solved at each mass on all sites; without, M x = b on the even sites.";
 
 /// Published study to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,36 +60,36 @@ pub enum Paper {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SolverBenchArguments {
-    #[arg(long, value_name = "NAME", help = format!("wilson, {} [default: wilson]", staggered_names()))]
+    #[arg(long, value_name = "NAME", help = format!("Operator: wilson, {} [default: wilson]", staggered_names()))]
     operator: Option<String>,
-    /// The study to repeat, of Wilson fermions [default: 001]
+    /// Study to repeat, for Wilson fermions [default: 001]
     #[arg(long, value_enum)]
     paper: Option<Paper>,
     /// Tables of the study, separated by commas [default: 3,4,5]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     table: Option<Vec<u32>>,
-    /// A configuration, instead of a quenched one
+    /// Gauge configuration, instead of a quenched one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lattice", "beta", "sweeps", "seed"])]
     gauge: Option<PathBuf>,
-    /// Extents of the quenched configuration
+    /// Lattice extents of the quenched configuration
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "24,24,24,64")]
     lattice: Lattice,
-    /// Coupling of the quenched configuration
+    /// Gauge coupling beta of the quenched configuration
     #[arg(long, default_value_t = 6.0)]
     beta: f64,
-    /// Sweeps from the unit field, each of one heat bath and four over-relaxations
+    /// Number of sweeps from unit links, each with one heat bath and four over-relaxations
     #[arg(long, value_name = "N", default_value_t = 500)]
     sweeps: u32,
-    /// Seed of the configuration
+    /// Seed of the quenched configuration
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Bare masses, separated by commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
     masses: Option<Vec<f64>>,
-    /// Random sources to average over
+    /// Number of random sources to average over
     #[arg(long, value_name = "N", default_value_t = 5)]
     sources: u64,
-    /// Target for |b - M x| / |b|
+    /// Requested tolerance of |b - M x| / |b|
     #[arg(long, default_value_t = 1e-12)]
     tol: f64,
     /// Maximum number of iterations of a solve
@@ -100,16 +100,16 @@ pub struct SolverBenchArguments {
     plot: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Staggered operators")]
     formats: FormatFlags,
-    /// Solve (M^+ M + s) x = b for these shifts, separated by commas
+    /// Solve (M^+ M + s) x = b for these shifts s, separated by commas
     #[arg(long, value_name = "S1,S2,...", allow_hyphen_values = true, help_heading = "Staggered operators")]
     shifts: Option<String>,
-    /// Several shifts: multishift (together, then each refined) or sequential [default: multishift]
+    /// Solver for several shifts: multishift (all together, then refined one by one) or sequential [default: multishift]
     #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
     shift_solver: Option<String>,
-    /// Asqtad's tadpole factor, or 'plaquette' for the fourth root of the mean plaquette [default: 1]
+    /// Tadpole factor of asqtad, or 'plaquette' for the fourth root of the mean plaquette [default: 1]
     #[arg(long, value_name = "U", allow_hyphen_values = true)]
     u0: Option<String>,
-    /// HISQ's correction of the Naik term [default: 0]
+    /// Correction epsilon of HISQ's Naik term [default: 0]
     #[arg(long, value_name = "E", allow_hyphen_values = true)]
     naik_epsilon: Option<String>,
 }
@@ -140,7 +140,11 @@ impl StudySubject {
         if let (Some(definition), Some(place)) = (chosen, input.get("operator"))
             && *definition != WILSON
         {
-            let why = format!("'{}': the study is of wilson and of {}", definition.name, staggered_names());
+            let why = format!(
+                "'{}' is not an operator of the study: choose wilson, or one of {}",
+                definition.name,
+                staggered_names()
+            );
             input.wrong(&place, why);
         }
         refuse_foreign_keys(&mut input, &WILSON);
@@ -241,12 +245,12 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
     let wrong = |what: &str| Err(Failure::refused(what));
     match args {
         SolverBenchArguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => {
-            return wrong("--tol is a number above 0 and below 1");
+            return wrong("--tol: expected a number above 0 and below 1");
         }
         SolverBenchArguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => {
-            return wrong("--beta is a number above 0");
+            return wrong("--beta: expected a number above 0");
         }
-        SolverBenchArguments { sources: 0, .. } => return wrong("--sources is at least 1"),
+        SolverBenchArguments { sources: 0, .. } => return wrong("--sources: expected at least 1"),
         _ => {}
     }
     let masses = match &subject {

@@ -22,14 +22,15 @@ impl Tables {
         let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
         if let Some(flag) = args.formats.given() {
             return Err(Failure::refused(format!(
-                "{flag}: the tables of the paper have formats of their own; it belongs to staggered operators"
+                "{flag} applies to staggered operators only, because the tables of the paper have fixed formats: \
+                 remove it"
             )));
         }
         let table = |number: &u32| match number {
             3 => Ok((3, PaperTable::Three)),
             4 => Ok((4, PaperTable::Four)),
             5 => Ok((5, PaperTable::Five)),
-            other => Err(Failure::refused(format!("--table {other}: the tables are 3, 4 and 5"))),
+            other => Err(Failure::refused(format!("--table {other}: expected 3, 4 or 5"))),
         };
         let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
         numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
@@ -39,7 +40,7 @@ impl Tables {
         match &args.masses {
             None => Ok(MASSES.to_vec()),
             Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
-            Some(_) => Err(Failure::refused("--masses are numbers above -4")),
+            Some(_) => Err(Failure::refused("--masses: expected numbers above -4")),
         }
     }
     /// Returns the device memory that is needed, with names for what takes it.

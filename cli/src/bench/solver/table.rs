@@ -104,7 +104,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
             }
         }
     };
-    block("iterations, updates included", &|cell| format!("{:.0}", cell.iterations));
+    block("iterations, including updates", &|cell| format!("{:.0}", cell.iterations));
     block("seconds", &|cell| format!("{:.3}", cell.seconds));
     block("microseconds per iteration", &|cell| format!("{:.1}", 1e6 * cell.seconds_per_iteration()));
     if cells.iter().any(|cell| cell.first_iterations > 0.0) {
@@ -112,7 +112,7 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
             format!("{:.0} ({:.1})", cell.first_iterations, 1e6 * cell.seconds_per_first_iteration())
         });
     }
-    block("GFLOP/s, and of the matrix by itself", &|cell| {
+    block("GFLOP/s, and share of the matrix alone", &|cell| {
         format!("{:.0} ({:.0}%)", cell.gflops, 100.0 * cell.gflops / rate(rates, &cell.scheme))
     });
     text.push('\n');
@@ -152,7 +152,7 @@ pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) 
     }
     LinePlot {
         title,
-        subtitle: "time to solution; dashed: how many times faster than double precision".into(),
+        subtitle: "time to solution; dashed: speed-up over double precision".into(),
         axes: ["m".into(), "seconds".into(), "speed-up".into()],
         logarithmic: [false; 2],
         curves,

@@ -137,7 +137,7 @@ impl Cuda {
         // SAFETY: a live handle.
         match unsafe { sys::cuEventQuery(event.mark.0) } {
             sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
-            code => raw(code, "asking for an event", self.name()).map(|()| true),
+            code => raw(code, "querying an event", self.name()).map(|()| true),
         }
     }
     /// Returns the seconds between two marks; waits for the later one.

@@ -22,12 +22,12 @@ pub const VERSION: u64 = 2;
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// No environment variable determines the path of the cache.
-    #[error("there is no place for the tune cache: set FERRITE_TUNE_CACHE to the name of a file, or HOME")]
+    #[error("the tune cache has no path: set FERRITE_TUNE_CACHE to the name of a file, or set HOME")]
     NoPlace,
     /// The file cannot be read.
     #[error(
-        "the tune cache {} cannot be read: {source}; name another file with FERRITE_TUNE_CACHE, or leave tuning off \
-         (--tuning off)", path.display()
+        "the tune cache {} cannot be read: {source}; name another file with FERRITE_TUNE_CACHE, or disable tuning with \
+         --tuning off", path.display()
     )]
     Unreadable {
         /// Path of the file.
@@ -37,7 +37,7 @@ pub enum CacheError {
     },
     /// The file is not a tune cache, or is damaged.
     #[error(
-        "{} is not a whole tune cache: {why}; remove it or replace it with `ferrite tune --retune`, or name another \
+        "{} is not a complete tune cache: {why}; remove it or replace it with `ferrite tune --retune`, or name another \
          file with FERRITE_TUNE_CACHE", path.display()
     )]
     Damaged {
@@ -48,8 +48,8 @@ pub enum CacheError {
     },
     /// The file was written by another version of the program.
     #[error(
-        "{} is a tune cache of version {version}, and this program knows version {VERSION}: replace it with \
-         `ferrite tune --retune`, or name another file with FERRITE_TUNE_CACHE", path.display()
+        "{} is a tune cache of version {version}, but this program reads version {VERSION}: replace it with `ferrite \
+         tune --retune`, or name another file with FERRITE_TUNE_CACHE", path.display()
     )]
     OtherVersion {
         /// Path of the file.
@@ -131,7 +131,7 @@ impl TuneCache {
         let damaged = |why: String| CacheError::Damaged { path: path.into(), why };
         let file: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         if file["format"] != FORMAT {
-            return Err(damaged(format!("it does not say \"format\": \"{FORMAT}\"")));
+            return Err(damaged(format!("\"format\": \"{FORMAT}\" is missing")));
         }
         match u64::deserialize(&file["version"]) {
             Ok(VERSION) => serde_path_to_error::deserialize::<_, CacheRecord>(&file)
@@ -223,19 +223,19 @@ impl TuneCache {
 /// Creates the folder of the cache, and the file that writers lock while they read, add and rename.
 pub(super) fn prepare(path: &Path) -> Result<File, CacheError> {
     let unwritable = |why: String| CacheError::Unwritable { path: path.into(), why };
-    let name = path.file_name().ok_or_else(|| unwritable("the path names no file".into()))?;
+    let name = path.file_name().ok_or_else(|| unwritable("the path does not name a file".into()))?;
     // A rename to the path of a device would replace the device by a regular file.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(unwritable("it is not a regular file".into()));
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(|error| unwritable(format!("its folder cannot be made: {error}")))?;
+        fs::create_dir_all(folder).map_err(|error| unwritable(format!("its folder cannot be created: {error}")))?;
     }
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(".lock");
     let lock = File::options().write(true).create(true).truncate(false).open(path.with_file_name(hidden));
-    lock.map_err(|error| unwritable(format!("no file can be made beside it: {error}")))
+    lock.map_err(|error| unwritable(format!("no file can be created beside it: {error}")))
 }
 
 fn quoted(text: &str) -> String {

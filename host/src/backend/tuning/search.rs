@@ -13,10 +13,10 @@ const NOISE: f64 = 0.01;
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
     /// No candidate could be launched. The value is the error of the first one.
-    #[error("none of the shapes of a block can be launched: {0}")]
+    #[error("no block shape can be launched: {0}")]
     Failed(E),
     /// Candidates ran, but no time was a positive number.
-    #[error("none of the shapes of a block gave a time that is a positive number")]
+    #[error("no block shape gave a time above 0")]
     NoTime,
 }
 

@@ -56,7 +56,7 @@ impl fmt::Display for Shape {
 
 /// A text that is not a [`Shape`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' says no threads of a block, as 128, 8x4x4, 2:8x4x4 and looped 2:128 do")]
+#[error("'{0}' is not a block shape, such as 128, 8x4x4, 2:8x4x4 or looped 2:128")]
 pub struct NoShape(String);
 
 impl FromStr for Shape {

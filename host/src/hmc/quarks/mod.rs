@@ -248,11 +248,11 @@ impl MonomialDefinition {
         }
         match operator {
             Some(operator) if OPERATORS.iter().any(|other| other.kind == self.kind && other.has_key(key)) => {
-                format!("{} quarks have no such parameter: leave it out", operator.name)
+                format!("{} quarks do not have this parameter: remove it", operator.name)
             }
             _ => match self.kind {
-                FermionKind::Wilson => "belongs to staggered quarks: leave it out".into(),
-                FermionKind::Staggered => "belongs to Wilson-like quarks: leave it out".into(),
+                FermionKind::Wilson => "applies only to staggered quarks: remove it".into(),
+                FermionKind::Staggered => "applies only to Wilson-like quarks: remove it".into(),
             },
         }
     }

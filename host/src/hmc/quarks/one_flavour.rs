@@ -22,7 +22,7 @@ pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
     flavours: Some(1),
     keys: &[("pseudofermions", KeyKind::Count), ("dynamics-error", KeyKind::Number), ("action-error", KeyKind::Number)],
     methods: &[],
-    refusal: "one flavour has a rational function, which CG solves: leave it out, or give flavours = 2",
+    refusal: "one flavour uses a rational function, which CG solves: remove it, or give flavours = 2",
     resolve,
 };
 

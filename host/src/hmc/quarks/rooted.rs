@@ -64,19 +64,19 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let is = |definition: &'static Definition| operator == Some(definition);
     let level = levels(keys);
     if level.len() > 1 {
-        keys.refuse("level", "the pseudofermions of staggered quarks are on one level: give one number");
+        keys.refuse("level", "the pseudofermions of staggered quarks share one level: give one number");
     }
     let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|x| x >= 1e-3);
     match is(&ASQTAD) {
         true => keys.needed(u0.is_some(), "u0", "u0 = 0.86, of asqtad's paths"),
-        false => keys.refuse("u0", "only asqtad quarks have a tadpole factor: leave it out"),
+        false => keys.refuse("u0", "only asqtad quarks have a tadpole factor: remove it"),
     }
     let masses = keys.numbers("mass", DIVISOR, &is_divisor);
     keys.needed(masses.is_some(), "mass", "mass = [0.05]");
     let flavours = parsed(keys, "flavours", |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
             Ok(n) if n.value() != 0.0 => Ok(n),
-            Ok(_) => Err("0 flavours: leave them out".into()),
+            Ok(_) => Err("0 flavours have no effect: remove them".into()),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, String>>()
@@ -92,7 +92,8 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let epsilon = naik_epsilon(keys, operator, masses.as_deref());
     let stout = keys.stout();
     if (is(&ASQTAD) || is(&HISQ)) && keys.is_given("stout-rho") {
-        let why = "asqtad and HISQ quarks have smeared links of their own: leave it out; naive and Wilson-like quarks have stout links";
+        let why = "asqtad and HISQ quarks have their own smeared links: remove it; stout links are for naive and \
+                   Wilson-like quarks";
         keys.refuse("stout-rho", why);
         return None;
     }
@@ -148,13 +149,13 @@ fn naik_epsilon(
         return Some(0.0);
     }
     if operator.is_some_and(|operator| *operator != HISQ) {
-        keys.refuse(KEY, "only HISQ has such a correction of the Naik term: leave it out");
+        keys.refuse(KEY, "only HISQ has this correction of the Naik term: remove it");
         return None;
     }
     let given = given?;
     if given.iter().any(|epsilon| *epsilon != given[0]) {
-        let why = "masses of a group share pseudofermions, and so one operator: give quarks with another naik-epsilon a \
-                   table [[fermion]] of their own";
+        let why = "the masses of a table share pseudofermions and so one operator: give quarks with another \
+                   naik-epsilon a separate table [[fermion]]";
         keys.refuse(KEY, why);
         return None;
     }

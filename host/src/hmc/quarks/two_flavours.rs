@@ -27,7 +27,7 @@ pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
         ("guesses", KeyKind::Count),
     ],
     methods: &[Method::CG, Method::BICGSTAB, Method::MULTIGRID],
-    refusal: "two flavours need no rational function: leave it out",
+    refusal: "two flavours need no rational function: remove it",
     resolve,
 };
 
@@ -51,7 +51,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let mut given = ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu"].to_vec();
     given.retain(|key| keys.is_given(key));
     if let [one, other, ..] = given[..] {
-        keys.conflict(one, other, "give one of them");
+        keys.conflict(one, other, "give only one of them");
     }
     let methods: Vec<_> = TWO_FLAVOURS.methods.iter().map(|method| (method.name, *method)).collect();
     let method = choose(keys, "method", &methods).unwrap_or(Method::CG);
@@ -59,11 +59,15 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     match multigrid {
         None => {
             for key in Method::MULTIGRID.keys {
-                keys.refuse(key.name, "belongs to method = \"multigrid\"");
+                keys.refuse(key.name, "applies only to method = \"multigrid\"; remove it");
             }
         }
         Some(_) if operator.is_some_and(|operator| operator.partner().is_some()) => {
-            keys.refuse("method", "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"");
+            keys.refuse(
+                "method",
+                "multigrid is not available for quarks with a twisted mass: give \"cg\" or \
+                                   \"bicgstab\"",
+            );
         }
         Some(_) => {}
     }
@@ -77,13 +81,13 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let mass = operator.wilson.mass;
     if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
         for key in ["hasenbusch-mass", "hasenbusch-kappa"] {
-            let why = format!("give heavier quarks than those of the table, {called}, from light to heavy");
+            let why = format!("list quarks that are heavier than {called}, the one of the table, from light to heavy");
             keys.refuse(key, &why);
         }
         return None;
     }
     if twists.as_ref().is_some_and(|list| !list.is_sorted()) {
-        keys.refuse("hasenbusch-mu", "give twisted masses from light to heavy");
+        keys.refuse("hasenbusch-mu", "list twisted masses from light to heavy");
         return None;
     }
     let with_mass = |(mass, called): (f64, String)| {

@@ -101,13 +101,14 @@ impl FromStr for SpinTaste {
         let found = text.split_once('-').and_then(|(spin, taste)| Some((product(spin)?, product(taste)?)));
         let Some((spin, taste)) = found else {
             return Err(format!(
-                "'{text}' is no spin and taste, such as g5-gxg5, of products of gx, gy, gz, gt and g5, or 1"
+                "'{text}' is not a spin and a taste, such as g5-gxg5, where each is a product of gx, gy, gz, gt and \
+                 g5, or 1"
             ));
         };
         let found = SpinTaste { spin, taste };
         match found.is_at_one_time() {
             true => Ok(found),
-            false => Err(format!("'{text}' shifts quarks in time: gt has to be in both of spin and taste, or in none")),
+            false => Err(format!("'{text}' shifts quarks in time: gt must be in both spin and taste, or in neither")),
         }
     }
 }
@@ -236,9 +237,12 @@ mod tests {
         let found: SpinTaste = "gtg5-gzgx".parse().unwrap();
         assert_eq!((found.spin, found.taste, found.to_string()), (7, 5, "gxgygz-gxgz".into()));
         assert_eq!(found.shift(), [false, true, false]);
-        for (text, why) in
-            [("g5", "no spin and taste"), ("g5-", "no spin and taste"), ("g5-gxx", "no spin"), ("1-gt", "in time")]
-        {
+        for (text, why) in [
+            ("g5", "not a spin and a taste"),
+            ("g5-", "not a spin and a taste"),
+            ("g5-gxx", "no spin"),
+            ("1-gt", "in time"),
+        ] {
             let error = text.parse::<SpinTaste>().unwrap_err();
             assert!(error.contains(why), "{error}");
         }

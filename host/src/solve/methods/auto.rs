@@ -11,7 +11,7 @@ impl Method {
     pub const AUTO: &'static Method = &Method {
         name: "auto",
         titles: ["BiCGstab, multigrid or CG"; 2],
-        help: "bicgstab, until multigrid with its setup is faster for all sources together; cg where these fail",
+        help: "bicgstab, then multigrid once that is faster for all sources together, setup included; cg if these fail",
         keys: multigrid::KEYS,
         // Requested aggregates have to fit, even if they may never be needed.
         check: |request, local, grid| match request.multigrid.blocks[0] {

@@ -15,7 +15,7 @@ impl Method {
     pub const GCR_DD: &'static Method = &Method {
         name: "gcr-dd",
         titles: ["GCR-DD"; 2],
-        help: "GCR, preconditioned in domains that exchange nothing",
+        help: "GCR with a Schwarz preconditioner on independent domains",
         keys: &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
         heading: Some("GCR-DD"),
         restarts: true,
@@ -32,7 +32,7 @@ impl Method {
         prepare: |formats, request, storage, _| {
             let Some(inner) = formats.preconditioner(&request.schwarz, storage)? else {
                 return Err(SolveError::Invalid(
-                    "GCR with the Schwarz preconditioner is for Wilson and clover operators",
+                    "GCR with the Schwarz preconditioner applies to Wilson and clover operators only",
                 ));
             };
             Ok(Box::new(SchwarzPreconditioned { schwarz: request.schwarz, inner }))
@@ -42,31 +42,37 @@ impl Method {
 }
 
 static MR_STEPS: Key =
-    Key::new("mr-steps", "N", KeyKind::Count, "Minimum-residual steps in each domain [default: 10]", "10");
-static MR_OMEGA: Key =
-    Key::new("mr-omega", "OMEGA", KeyKind::Number, "Over-relaxation of these steps [default: 1]", "1.0");
+    Key::new("mr-steps", "N", KeyKind::Count, "Number of minimum-residual steps in each domain [default: 10]", "10");
+static MR_OMEGA: Key = Key::new(
+    "mr-omega",
+    "OMEGA",
+    KeyKind::Number,
+    "Over-relaxation factor of the minimum-residual steps [default: 1]",
+    "1.0",
+);
 static DOMAIN_PRECISION: Key = Key::new(
     "domain-precision",
     "NAME",
     KeyKind::Word,
-    "Precision in the domains: double, single, half or fp16 [default: half]",
+    "Precision of the preconditioner: double, single, half or fp16 [default: half]",
     "\"half\"",
 );
 static DOMAIN: Key = Key::new(
     "domain",
     "X,Y,Z,T",
     KeyKind::Extents,
-    "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
+    "Extents X,Y,Z,T of a domain: even divisors of the local lattice of a process [default: the whole local lattice]",
     "[8, 8, 8, 8]",
 );
 static DOMAIN_OVERLAP: Key = Key::new(
     "domain-overlap",
     "N",
     KeyKind::Count,
-    "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]",
+    "Number of sites by which the domain of a process extends into its neighbours: 0 or 2 [default: 0]",
     "0",
 );
-static KMAX: Key = Key::new("kmax", "K", KeyKind::Count, "Directions after which GCR restarts [default: 16]", "16");
+static KMAX: Key =
+    Key::new("kmax", "K", KeyKind::Count, "Number of directions after which GCR restarts [default: 16]", "16");
 
 /// Returns the bytes of the preconditioner's residual and image, of its input and output vectors, and of an operator's vectors.
 fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {

@@ -12,7 +12,7 @@ impl Method {
     pub const IDR: &'static Method = &Method {
         name: "idr",
         titles: ["IDR(s)"; 2],
-        help: "induced dimension reduction: fewer applications than bicgstab where that is slow, more vectors",
+        help: "induced dimension reduction: fewer applications than bicgstab in difficult solves, but more vectors",
         keys: &[&DIMENSION.key],
         counts: &[&DIMENSION],
         heading: Some("IDR(s)"),
@@ -33,7 +33,7 @@ static DIMENSION: CountKey = CountKey {
         "idr-s",
         "S",
         KeyKind::Count,
-        "Dimension s of the shadow space; an iteration has s + 1 applications [default: 4]",
+        "Dimension s of the shadow space; an iteration has s + 1 applications of the operator [default: 4]",
         "4",
     ),
     range: 1..=16,

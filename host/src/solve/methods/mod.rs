@@ -50,7 +50,7 @@ pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
 pub(super) fn not_for_staggered() -> &'static str {
     static WHY: LazyLock<String> = LazyLock::new(|| {
         let titles: Vec<_> = methods_for(FermionKind::Staggered).iter().map(|(_, method)| method.titles[1]).collect();
-        format!("staggered operators are solved by {}, on M†M itself", titles.join(" or "))
+        format!("staggered operators are solved with {}, applied to M†M itself", titles.join(" or "))
     });
     &WHY
 }
@@ -166,7 +166,7 @@ impl Method {
         exchanges: |_, all, _, _, _| all,
         first_level: |level, _| level,
         choose: None,
-        prepare: |_, _, _, _| Err(SolveError::Invalid("there is no such method")),
+        prepare: |_, _, _, _| Err(SolveError::Invalid("the method does not exist")),
     };
 }
 
@@ -245,7 +245,7 @@ impl Limits<'_> {
         match self.request.correction {
             Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
             Correction::Defect { .. } => {
-                Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"))
+                Err(SolveError::Invalid("GCR restarts from true residuals: it does not support defect correction"))
             }
         }
     }

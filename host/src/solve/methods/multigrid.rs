@@ -19,7 +19,7 @@ impl Method {
     pub const MULTIGRID: &'static Method = &Method {
         name: "multigrid",
         titles: ["GCR with multigrid"; 2],
-        help: "GCR, preconditioned by a multigrid cycle: for light quarks",
+        help: "GCR preconditioned by a multigrid cycle, for light quarks",
         keys: KEYS,
         heading: Some("Multigrid"),
         restarts: true,
@@ -31,7 +31,7 @@ impl Method {
         first_level,
         prepare: |formats, request, storage, observer| {
             let Some(multigrid) = formats.multigrid(&request.multigrid, storage, observer)? else {
-                return Err(SolveError::Invalid("multigrid is for Wilson-like operators"));
+                return Err(SolveError::Invalid("multigrid applies to Wilson-like operators only"));
             };
             Ok(Box::new(multigrid))
         },
@@ -43,20 +43,26 @@ impl Method {
 pub(super) const KEYS: &[&Key] =
     &[&VECTORS, &LEVELS, &BLOCK, &SMOOTHING, &RELAXATIONS, &IMPROVEMENTS, &PRECISION, &SETUP, &CHECK_SETUP];
 
-static VECTORS: Key =
-    Key::new("mg-vectors", "N", KeyKind::Count, "Near-null vectors on each level, a multiple of 8 [default: 24]", "24");
+static VECTORS: Key = Key::new(
+    "mg-vectors",
+    "N",
+    KeyKind::Count,
+    "Number of near-null vectors on each level, a multiple of 8 \
+                                                 [default: 24]",
+    "24",
+);
 static LEVELS: Key = Key::new(
     "mg-levels",
     "N",
     KeyKind::Count,
-    "Levels, the lattice itself included, as far as it allows [default: 3]",
+    "Maximum number of levels, including the lattice itself [default: 3]",
     "3",
 );
 static BLOCK: Key = Key::new(
     "mg-block",
     "X,Y,Z,T",
     KeyKind::Texts,
-    "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
+    "Extents of an aggregate, once for each level that has a coarser one, beginning with the lattice itself \
      [default: chosen for the lattice]",
     "[\"4,4,4,4\", \"2,2,2,2\"]",
 );
@@ -64,38 +70,44 @@ static SMOOTHING: Key = Key::new(
     "mg-smoothing",
     "N",
     KeyKind::Count,
-    "Steps of the smoother after each coarse correction [default: 6]",
+    "Number of smoothing steps after each coarse-grid correction [default: 6]",
     "6",
 );
-static RELAXATIONS: Key =
-    Key::new("mg-relaxations", "N", KeyKind::Count, "Setup: how often random vectors are relaxed [default: 4]", "4");
+static RELAXATIONS: Key = Key::new(
+    "mg-relaxations",
+    "N",
+    KeyKind::Count,
+    "Number of setup iterations that relax the random start vectors \
+                                                     [default: 4]",
+    "4",
+);
 static IMPROVEMENTS: Key = Key::new(
     "mg-improvements",
     "N",
     KeyKind::Count,
-    "Setup: how often the cycle improves its near-null vectors [default: 4]",
+    "Number of setup iterations that improve the near-null vectors by the cycle [default: 4]",
     "4",
 );
 static PRECISION: Key = Key::new(
     "mg-precision",
     "NAME",
     KeyKind::Word,
-    "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
-     a GPU, with the smoother in fp16, and single on a CPU]",
+    "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on a GPU, with \
+     the smoother in fp16; single on a CPU]",
     "\"half\"",
 );
 static SETUP: Key = Key::new(
     "setup",
     "FILE",
     KeyKind::Text,
-    "Setup: read its test vectors from this file; if it is not there, write them to it",
+    "File of near-null vectors: read them from it, or write them to it if it does not exist",
     "\"multigrid.setup\"",
 );
 static CHECK_SETUP: Key = Key::new(
     "check-setup",
     "",
     KeyKind::Switch,
-    "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together",
+    "Check near-null vectors, coarse operators and gamma5-Hermiticity on each level after the setup",
     "false",
 );
 
@@ -118,7 +130,7 @@ fn needs(request: &Request, scope: &NeedsScope<'_>) -> Needs {
         .sum();
     vec![
         ("multigrid", solve),
-        ("more in the setup of multigrid", setup.saturating_sub(solve + scope.later)),
+        ("additional memory of the multigrid setup", setup.saturating_sub(solve + scope.later)),
         ("operators of multigrid", operators),
     ]
 }

@@ -48,7 +48,7 @@ fn thinning(points: &[(u64, f64)]) -> String {
     if points.len() <= POINTS {
         return String::new();
     }
-    format!(" Of {} points the extremes of {} stretches are drawn.", points.len(), POINTS / 2)
+    format!(" Of {} points, the figure shows the extremes of {} intervals.", points.len(), POINTS / 2)
 }
 
 /// Lower and upper ends by position.
@@ -109,7 +109,7 @@ fn mean(observable: &Observable) -> String {
     let [mean, error] = digits(observable.estimate.mean, observable.estimate.error);
     match observable.estimate.count {
         0 => "no mean yet".into(),
-        1 => format!("{mean}, error not known yet"),
+        1 => format!("{mean}, error not yet known"),
         _ => format!("{mean} ± {error}"),
     }
 }
@@ -140,7 +140,7 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
     }
     caption += ".";
     if outside > 0 {
-        caption += &format!(" Beyond the picture and drawn at its edge: {outside}.");
+        caption += &format!(" Outside the axes and drawn at the edge: {outside}.");
     }
     if none > 0 {
         caption += &format!(" Not a number: {none}.");
@@ -162,9 +162,9 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
     if let Some((first, _)) = observable.points.get(observable.first).filter(|_| observable.first > 0) {
         let (x, y) = (*first as f64 - 0.5, &ranges[1]);
         let edge = LayerShape::Line { points: vec![(x, y.start), (x, y.end)], width: 1, dashed: true };
-        layers.push(layer("left out before", PlotColour::Black, edge));
+        layers.push(layer("skipped trajectories", PlotColour::Black, edge));
     }
-    let about = "History of ΔH, accepted and rejected trajectories marked".into();
+    let about = "History of ΔH, with accepted and rejected trajectories".into();
     figure(&Panel { about, axes: ["trajectory".into(), "ΔH".into()], ranges, counts: true, layers }, caption)
 }
 
@@ -188,10 +188,10 @@ pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportE
         top = gaussian.iter().map(|p| p.1).fold(top, f64::max);
         layers.push(layer("Gaussian of the same mean and width", PlotColour::Vermilion, line(gaussian, 2)));
         let [mean, sigma] = [mean, sigma].map(|x| digits(x, sigma / 30.0)[0].clone());
-        caption = format!("Histogram of ΔH and a Gaussian of the same mean, {mean}, and width, σ = {sigma}.");
+        caption = format!("Histogram of ΔH and a Gaussian with the same mean, {mean}, and width, σ = {sigma}.");
     }
     if found.outside > 0 {
-        caption += &format!(" Beyond the picture, and unknown to the Gaussian: {}.", found.outside);
+        caption += &format!(" Outside the axes, and not included in the Gaussian: {}.", found.outside);
     }
     let about = "Histogram of ΔH with a Gaussian".into();
     let axes = ["ΔH".into(), "trajectories".into()];
@@ -279,14 +279,14 @@ mod tests {
         let delta = all.iter().find(|o| o.kind == ObservableKind::Delta).unwrap();
         let drawn = delta_history(&run, delta).unwrap();
         assert!(drawn.caption.contains("3 accepted, 3 rejected, 2 without Metropolis step"), "{}", drawn.caption);
-        assert!(drawn.caption.contains("drawn at its edge: "));
+        assert!(drawn.caption.contains("drawn at the edge: "));
         for name in ["accepted: 3", "rejected: 3", "no Metropolis step: 2"] {
             assert!(drawn.svg.contains(name));
         }
         // Dots and crosses of two lines, each with one in the legend.
         assert_eq!(drawn.svg.matches("<circle").count(), 3 + 2 + 2);
         let bars = delta_histogram(delta).unwrap().unwrap();
-        assert!(bars.caption.contains("Beyond the picture, and unknown to the Gaussian: 1."), "{}", bars.caption);
+        assert!(bars.caption.contains("Outside the axes, and not included in the Gaussian: 1."), "{}", bars.caption);
         // Of 0.1, 0.7, 0.2, 0.9, 0.3.
         assert!(bars.caption.contains("mean, 0.440, and width, σ = 0.344."), "{}", bars.caption);
         assert!(bars.svg.contains("Gaussian of the same mean and width"));

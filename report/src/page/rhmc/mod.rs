@@ -63,8 +63,8 @@ impl RhmcReport {
         }
         match self.skip {
             0 => {}
-            1 => text += "; the first one is left out",
-            n => text += &format!("; the first {n} are left out"),
+            1 => text += "; the first one is skipped",
+            n => text += &format!("; the first {n} are skipped"),
         }
         text += ".";
         if steps > 0 {
@@ -79,26 +79,27 @@ impl RhmcReport {
         let timed = if inside.count == 1 { "one trajectory".into() } else { count(inside.count, "trajectory") };
         let share = 100.0 * (1.0 - inside.mean);
         Some(format!(
-            "Outside kernels: {share:.1} % of the time of {timed}, whose kernels were timed, which takes some time itself."
+            "Outside kernels: {share:.1} % of the time of {timed} with timed kernels; the timing itself adds to the \
+             time."
         ))
     }
     /// Returns notes on points that need attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.run.half {
-            notes.push("The last line of trajectories.jsonl is half written and left out.".into());
+            notes.push("The last line of trajectories.jsonl is incomplete and was skipped.".into());
         }
         if self.kept().is_empty() {
             let left = match self.skip {
                 1 => "the first one".to_string(),
                 n => format!("the first {n}"),
             };
-            notes.push(format!("No trajectory is left without {left}: there are no means. --skip 0 counts all."));
+            notes.push(format!("No trajectory remains without {left}: there are no means. --skip 0 includes all."));
         }
         for observable in &self.observables {
             if observable.not_numbers() > 0 {
                 notes.push(format!(
-                    "{}: {} of {} are not finite and do not count.",
+                    "{}: {} of {} are not finite and are ignored.",
                     observable.name,
                     observable.not_numbers(),
                     count(observable.points.len() - observable.first, "value")
@@ -112,16 +113,16 @@ impl RhmcReport {
             && off.is_finite()
         {
             notes.push(format!(
-                "⟨exp(−ΔH)⟩ is {off:.1} errors from 1: the run is not in equilibrium, or its dynamics does not keep \
-                 the volume of phase space or is not reversible; or ΔH is too wide for this mean to be sampled."
+                "⟨exp(−ΔH)⟩ is {off:.1} errors from 1: the run is not in equilibrium, or its dynamics does not \
+                 preserve phase space or is not reversible, or ΔH fluctuates too widely for this mean to be sampled."
             ));
         }
         for identity in self.observables.iter().filter(|o| o.kind == ObservableKind::Identity && !o.is_short()) {
             let off = (identity.estimate.mean / identity.estimate.error).abs();
             if off > 4.0 && off.is_finite() {
                 notes.push(format!(
-                    "{}: {off:.1} errors from 0: the run is not in equilibrium (--skip leaves out more trajectories), or its \
-                     forces are not the derivative of the action that the Metropolis step has.",
+                    "{}: {off:.1} errors from 0: the run is not in equilibrium (--skip skips more trajectories), or \
+                     its forces are not the derivative of the action in the Metropolis step.",
                     identity.name
                 ));
             }
@@ -166,7 +167,7 @@ impl RhmcReport {
             text += "\n";
         }
         if self.observables.iter().any(Observable::is_short) {
-            text += "* fewer than fifty times 2 τ_int values: the error is a guess\n";
+            text += "* fewer than fifty times 2 τ_int values: the error is not reliable\n";
         }
         if let Some(outside) = self.outside() {
             let _ = writeln!(text, "{outside}");
@@ -215,14 +216,14 @@ mod tests {
         let default = report(10, None);
         assert_eq!(
             default.sentence(),
-            "Trajectories 1 to 10; the first 2 are left out. 6 of 8 Metropolis steps accepted (75.0 %)."
+            "Trajectories 1 to 10; the first 2 are skipped. 6 of 8 Metropolis steps accepted (75.0 %)."
         );
         assert_eq!(report(10, Some(5)).accepted(), (4, 5));
         // Those without the step never count as accepted.
         assert_eq!(report(10, Some(0)).accepted(), (6, 8));
         let none = report(2, None);
-        assert_eq!(none.sentence(), "Trajectories 1 to 2; the first 2 are left out.");
-        assert!(none.notes()[0].starts_with("No trajectory is left without the first 2"));
+        assert_eq!(none.sentence(), "Trajectories 1 to 2; the first 2 are skipped.");
+        assert!(none.notes()[0].starts_with("No trajectory remains without the first 2"));
         assert!(report(1, Some(0)).notes().is_empty());
         assert_eq!(report(3, Some(100)).skip, 3);
     }

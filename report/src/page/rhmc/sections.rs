@@ -37,7 +37,7 @@ fn table(page: &mut String, report: &RhmcReport, id: &str) {
     }
     *page += "</tbody>\n</table>\n</div>\n";
     if report.observables.iter().any(Observable::is_short) {
-        *page += "<p>* The series is shorter than fifty times 2 τ<sub>int</sub>: its error is a guess.</p>\n";
+        *page += "<p>* The series is shorter than fifty times 2 τ<sub>int</sub>: its error is not reliable.</p>\n";
     }
 }
 
@@ -75,7 +75,7 @@ fn histories(page: &mut String, report: &RhmcReport, id: &str) -> Result<(), Rep
     let _ = writeln!(page, "<h2 id=\"{id}histories\">Histories</h2>");
     let mut measured = report.observables.iter().filter(|o| o.kind == ObservableKind::Measured).peekable();
     if measured.peek().is_none() {
-        *page += "<p>Nothing has been measured on the links yet.</p>\n";
+        *page += "<p>No observables have been measured yet.</p>\n";
     }
     for observable in measured {
         page::put(page, &history(observable)?);
@@ -196,7 +196,7 @@ mod tests {
         only["delta_h"] = Value::Null;
         let page = report(&[only], None).html("ferrite").unwrap();
         check_markup(&page);
-        assert!(page.contains("Nothing has been measured") && page.contains("No trajectory is left"));
+        assert!(page.contains("No observables have been measured") && page.contains("No trajectory remains"));
         assert!(!page.contains("NaN"));
     }
 }
