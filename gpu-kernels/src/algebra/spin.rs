@@ -151,6 +151,16 @@ impl Phase {
             real => real,
         }
     }
+    /// Returns −phase.
+    #[inline(always)]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Phase::One => Phase::MinusOne,
+            Phase::MinusOne => Phase::One,
+            Phase::I => Phase::MinusI,
+            Phase::MinusI => Phase::I,
+        }
+    }
     /// a ± phase · b
     #[inline(always)]
     pub fn combine<T: Real, S: ProjectorSign>(self, a: Complex<T>, sign: S, b: Complex<T>) -> Complex<T> {

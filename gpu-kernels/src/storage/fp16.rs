@@ -29,7 +29,12 @@ fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
 #[inline(always)]
 fn join<S: ProjectorSign>(w: &[u32; 12], sign: S, (s, t): (usize, usize), phase: Phase) -> Colour<f32> {
     let (upper, lower) = (3 * s, 3 * t);
-    let negative = if sign.is_plus() { 0 } else { 0x8000_8000 };
+    // A GPU has an instruction for each phase, a CPU negates the numbers.
+    let (phase, negative) = match sign.is_plus() {
+        true => (phase, 0),
+        false if cfg!(target_arch = "nvptx64") => (phase.opposite(), 0),
+        false => (phase, 0x8000_8000),
+    };
     Colour([
         Complex16(w[upper]).combine(phase, Complex16(w[lower] ^ negative)),
         Complex16(w[upper + 1]).combine(phase, Complex16(w[lower + 1] ^ negative)),

@@ -303,7 +303,7 @@ fn lies_in_nersc_headers_are_named() {
         ("GAUGE_3x3", "GAUGE", "bytes follow the last number"),
         ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
         ("IEEE64BIG", "IEEE32BIG", "bytes follow the last number"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the data of a 3×2×4×2 lattice in double precision takes"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the data of a 3×2×4×2 lattice in double precision needs"),
         (
             "DIMENSION_1 = 2",
             "DIMENSION_1 = 0",
@@ -438,7 +438,7 @@ fn errors_say_what_the_data_would_be() {
     ] {
         let file = ildg(&format([2, 2, 2, 4], stated), links);
         let error = refused(&file);
-        assert!(error.contains(is) && error.contains("precision (ildg-format record) take"), "{error}");
+        assert!(error.contains(is) && error.contains("precision (ildg-format record) have"), "{error}");
         let read = reread(&file, &lenient).unwrap();
         assert!(
             distance(&read.gauge, &gauge) < 1e-7

@@ -383,7 +383,7 @@ mod tests {
         assert!(refused(&(lines(1) + &elsewhere)).contains("its lattice (8,8,8,8) differs from that of"));
         let heavier = lines(1).replace("0.1", "0.2").replace("cfg.0", "cfg.1");
         let why = refused(&(lines(1) + &heavier));
-        assert!(why.contains("solve.mass is 0.2, and 0.1 in folder/correlators.jsonl, line 1"), "{why}");
+        assert!(why.contains("solve.mass is 0.2, but 0.1 in folder/correlators.jsonl, line 1"), "{why}");
         assert!(refused(&(lines(1) + &lines(1))).contains("cfg.0 occurs twice, first in"));
     }
 

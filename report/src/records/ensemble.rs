@@ -344,13 +344,13 @@ mod tests {
         let why = all.add(member(3, "c3", None, input("1.5"))).unwrap_err();
         assert_eq!(
             why,
-            "a.jsonl, line 3: solve.csw is 1.5, and 1 in a.jsonl, line 1: means over lines of different inputs have no \
+            "a.jsonl, line 3: solve.csw is 1.5, but 1 in a.jsonl, line 1: means over lines of different inputs have no \
              meaning; analyse them separately"
         );
         // Without inputs their other keys are compared.
         let other = Member { about: json!({ "operator": "clover" }), ..member(4, "c4", None, Value::Null) };
         let why = all.add(other).unwrap_err();
-        assert!(why.contains("operator is clover, and wilson in a.jsonl, line 1"), "{why}");
+        assert!(why.contains("operator is clover, but wilson in a.jsonl, line 1"), "{why}");
     }
 
     fn order(names: &[&str]) -> (Vec<usize>, Vec<(String, usize)>) {

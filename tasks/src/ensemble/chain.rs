@@ -396,10 +396,10 @@ mod tests {
             let parameters = GaugeParameters { beta: 5.5, xi, ..GaugeParameters::default() };
             ChainRequest { gauge: NamedGaugeAction { name: name.into(), parameters }, ..request() }
         };
-        assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette': there are wilson, "));
+        assert!(why(action("plaquette", None)).starts_with("gauge action 'plaquette' is not one of wilson, "));
         assert_eq!(why(action("luscher-weisz", None)), "luscher-weisz needs u0");
         assert_eq!(why(action("iwasaki", Some(2.0))), "xi applies to wilson only, not to iwasaki");
         let why = why(ChainRequest { integrator: "euler".into(), ..request() });
-        assert!(why.starts_with("integrator 'euler': there are leapfrog, "), "{why}");
+        assert!(why.starts_with("integrator 'euler' is not one of leapfrog, "), "{why}");
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         let steps = |end, step| flow(end, step).unwrap().steps();
         assert_eq!([steps(0.1, 0.02), steps(0.1, 0.03), steps(0.01, 0.02)], [5, 4, 1]);
         let why = flow(1e4, 1e-7).unwrap_err().message;
-        assert!(why.starts_with("flow = 10000 in steps of 1e-7 is 1.00e11 steps of three forces each"), "{why}");
+        assert!(why.starts_with("flow = 10000 in steps of 1e-7 takes 1.00e11 steps of three forces each"), "{why}");
         assert!(why.ends_with("or a flow-step of at least 0.01"), "{why}");
     }
 

@@ -179,7 +179,8 @@ impl KeptPropagator {
         })?;
         let known: PropagatorRecord = read(&known).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
         if let Some(what) = difference(&known.input, &self.input) {
-            let why = format!("{} was made with another input.{what}: name another folder", self.array.display());
+            let why =
+                format!("{} was made with another value of input.{what}: name another folder", self.array.display());
             return Err(Failure::refused(why));
         }
         let PropagatorRecord { configuration: canonical, content, .. } = &known;

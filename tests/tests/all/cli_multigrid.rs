@@ -36,12 +36,12 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1";
     for (flags, words) in [
-        ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "as 2×2×2×4 do"][..]),
+        ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "for example 2×2×2×4"][..]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
         ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 components", "such as 1×1×2×2"]),
         ("--mg-block 1,1,1,2", &["12 components", "24 near-null vectors", "at most 8 vectors"]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 1,1,1,1", &["level 1", "no coarser level"]),
-        ("--mg-block 4,4,4,4", &["4×4×4×4", "as 2×2×2×4 do"]),
+        ("--mg-block 4,4,4,4", &["4×4×4×4", "for example 2×2×2×4"]),
         ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
         ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
         ("--solver multigrid --correction defect", &["correction"]),
@@ -111,7 +111,7 @@ fn the_faster_method_is_taken() {
     let level = "<tr><td>4×4×4×8</td><td>2×2×2×4</td><td>8</td>";
     assert!(page.contains(level) && page.contains("<tr><td>2×2×2×2</td><td>–</td>"), "{page}");
     assert!(page.contains("multigrid's setup"));
-    assert!(page.contains(&format!("After {begun} iterations multigrid went on: BiCGstab takes about")));
+    assert!(page.contains(&format!("After {begun} iterations multigrid continued: BiCGstab needs about")));
 }
 
 /// Near-null vectors that are random numbers are of no help: BiCGstab ends what multigrid began.

@@ -85,7 +85,7 @@ fn inputs_in_folders_are_not_overwritten() {
     for start in ["start.ildg", "q.000003.ildg", "start.link.ildg"] {
         let chain =
             format!("generate quenched --lattice 4,4,4,4 --beta 6 --seed 1 --start {start} -o q.ildg --backend cpu");
-        let parts = ["sweep 3 of -o q.ildg would replace q.000003.ildg, from which the run starts", "--first-sweep"];
+        let parts = ["sweep 3 of -o q.ildg would replace q.000003.ildg, the initial links", "--first-sweep"];
         room.fails(2, &format!("{chain} --sweeps 4 --every 1"), &parts);
         room.fails(2, &format!("{chain} --thermalise 2 --sweeps 2"), &parts);
     }

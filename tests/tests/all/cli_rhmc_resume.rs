@@ -637,7 +637,7 @@ fn a_killed_run_with_friction_goes_on() {
     room.json("rhmc run.toml --out other --set trajectories=2 --set save-every=2");
     fs::copy(room.path("run/momenta.000004.ildg"), room.path("other/state.000002.momenta.ildg")).unwrap();
     fs::remove_file(room.path("other/state.000001.momenta.ildg")).unwrap();
-    let why = ["other/state.000002.momenta.ildg does not have the momenta of trajectory 2"];
+    let why = ["other/state.000002.momenta.ildg does not contain the momenta of trajectory 2"];
     room.fails(2, "rhmc run.toml --out other --resume --set trajectories=4 --backend cpu", &why);
     for friction in ["0", "-1", "nan"] {
         let run = format!("rhmc run.toml --out none --backend cpu --set trajectory.friction={friction}");

@@ -190,7 +190,7 @@ fn several_right_hand_sides() {
 fn where_the_time_of_a_solve_went() {
     let room = Room::with_weak_field();
     let solve = "solve --gauge weak.ildg --mass 0.3 --source random:1";
-    for (operator, kernel) in [("wilson", "wilson_row_double_12"), ("staggered", "staggered_row_double_12")] {
+    for (operator, kernel) in [("wilson", "wilson_dslash_double_12"), ("staggered", "staggered_dslash_double_12")] {
         let solve = format!("{solve} --operator {operator}");
         let report = room.json(&format!("{solve} --profile"));
         let iterations = report["iterations"].as_u64().unwrap();

@@ -39,7 +39,7 @@ fn links_are_made_saved_and_used() {
     room.fails(2, "links asqtad weak.ildg fat.nersc long.scidac", &["fat.nersc", ".scidac"]);
     room.fails(2, "links asqtad weak.ildg a.npy a.npy", &["are the same file: name two different ones"]);
     room.fails(2, "links asqtad weak.ildg a.npy ./a.npy", &["are the same file: name two different ones"]);
-    room.fails(2, "links asqtad weak.ildg a.npy b.npy --u0 -1", &["--u0", "above 0"]);
+    room.fails(2, "links asqtad weak.ildg a.npy b.npy --u0 -1", &["--u0", "from 1e-3 to 1e9"]);
     room.fails(2, "links hisq weak.ildg a.npy b.npy --bc-time open", &["--bc-time", "antiperiodic"]);
     room.fails(2, "links hisq nothing.ildg a.npy b.npy", &["nothing.ildg"]);
     assert!(!room.path("a.npy").with_extension("tmp").exists());
@@ -153,7 +153,7 @@ fn applications_in_every_format() {
     // Long links of HISQ are in U(3): 8 reals do not determine them, 9 do, and the program reports it.
     let hisq = "apply --gauge odd.npy --operator hisq --mass 0.1 --source random:5";
     let run = room.run(&format!("{hisq} --reconstruct 8 -o y.npy --backend cpu"));
-    let reported = run.stderr.contains("from 8 real numbers: 9 are stored");
+    let reported = run.stderr.contains("from 8 reals: 9 are stored");
     assert!(run.code == Some(0) && reported, "{}", run.stderr);
     room.json(&format!("{hisq} --reconstruct 9 -o z.npy"));
     assert_eq!(npy(&room.path("y.npy")), npy(&room.path("z.npy")));

@@ -160,11 +160,11 @@ fn what_cannot_be_fitted_is_refused() {
     for (command, parts) in [
         ("fit none", ["none", "cannot be read"]),
         ("fit .", ["no folder of ferrite spectrum", "ferrite measure"]),
-        ("fit weak.ildg", ["weak.ildg", "JSON"]),
+        ("fit weak.ildg", ["weak.ildg", "ferrite spectrum"]),
         ("fit few", ["few", "3 samples"]),
         ("fit some --hadron eta", ["'eta'", "pion, nucleon, g5"]),
         ("fit some --window 3:20", ["--window", "19"]),
-        ("fit some --window 3:14", ["T/2 = 10", "earlier end"]),
+        ("fit some --window 3:14", ["T/2 = 10", "no later than"]),
         ("fit some --window 8:3", ["'8:3'", "A:B"]),
         ("fit some --window 1:10 --hadron pion --covariance full", ["not invertible", "--covariance shrunk"]),
         ("fit some --window 3:4 --hadron pion", ["2 data for 2 parameters", "longer window"]),

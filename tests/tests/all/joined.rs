@@ -112,11 +112,11 @@ fn lines_of_different_inputs_are_not_averaged() {
     let lines = stream("cfg", 1..7, 0);
     folder(&room, "first", &lines);
     for (key, value, why) in [
-        ("operator", json!("wilson"), "solve.operator is wilson, and clover in first/correlators.jsonl, line 1"),
-        ("mass", json!("0.2"), "solve.mass is 0.2, and 0.1 in"),
-        ("csw", json!("1.5"), "solve.csw is 1.5, and 1 in"),
-        ("stout-rho", json!("0.1"), "solve.stout-rho is 0.1, and 0 in"),
-        ("source", json!("wall"), "source is wall, and point in"),
+        ("operator", json!("wilson"), "solve.operator is wilson, but clover in first/correlators.jsonl, line 1"),
+        ("mass", json!("0.2"), "solve.mass is 0.2, but 0.1 in"),
+        ("csw", json!("1.5"), "solve.csw is 1.5, but 1 in"),
+        ("stout-rho", json!("0.1"), "solve.stout-rho is 0.1, but 0 in"),
+        ("source", json!("wall"), "source is wall, but point in"),
     ] {
         let mut other = line("cfg.9.ildg", 9, &json!({}));
         let place = if key == "source" { &mut other["input"] } else { &mut other["input"]["solve"] };
@@ -132,7 +132,7 @@ fn lines_of_different_inputs_are_not_averaged() {
     room.fails(
         2,
         "fit first second",
-        &["line 1: it is on another lattice (8,8,8,8) than first/correlators.jsonl, line 1"],
+        &["line 1: its lattice (8,8,8,8) differs from that of first/correlators.jsonl, line 1"],
     );
     let mut fewer = line("cfg.9.ildg", 9, &json!({}));
     fewer["correlators"].as_array_mut().unwrap().pop();
@@ -147,11 +147,11 @@ fn traces_and_flows_are_not_mixed() {
     room.json("generate quenched --lattice 4,4,4,4 --beta 5.6 --seed 1 --sweeps 10 --every 5 --thermalise 5 -o g.ildg");
     room.json("trace g.000010.ildg g.000015.ildg --operator wilson --mass 0.3 --noise 2 -o w.jsonl");
     room.json("trace g.000010.ildg g.000015.ildg --operator clover --csw 1.5 --mass 0.3 --noise 2 -o c.jsonl");
-    let why = ["c.jsonl, line 1: solve.operator is clover, and wilson in w.jsonl, line 1"];
+    let why = ["c.jsonl, line 1: solve.operator is clover, but wilson in w.jsonl, line 1"];
     room.fails(2, "fit w.jsonl c.jsonl", &why);
     let joined = fs::read_to_string(room.path("w.jsonl")).unwrap() + &fs::read_to_string(room.path("c.jsonl")).unwrap();
     fs::write(room.path("wc.jsonl"), joined).unwrap();
-    room.fails(2, "report wc.jsonl", &["wc.jsonl, line 3: solve.operator is clover, and wilson in wc.jsonl, line 1"]);
+    room.fails(2, "report wc.jsonl", &["wc.jsonl, line 3: solve.operator is clover, but wilson in wc.jsonl, line 1"]);
     // What the command prints has no input, but the same keys.
     let [w, c] = ["wilson", "clover --csw 1.5"].map(|operator| {
         room.run(&format!("trace g.000010.ildg --operator {operator} --mass 0.3 --noise 2 --json")).stdout
@@ -160,7 +160,7 @@ fn traces_and_flows_are_not_mixed() {
     room.fails(2, "fit printed.jsonl", &["printed.jsonl, line 2: ", "in printed.jsonl, line 1"]);
     room.json("measure g.000010.ildg --flow 0.1 --flow-step 0.05 -o wilson.jsonl");
     room.json("measure g.000015.ildg --flow 0.1 --flow-step 0.05 --flow-action zeuthen -o zeuthen.jsonl");
-    let why = ["zeuthen.jsonl, line 1: flow.action is zeuthen, and wilson in wilson.jsonl, line 1"];
+    let why = ["zeuthen.jsonl, line 1: flow.action is zeuthen, but wilson in wilson.jsonl, line 1"];
     room.fails(2, "fit wilson.jsonl zeuthen.jsonl", &why);
 }
 

@@ -331,7 +331,7 @@ fn overlapping_domains_that_do_not_fit_are_refused() {
         2,
         2,
         &format!("{solve} 2 --domain 2,4,4,4 --grid 1,1,1,2"),
-        &["domain-overlap", "the parts of the processes"],
+        &["domain-overlap", "the local lattices of the processes"],
     );
 }
 

@@ -150,7 +150,7 @@ fn files_that_are_not_right() {
     for cut in [24, 1000, good.len() - 1] {
         let said = refused(&good[..cut]);
         assert!(
-            said.contains("the data of a 2×4×6×8 lattice in double precision takes 221184 bytes from byte 24"),
+            said.contains("the data of a 2×4×6×8 lattice in double precision needs 221184 bytes from byte 24"),
             "{said}"
         );
     }

@@ -296,9 +296,9 @@ fn extents_of_tmlqcd() {
     for kind in ["etmc-propagator-format", "etmc-source-format"] {
         assert!(read(kind, &etmc(2, 64, "diracFermion"), &[]).unwrap().field == field);
         let said = read(kind, &etmc(4, 64, "diracFermion"), &[]).unwrap_err();
-        assert!(said.contains(&format!("in double precision ({kind} record) takes 147456")), "{said}");
+        assert!(said.contains(&format!("in double precision ({kind} record) has 147456")), "{said}");
         let said = read(kind, &etmc(2, 32, "diracFermion"), &[]).unwrap_err();
-        assert!(said.contains(&format!("in single precision ({kind} record) takes 36864")), "{said}");
+        assert!(said.contains(&format!("in single precision ({kind} record) has 36864")), "{said}");
         let said = read(kind, &etmc(2, 64, "su3gauge"), &[]).unwrap_err();
         assert!(said.contains(&format!("{kind} record: field is \"su3gauge\", expected diracFermion")), "{said}");
         let other = file_xml(Lattice::new([4, 2, 6, 8]).unwrap());

@@ -393,10 +393,10 @@ mod tests {
         let kernel = |name: &str| gpu_kernels::instances().find(|instance| instance.name == name).unwrap();
         let blockings = |name: &str| CARDS.map(|card| card.fitting(kernel(name).variants).count());
         // 8 links of 18 numbers in double precision for 128 threads are 144 KiB, of 12 are 96 KiB, of 18 in single 72 KiB.
-        assert_eq!(blockings("wilson_row_double_18"), [1, 0, 1]);
-        assert_eq!(blockings("wilson_row_double_12"), [1, 1, 1]);
-        assert_eq!(blockings("wilson_row_single_18"), [1, 1, 1]);
-        assert_eq!(blockings("staggered_row_double_18"), [2, 2, 2], "links in registers");
+        assert_eq!(blockings("wilson_dslash_double_18"), [1, 0, 1]);
+        assert_eq!(blockings("wilson_dslash_double_12"), [1, 1, 1]);
+        assert_eq!(blockings("wilson_dslash_single_18"), [1, 1, 1]);
+        assert_eq!(blockings("staggered_dslash_double_18"), [2, 2, 2], "links in registers");
     }
 
     #[test]

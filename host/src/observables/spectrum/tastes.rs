@@ -240,7 +240,7 @@ mod tests {
         for (text, why) in [
             ("g5", "not a spin and a taste"),
             ("g5-", "not a spin and a taste"),
-            ("g5-gxx", "no spin"),
+            ("g5-gxx", "not a spin and a taste"),
             ("1-gt", "in time"),
         ] {
             let error = text.parse::<SpinTaste>().unwrap_err();
