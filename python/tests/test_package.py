@@ -457,7 +457,7 @@ def test_mesons_of_two_masses(weak):
     # Behind the end of the lattice three quarks have turned their sign.
     expected[6:] *= -1
     np.testing.assert_allclose(nucleon, expected, rtol=1e-8)
-    with pytest.raises(fe.InputError, match="of one kind"):
+    with pytest.raises(fe.InputError, match="of the same kind"):
         fe.mesons(light, S)
 
 

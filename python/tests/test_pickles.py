@@ -175,7 +175,7 @@ def test_pickles_have_a_format(weak):
     """One of a later package is refused with a sentence, and says of which."""
     made = weak.__reduce__()
     assert made[1][:3] == (fe.Gauge, 1, fe.__version__)
-    with pytest.raises(fe.InputError, match="a pickled Gauge has format 2, of ferrite-lqcd 9.9, and ferrite-lqcd .* reads format 1"):
+    with pytest.raises(fe.InputError, match="a pickled Gauge has format 2, of ferrite-lqcd 9.9, but ferrite-lqcd .* reads format 1"):
         made[0](fe.Gauge, 2, "9.9", {})
 
 

@@ -44,7 +44,7 @@ fn from_network(page: &str) -> Option<&str> {
 /// Returns all pages of the book, and other documents of the repository, as paths relative to its top folder.
 pub fn documents(root: &Path) -> Result<Vec<String>> {
     let mut pages = vec!["README.md".to_string(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
-    for folder in ["docs", "docs/measurements"] {
+    for folder in ["docs", "docs/adding", "docs/measurements"] {
         let entries = root.join(folder).read_dir().with_context(|| format!("{folder} cannot be read"))?;
         let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let mut names = names.collect::<Result<Vec<_>>>()?;
