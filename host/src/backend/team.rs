@@ -150,7 +150,7 @@ impl TeamState {
         let mut seen = 0;
         while let Some(phase) = self.next_phase(seen) {
             seen = phase;
-            if phase % 2 == 0 {
+            if phase.is_multiple_of(2) {
                 continue;
             }
             self.active.fetch_add(1, SeqCst);
@@ -220,7 +220,7 @@ impl Waiting {
     /// Pauses; returns whether it is time to look at the clock.
     fn pause(&mut self) -> bool {
         self.0 += 1;
-        if self.0 % PAUSES == 0 {
+        if self.0.is_multiple_of(PAUSES) {
             std::thread::yield_now();
             return true;
         }

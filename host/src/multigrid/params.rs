@@ -334,7 +334,10 @@ mod tests {
         let blocks = [Some([4, 4, 4, 8]), None, None];
         let params = MultigridParams { blocks, ..Default::default() };
         let error = params.aggregates(Lattice::new([8, 8, 8, 8]).unwrap()).unwrap_err().to_string();
-        assert!(error.contains("4×4×4×8") && error.contains("level 0") && error.contains("for example 4×4×4×4"), "{error}");
+        assert!(
+            error.contains("4×4×4×8") && error.contains("level 0") && error.contains("for example 4×4×4×4"),
+            "{error}"
+        );
         let params = MultigridParams { vectors: 20, ..Default::default() };
         assert_eq!(params.aggregates(Lattice::new([8; 4]).unwrap()), Err(MultigridError::Vectors(20)));
     }
