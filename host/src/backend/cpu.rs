@@ -133,7 +133,7 @@ impl Cpu {
             let (block, rhs) = (number as u32 / nrhs, number as u32 % nrhs);
             task(number, block * BLOCK..((block + 1) * BLOCK).min(n), rhs);
         };
-        if n * nrhs <= BLOCK { (0..count).for_each(task) } else { self.in_threads(count, task) }
+        if n.saturating_mul(nrhs) <= BLOCK { (0..count).for_each(task) } else { self.in_threads(count, task) }
     }
     /// Runs a kernel on all blocks of sites: on each for all right-hand sides, whose links are then in the cache.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {

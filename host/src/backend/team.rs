@@ -9,7 +9,6 @@ use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time for which a thread waits actively for the next launch.
@@ -20,7 +19,6 @@ const PAUSES: usize = 64;
 /// A team: its caller and further threads.
 pub(super) struct Team {
     state: Arc<TeamState>,
-    workers: Vec<JoinHandle<()>>,
     /// Held during a launch.
     launching: Mutex<()>,
 }
@@ -77,14 +75,14 @@ impl Team {
             wake: Condvar::new(),
             panic: Mutex::new(None),
         });
-        let mut team = Team { state, workers: Vec::new(), launching: Mutex::new(()) };
+        let team = Team { state, launching: Mutex::new(()) };
         for number in 1..threads {
             let state = team.state.clone();
             let work = move || {
                 start(number, threads);
                 state.work(number);
             };
-            team.workers.push(std::thread::Builder::new().name(format!("ferrite-{number}")).spawn(work)?);
+            std::thread::Builder::new().name(format!("ferrite-{number}")).spawn(work)?;
         }
         Ok(team)
     }
@@ -128,19 +126,20 @@ impl Drop for EndOfLaunch<'_> {
         while self.0.active.load(SeqCst) > 0 {
             waited.pause();
         }
+        if std::thread::panicking() {
+            // The caller's own panic is reported; one of a worker must not appear in a later launch.
+            lock(&self.0.panic).take();
+        }
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
         self.state.is_over.store(true, SeqCst);
-        // Workers look whether the team ends when the phase changes.
+        // Workers check `is_over` whenever the phase changes. They own the state, and nobody waits for them: in a forked process they do not
+        // exist.
         self.state.phase.fetch_add(2, SeqCst);
         self.state.wake_sleepers();
-        for worker in self.workers.drain(..) {
-            // A worker does not panic: panics of tasks are passed on.
-            let _ = worker.join();
-        }
     }
 }
 
@@ -276,9 +275,11 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller_and_the_team_goes_on() {
         let team = team(4);
-        for bad in [0, 50, 99] {
-            let result = catch_unwind(AssertUnwindSafe(|| team.run(100, &|task| assert!(task != bad, "task {task}"))));
-            assert!(result.is_err(), "{bad}");
+        // One of the caller's tasks, others, and all of them in each thread.
+        for bad in [0..1, 50..51, 99..100, 0..100] {
+            let result =
+                catch_unwind(AssertUnwindSafe(|| team.run(100, &|task| assert!(!bad.contains(&task), "task {task}"))));
+            assert!(result.is_err(), "{bad:?}");
             let done = AtomicU32::new(0);
             team.run(100, &|_| {
                 done.fetch_add(1, SeqCst);
