@@ -25,16 +25,17 @@ rustup if the toolchain does not include them.
 
 Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 
-  --full       also run exhaustive tests: each operator in each format on each process grid, and long Markov chains; and a
-               minute of each fuzz target, in parallel on all cores. Without it, the summary lists the skipped tests
+  --full       also run exhaustive tests: each operator in each format on each process grid, and long Markov chains; a
+               minute of each fuzz target, in parallel on all cores; and the check for security advisories on dependencies,
+               which needs the network. Without it, the summary lists the skipped tests
   --again      also run tests that passed before and whose inputs have not changed since
   --no-ptx     skip setup, build-ptx and check-ptx
   --only NAME  run the step of this name (such as 'documentation'; the summary lists the names), or the tests with NAME in
                their names, including exhaustive ones: an operator, a solver, a file format
 
 If no kernel compiler can be installed, build-ptx and check-ptx are skipped, which the summary reports; so are the tests
-with MPI without an MPI library, the book's pages without mkdocs, and fuzz targets if their dependencies cannot be fetched.
-With CI=true in the environment that is a failure.
+with MPI without an MPI library, the book's pages without mkdocs, the rules for dependencies without cargo-deny, and fuzz
+targets if their dependencies cannot be fetched. With CI=true in the environment that is a failure.
 ";
 
 /// Outcome of a step.
@@ -174,7 +175,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
         let formatted = process::run(cargo(root).args(["fmt", "--all", "--check"]));
         formatted.map_err(|_| anyhow!("some files are not formatted; run `cargo fmt --all`"))
     })?;
-    steps.step("dependencies", || dependencies::check(root))?;
+    let mut no_rules = None;
+    steps.step("dependencies", || {
+        no_rules = dependencies::check(root, full)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_rules {
+        steps.left_out("rules for dependencies", &why);
+    }
     steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
     steps.step("rooms", || rooms::check(root))?;
     steps.step("words", || words::check(root))?;

@@ -26,7 +26,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
 
 /// Description of the additional work of `--full`.
-pub const ONLY_FULL: &str = "a minute of each fuzz target";
+pub const ONLY_FULL: &str = "security advisories, and a minute of each fuzz target";
 
 /// Runs the step; leaves it out if the dependencies that only it needs are not available.
 pub fn step(root: &Path, full: bool, program: &Path, steps: &mut Steps) -> Result<()> {
