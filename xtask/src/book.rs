@@ -4,7 +4,6 @@
 //! list.
 
 mod keys;
-mod links;
 mod page;
 mod run;
 mod schemas;
@@ -62,10 +61,9 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the pages, and checks links, the list of formats and the tables of keys. If mkdocs cannot be installed,
+/// Builds the pages, which checks links, and checks the list of formats and the tables of keys. If mkdocs cannot be installed,
 /// returns the reason, unless that is a failure.
 pub fn build(root: &Path) -> Result<Option<String>> {
-    links::check(root, &site::documents(root)?)?;
     schemas::check(root)?;
     keys::check(root)?;
     match site::Mkdocs::get(root) {

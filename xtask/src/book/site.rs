@@ -17,7 +17,8 @@ impl Mkdocs {
         let what = "mkdocs, which makes the book's pages";
         Packages::get(root, "book", "xtask/book/requirements.txt", what).map(Self)
     }
-    /// Builds the pages; a broken link is a failure. Returns their folder.
+    /// Builds the pages; a broken link is a failure, also in README.md, CONTRIBUTING.md and CHANGELOG.md (`xtask/book/hooks.py`).
+    /// Returns the folder of the pages.
     pub fn build(&self, root: &Path) -> Result<PathBuf> {
         let site = root.join("target/book/site");
         let mut mkdocs = self.0.python(&[])?;
