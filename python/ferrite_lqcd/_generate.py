@@ -1,61 +1,39 @@
-"""Writes ``operators.py`` from the registry of operators: ``python -m ferrite_lqcd._generate > operators.py``."""
+"""Writes ``operators.pyi`` from the registry of operators: ``python -m ferrite_lqcd._generate > operators.pyi``."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 
-from . import _native
+from .operators import _class_name, operators
 
-HEAD = '''"""The Dirac operators, each with its parameters. Made from the registry by ``python -m ferrite_lqcd._generate``."""
-
-from __future__ import annotations
+HEAD = '''"""Signatures of the classes that operators.py makes. Written by ``python -m ferrite_lqcd._generate``."""
 
 from typing import Any, Optional, Sequence
 
-from . import _native
 from .device import Device
 from .dirac import Operator
 from .gauge import Gauge
 
 __all__ = {names}
 
-
-def operators() -> "list[dict[str, Any]]":
-    """All operators: ``name``, ``title``, ``formula``, ``staggered``, and ``parameters`` with name, type, help and default."""
-    return _native.operators()
+def operators() -> "list[dict[str, Any]]": ...
 '''
 
 
-def class_name(name: str) -> str:
-    """``twisted-clover`` becomes ``TwistedClover``."""
-    return "".join(part.capitalize() for part in name.split("-"))
-
-
 def source() -> str:
-    """The text of ``operators.py``."""
-    registry = _native.operators()
-    names = [class_name(operator["name"]) for operator in registry] + ["operators"]
-    text = [HEAD.format(names=json.dumps(sorted(names)))]
-    for operator in registry:
-        parameters = list(operator["parameters"])
-        lines = [f"class {class_name(operator['name'])}(Operator):"]
-        lines.append(f'    """The {operator["title"]} operator.\n')
-        lines += textwrap.wrap(operator["formula"] + ".", 120, initial_indent="    ", subsequent_indent="    ")
-        lines += ["", "    Parameters", "    ----------"]
-        lines += ["    gauge : Gauge", "        Links of the configuration."]
-        for one in parameters:
-            lines.append(f"    {one['name']} : {one['type']}")
-            lines += textwrap.wrap(one["help"] + ".", 116, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        lines += ["    device : Device, optional", "        Device of the operator; default: that of ``fe.init``.", '    """', ""]
-        lines += ["    def __init__(", "        self,", "        gauge: Gauge,", "        *,"]
-        lines += [f"        {one['name']}: \"Optional[{one['type']}]\" = None," for one in parameters]
-        lines += ["        device: Optional[Device] = None,", "    ):"]
-        lines += [f'        super().__init__(', f'            "{operator["name"]}",', "            gauge,", "            device=device,"]
-        lines += [f"            {one['name']}={one['name']}," for one in parameters]
-        lines += ["        )", ""]
-        text.append("\n".join(lines))
-    return "\n\n".join(text)
+    """The text of ``operators.pyi``."""
+    names = [*sorted(_class_name(operator["name"]) for operator in operators()), "operators"]
+    text = [HEAD.format(names=json.dumps(names))]
+    for operator in operators():
+        listed = [f"{one['name']}: Optional[{one['type']}] = ..." for one in operator["parameters"]]
+        listed = ["self", "gauge: Gauge", "*", *listed, "device: Optional[Device] = ..."]
+        # Lines break between parameters only.
+        text_of_all = ", ".join(one.replace(" ", "\0") for one in listed)
+        lines = textwrap.wrap(text_of_all, 110, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        signature = "\n".join(lines).replace("\0", " ")
+        text.append(f"class {_class_name(operator['name'])}(Operator):\n    def __init__(\n{signature}\n    ) -> None: ...\n")
+    return "\n".join(text)
 
 
 if __name__ == "__main__":

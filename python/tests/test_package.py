@@ -1,6 +1,7 @@
 """What the package promises besides numbers."""
 
 import gc
+import inspect
 import os
 import pathlib
 import signal
@@ -64,8 +65,16 @@ def test_every_operator_solves(weak, operator):
 
 def test_operators_are_those_of_the_registry():
     generate = pytest.importorskip("ferrite_lqcd._generate")
-    there = pathlib.Path(__file__).resolve().parents[1] / "ferrite_lqcd" / "operators.py"
-    assert there.read_text() == generate.source(), "python -m ferrite_lqcd._generate writes operators.py anew"
+    there = pathlib.Path(__file__).resolve().parents[1] / "ferrite_lqcd" / "operators.pyi"
+    assert there.read_text() == generate.source(), "python -m ferrite_lqcd._generate > operators.pyi updates the file"
+
+
+def test_classes_have_the_parameters_of_their_operators(weak):
+    signature = inspect.signature(fe.Clover)
+    assert list(signature.parameters)[:3] == ["gauge", "mass", "kappa"] and signature.parameters["csw"].annotation == "Optional[float]"
+    assert "csw : float\n    Clover coefficient c_sw" in inspect.getdoc(fe.Clover) and fe.Clover.__module__ == "ferrite_lqcd.operators"
+    with pytest.raises(TypeError, match="Wilson.. has no parameter 'csw'; its parameters are bc_time, kappa"):
+        fe.Wilson(weak, mass=0.1, csw=1.0)
 
 
 def test_masses_at_once(weak):
