@@ -1,23 +1,21 @@
 //! Small dense matrices, N × N and row by row, for the host part of block methods.
 
+use nalgebra::DMatrixView;
 use num_complex::Complex64;
+
+/// Returns a view of a matrix as the transposed one: nalgebra's matrices are stored column by column.
+fn transposed(n: usize, a: &[Complex64]) -> DMatrixView<'_, Complex64> {
+    DMatrixView::from_slice(a, n, n)
+}
 
 /// Returns a b.
 pub(crate) fn product(n: usize, a: &[Complex64], b: &[Complex64]) -> Vec<Complex64> {
-    let mut out = vec![Complex64::ZERO; n * n];
-    for i in 0..n {
-        for k in 0..n {
-            for j in 0..n {
-                out[i * n + j] += a[i * n + k] * b[k * n + j];
-            }
-        }
-    }
-    out
+    (transposed(n, b) * transposed(n, a)).as_slice().to_vec()
 }
 
 /// Returns a†.
 pub(crate) fn adjoint(n: usize, a: &[Complex64]) -> Vec<Complex64> {
-    (0..n * n).map(|at| a[at % n * n + at / n].conj()).collect()
+    transposed(n, a).adjoint().as_slice().to_vec()
 }
 
 /// Returns −a.

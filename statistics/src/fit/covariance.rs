@@ -1,6 +1,8 @@
 //! Covariance matrices of means, estimated from samples.
 use std::ops::Range;
 
+use nalgebra::{Cholesky, DMatrix, DVectorViewMut};
+
 /// Estimator of the covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CovarianceKind {
@@ -99,7 +101,7 @@ impl Covariance {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whitening {
     /// Cholesky factor of the correlations.
-    lower: Vec<f64>,
+    lower: DMatrix<f64>,
     errors: Vec<f64>,
 }
 
@@ -109,20 +111,19 @@ impl Whitening {
             return None;
         }
         // Factorises the correlations, so that orders of magnitude between the means cost no digits.
-        let lower = cholesky(&(0..n * n).map(|k| correlation(k / n, k % n)).collect::<Vec<_>>(), n)?;
+        let lower = Cholesky::new(DMatrix::from_fn(n, n, correlation))?.l();
         // Correlations are accurate to some 1e-16, so that smaller pivots are rounding errors.
-        if (0..n).any(|k| lower[k * n + k] < 1e-7) {
+        if lower.diagonal().min() < 1e-7 {
             return None;
         }
         Some(Whitening { lower, errors: errors.to_vec() })
     }
     /// Replaces v by L⁻¹ v.
     pub fn apply(&self, v: &mut [f64]) {
-        let n = self.errors.len();
-        for i in 0..n {
-            let sum: f64 = (0..i).map(|j| self.lower[i * n + j] * v[j]).sum();
-            v[i] = (v[i] / self.errors[i] - sum) / self.lower[i * n + i];
-        }
+        v.iter_mut().zip(&self.errors).for_each(|(v, e)| *v /= e);
+        let n = v.len();
+        // The diagonal has no zeros, so that the solution exists.
+        self.lower.solve_lower_triangular_mut(&mut DVectorViewMut::from_slice(v, n));
     }
     /// Estimates how far rounding of v may change L⁻¹ v: a few units of the last digit of each v_k, propagated by the columns of L⁻¹.
     pub(super) fn rounding(&self, v: &[f64]) -> f64 {
@@ -136,49 +137,11 @@ impl Whitening {
     }
     /// Computes L⁻ᵀ v.
     pub(super) fn applied_transposed(&self, v: &[f64]) -> Vec<f64> {
-        let n = self.errors.len();
-        let mut x = v.to_vec();
-        for i in (0..n).rev() {
-            let sum: f64 = (i + 1..n).map(|j| self.lower[j * n + i] * x[j]).sum();
-            x[i] = (x[i] - sum) / self.lower[i * n + i];
-        }
+        let (mut x, n) = (v.to_vec(), v.len());
+        self.lower.tr_solve_lower_triangular_mut(&mut DVectorViewMut::from_slice(&mut x, n));
         x.iter_mut().zip(&self.errors).for_each(|(x, e)| *x /= e);
         x
     }
-}
-
-/// Computes L of A = L Lᵀ, row by row; `None` if A is not positive definite.
-pub(super) fn cholesky(a: &[f64], n: usize) -> Option<Vec<f64>> {
-    let mut lower = vec![0.0; n * n];
-    for i in 0..n {
-        for j in 0..=i {
-            let sum: f64 = (0..j).map(|k| lower[i * n + k] * lower[j * n + k]).sum();
-            let rest = a[i * n + j] - sum;
-            if i != j {
-                lower[i * n + j] = rest / lower[j * n + j];
-            } else if rest > 0.0 {
-                lower[i * n + i] = rest.sqrt();
-            } else {
-                return None;
-            }
-        }
-    }
-    Some(lower)
-}
-
-/// Solves L Lᵀ x = b for x.
-pub(super) fn solve_cholesky(lower: &[f64], b: &[f64]) -> Vec<f64> {
-    let n = b.len();
-    let mut x = b.to_vec();
-    for i in 0..n {
-        let sum: f64 = (0..i).map(|j| lower[i * n + j] * x[j]).sum();
-        x[i] = (x[i] - sum) / lower[i * n + i];
-    }
-    for i in (0..n).rev() {
-        let sum: f64 = (i + 1..n).map(|j| lower[j * n + i] * x[j]).sum();
-        x[i] = (x[i] - sum) / lower[i * n + i];
-    }
-    x
 }
 
 #[cfg(test)]
@@ -211,16 +174,5 @@ mod tests {
         assert!((shrunk.shrinkage() - 0.75).abs() < 1e-14, "{}", shrunk.shrinkage());
         let constant = [vec![1.0, 2.0], vec![1.0, 3.0]];
         assert_eq!(Covariance::of_mean(&constant, CovarianceKind::Diagonal).whitening(0..1), None);
-    }
-
-    #[test]
-    fn systems_are_solved() {
-        let a = [4.0, 2.0, 0.6, 2.0, 5.0, 1.0, 0.6, 1.0, 3.0];
-        let x = solve_cholesky(&cholesky(&a, 3).unwrap(), &[1.0, 2.0, 3.0]);
-        for i in 0..3 {
-            let b: f64 = (0..3).map(|j| a[3 * i + j] * x[j]).sum();
-            assert!((b - (i + 1) as f64).abs() < 1e-14);
-        }
-        assert_eq!(cholesky(&[1.0, 2.0, 2.0, 1.0], 2), None);
     }
 }

@@ -1,5 +1,7 @@
 //! The Levenberg-Marquardt method for functions with few parameters.
-use super::covariance::{Whitening, cholesky, solve_cholesky};
+use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
+
+use super::covariance::Whitening;
 
 /// Function f(x; p) with parameters p.
 pub trait Model: Sync {
@@ -72,15 +74,14 @@ pub(super) fn response(
     let (_, jacobian) = residuals(model, Data { x, y: x, whitening }, parameters);
     let count = model.count();
     let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
-    let entry = |k: usize| dot(&jacobian[k / count], &jacobian[k % count]) / (scale[k / count] * scale[k % count]);
-    let lower = cholesky(&(0..count * count).map(entry).collect::<Vec<_>>(), count)?;
+    let entry = |i: usize, j: usize| dot(&jacobian[i], &jacobian[j]) / (scale[i] * scale[j]);
+    let normal = Cholesky::new(DMatrix::from_fn(count, count, entry))?;
     // L⁻ᵀ J; each row corresponds to one of the data.
     let columns: Vec<Vec<f64>> = jacobian.iter().map(|column| whitening.applied_transposed(column)).collect();
     let mut all = vec![vec![0.0; x.len()]; count];
     for row in 0..x.len() {
-        let one: Vec<f64> = (0..count).map(|k| columns[k][row] / scale[k]).collect();
-        let solved = solve_cholesky(&lower, &one);
-        all.iter_mut().zip(solved).zip(&scale).for_each(|((b, s), scale)| b[row] = s / scale);
+        let solved = normal.solve(&DVector::from_fn(count, |k, _| columns[k][row] / scale[k]));
+        all.iter_mut().zip(&solved).zip(&scale).for_each(|((b, s), scale)| b[row] = s / scale);
     }
     Some(all)
 }
@@ -95,6 +96,11 @@ pub(super) struct Place {
     /// Descent direction −½ ∂χ²/∂p.
     descent: Vec<f64>,
     chi2: f64,
+}
+
+/// Solves A x = b, where `factor` factorises A in units of `scale`.
+fn solved(factor: &Cholesky<f64, Dyn>, b: &[f64], scale: &[f64]) -> Vec<f64> {
+    over(factor.solve(&DVector::from_vec(over(b, scale))).as_slice(), scale)
 }
 
 /// Computes x_k / scale_k.
@@ -125,8 +131,8 @@ impl Place {
             true => 1.0 + damping,
             false => dot(&self.jacobian[i], &self.jacobian[j]) / (self.scale[i] * self.scale[j]),
         };
-        let matrix: Vec<f64> = (0..count * count).map(|k| entry(k / count, k % count)).collect();
-        let step = over(&solve_cholesky(&cholesky(&matrix, count)?, &over(&self.descent, &self.scale)), &self.scale);
+        let damped = Cholesky::new(DMatrix::from_fn(count, count, entry))?;
+        let step = solved(&damped, &self.descent, &self.scale);
         let decrease = dot(&step, &self.descent);
         Some((step, decrease))
     }
@@ -136,7 +142,7 @@ impl Place {
 struct Curvature {
     /// Inverse units of the parameters, in which the diagonal of H is near 1.
     scale: Vec<f64>,
-    lower: Vec<f64>,
+    factor: Cholesky<f64, Dyn>,
 }
 
 impl Curvature {
@@ -153,13 +159,13 @@ impl Curvature {
             descent(k, 1.0).iter().zip(descent(k, -1.0)).map(|(up, down)| (down - up) / (2.0 * DIFFERENCE)).collect()
         };
         let columns: Vec<Vec<f64>> = (0..count).map(column).collect();
-        let symmetric = |k: usize| 0.5 * (columns[k / count][k % count] + columns[k % count][k / count]);
-        let lower = cholesky(&(0..count * count).map(symmetric).collect::<Vec<_>>(), count)?;
-        lower.iter().all(|x| x.is_finite()).then_some(Curvature { scale, lower })
+        let symmetric = |i: usize, j: usize| 0.5 * (columns[i][j] + columns[j][i]);
+        let factor = Cholesky::new(DMatrix::from_fn(count, count, symmetric))?;
+        factor.l_dirty().iter().all(|x| x.is_finite()).then_some(Curvature { scale, factor })
     }
     /// Computes the Newton step, H⁻¹ Jᵀ r, and the predicted decrease of χ².
     fn newton(&self, place: &Place) -> (Vec<f64>, f64) {
-        let step = over(&solve_cholesky(&self.lower, &over(&place.descent, &self.scale)), &self.scale);
+        let step = solved(&self.factor, &place.descent, &self.scale);
         let decrease = dot(&step, &place.descent);
         (step, decrease)
     }
