@@ -1,6 +1,6 @@
-//! A number for the source of the kernels: whoever compiles it to PTX notes it, and whoever launches the PTX compares, as a
-//! kernel's arguments are a struct, which has to look the same on both sides. And the vector instructions that kernels are
-//! compiled for on a CPU.
+//! Computes a number for the source of the kernels. The build of PTX records it, and a launch compares it, because the struct
+//! of a kernel's arguments must have the same layout on both sides. The script also selects the vector instructions for which
+//! kernels are compiled on a CPU.
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -27,8 +27,8 @@ fn main() {
     vectors();
 }
 
-/// Sets `vectors_avx512`, `vectors_avx2` or `vectors_portable`, as the environment variable `FERRITE_VECTORS` and the level of
-/// optimisation want it.
+/// Sets `vectors_avx512`, `vectors_avx2` or `vectors_portable`, depending on the environment variable `FERRITE_VECTORS` and the
+/// level of optimisation.
 fn vectors() {
     const VARIABLE: &str = "FERRITE_VECTORS";
     println!("cargo::rerun-if-env-changed={VARIABLE}");
@@ -54,7 +54,7 @@ fn vectors() {
     sets.iter().for_each(|set| println!("cargo::rustc-cfg=vectors_{set}"));
 }
 
-/// Whether this machine has AVX-512; not said where programs are built for another architecture.
+/// Returns whether this machine has AVX-512; `None` if the build is for another architecture.
 fn building_machine() -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,4 +1,4 @@
-//! Notes the commit that the program is built from.
+//! Records the commit from which the program is built.
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -6,8 +6,8 @@ fn main() {
     note_commit(&PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")));
 }
 
-/// Notes the commit of the sources, for logs. A new commit alone does not build anything again, so a program whose commit was not given
-/// by name may be older than its sources.
+/// Records the commit of the sources, for logs. A new commit alone does not rebuild anything, so without `FERRITE_COMMIT` the program may
+/// be older than its sources.
 fn note_commit(manifest: &Path) {
     println!("cargo::rerun-if-env-changed=FERRITE_COMMIT");
     let exact = std::env::var("FERRITE_COMMIT").ok().filter(|commit| !commit.is_empty());
@@ -16,14 +16,14 @@ fn note_commit(manifest: &Path) {
     }
 }
 
-/// The commit of a repository with this root.
+/// Returns the current commit of the repository whose root is `root`.
 fn head(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = std::process::Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
         let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
         Some(text.trim().to_string())
     };
-    // A copy within another repository has nothing to do with its commits.
+    // A copy of the sources within another repository must not report the commit of that repository.
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
     (top.canonicalize().ok()? == root.canonicalize().ok()?).then(|| git(&["rev-parse", "--short=10", "HEAD"]))?
 }

@@ -1,4 +1,4 @@
-//! `ferrite apply`.
+//! Command `ferrite apply`.
 use super::keys::FieldFlags;
 use super::keys::SOLVE;
 use super::named::NamedFiles;
@@ -26,7 +26,7 @@ sites. Any mass is allowed; mass 0 gives D/2.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArguments {
-    /// Gauge configuration, instead of --gauge
+    /// Gauge configuration, in any supported format, instead of --gauge
     #[arg(value_name = "CONFIGURATION")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -37,12 +37,12 @@ pub struct ApplyArguments {
     /// Apply the operator and then its Hermitian conjugate, as in the normal equations
     #[arg(long, conflicts_with = "dagger")]
     normal: bool,
-    /// Apply the Schur complement on the even sites; for clover, symmetric or asymmetric [default: symmetric]
+    /// Apply the Schur complement on the even sites; its form for clover is symmetric or asymmetric [default: symmetric]
     #[arg(long, value_name = "NAME", num_args = 0..=1)]
     schur: Option<Option<String>>,
 }
 
-/// Applies the operator once.
+/// Applies the operator to the sources, writes the results and prints the record.
 pub fn run(args: &ApplyArguments, context: &Context) -> Outcome {
     let mut input = Input::new(&SOLVE);
     context.add_to(&mut input);

@@ -1,4 +1,4 @@
-//! `ferrite check`.
+//! Command `ferrite check`.
 use super::checked::{Checked, MOST_PROCESSES, any_layout, sum};
 use super::forecast::Forecast;
 use super::solve::Solve;
@@ -44,7 +44,7 @@ pub struct CheckArguments {
     /// Also predict the run time from a measurement on this device, which takes a few seconds
     #[arg(long)]
     time: bool,
-    /// Override a key of the input file; may be repeated
+    /// Override a key of the input file; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -55,18 +55,18 @@ impl CheckArguments {
     }
 }
 
-/// Returns the forecast if it was requested and is possible; otherwise a warning gives the reason.
+/// Returns the forecast if it was requested and succeeded; warns with the reason if it failed.
 fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
     forecast?.map_err(|why| warn!("the run time cannot be predicted: {}", why.message)).ok()
 }
 
-/// Lists all mistakes of a file, or the memory that the solve or the run needs.
+/// Checks an input file, and prints all its mistakes or the memory that the solve or the run needs.
 pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     context.comm.only_one("check")?;
     if let Some(what) = not_an_input(&args.file).filter(|_| args.file.is_file()) {
         let file = args.file.display();
         let verify =
-            if what.contains("field") { format!("`ferrite verify {file}` checks it; ") } else { String::new() };
+            if what.contains("field") { format!("`ferrite verify {file}` checks the field; ") } else { String::new() };
         return Err(Failure::refused(format!(
             "check reads inputs of solve, rhmc and spectrum, but {file} is {what}; {verify}`ferrite init solve` prints \
              an input"
@@ -130,7 +130,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     answer(args, context, &checked, predicted(forecast), task, &head, "the run")
 }
 
-/// Reports the checked input with the memory that it needs on the device; refuses it if the device has less.
+/// Prints the checked input with its memory needs. Fails if the device has less memory.
 fn answer(
     args: &CheckArguments,
     context: &Context,
@@ -188,11 +188,11 @@ fn answer(
     )))
 }
 
-/// Returns a line on the number of devices that the input fits on.
+/// Returns a line on the number of processes whose memory suffices.
 fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
     let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
     match enough {
-        None => format!("too large for {MOST_PROCESSES} or fewer such {devices}\n"),
+        None => format!("{MOST_PROCESSES} such {devices} are not enough\n"),
         Some(1) if processes == 1 => format!("one such {device} is enough\n"),
         Some(1) => format!("one such {device} would be enough\n"),
         Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),

@@ -1,4 +1,4 @@
-//! `ferrite convert`.
+//! Command `ferrite convert`.
 use super::fields::{
     Content, Inspected, Reading, Stack, built_in, file_precision, gauge_format, gauge_precision, inspect, note_header,
     read_gauge, require_host_memory, spinor_format, write_gauge,
@@ -27,7 +27,7 @@ Examples:
 Spinors, colour vectors and propagators (12 spinors or 3 colour vectors) can be written as scidac (.lime) and npy,
 propagators of staggered quarks also as milc. All fields of a LIME file are converted, unless --record names one.";
 
-/// Returns the names of formats that are written, with their help.
+/// Returns the names of the formats that can be written, with their help texts.
 fn format_names() -> PossibleValuesParser {
     let mut names: Vec<&FileFormat> = Vec::new();
     for format in formats::formats() {
@@ -43,14 +43,14 @@ fn format_names() -> PossibleValuesParser {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArguments {
-    /// Gauge field, spinors, colour vectors or propagator in any format
+    /// Gauge configuration, spinors, colour vectors or propagator, in any supported format
     input: PathBuf,
     /// File to write
     output: PathBuf,
-    /// Format of the file to write [default: the one of its name]
+    /// Format of the file to write [default: from the file name]
     #[arg(long, value_name = "FORMAT", value_parser = format_names())]
     format: Option<String>,
-    /// Precision of the file to write: single or double [default: that of the input]
+    /// Precision of the file to write: single or double [default: the precision of the input]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
     #[command(flatten)]
@@ -58,14 +58,14 @@ pub struct ConvertArguments {
 }
 
 impl ConvertArguments {
-    /// Returns the format that the file gets.
+    /// Returns the format of the file to write. Fails if it cannot hold the fields.
     fn check(&self, found: &Inspected) -> Outcome<&'static FileFormat> {
         let (input, fermion) = (self.input.display(), found.content != Content::Links);
         let components = match found.content {
             Content::Other(n) => {
                 let why = format!(
-                    "{input}: holds {n} numbers per site; expected 36 for links, 12 for spinors, 3 for colour vectors, \
-                     144 or 9 for their propagators"
+                    "{input}: the file holds {n} numbers per site, but convert expects 36 (links), 12 (spinors), 3 \
+                     (colour vectors), 144 or 9 (propagators of these)"
                 );
                 return Err(Failure::refused(why));
             }
@@ -91,19 +91,22 @@ impl ConvertArguments {
         let why = match stack {
             _ if holds(format) => return Ok(format),
             Stack::Several(count) if format.holds_fermions(0, &[]) => {
-                format!("{input} holds {count} fields: write them with --format npy, or one with --record N")
+                format!(
+                    "{input} holds {count} fields: write all of them with --format npy, or a single field with \
+                     --record N"
+                )
             }
             _ => {
                 let choices: Vec<_> = formats::of_any_fermions().filter_map(|format| format.flag).collect();
                 let choices = choices.join(" or --format ");
-                format!("{input} holds a {} field: write it with --format {choices}", found.content.name())
+                format!("{input} holds a {} field: write the field with --format {choices}", found.content.name())
             }
         };
         Err(Failure::refused(why))
     }
 }
 
-/// Reads with all checks and writes.
+/// Reads fields with all checks, and writes them in another format.
 pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
@@ -118,7 +121,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
     let mut write = WriteOptions { format, precision, title, ..Default::default() };
-    // A plaquette that differs from its header is accepted without verification, but not copied.
+    // Without verification, a plaquette that differs from the header is accepted, but not copied to the output.
     let same_plaquette = |plaquette: f64| {
         !read.options.reunitarise && header.plaquette.is_none_or(|stored| stored.agrees(plaquette, header.precision))
     };
@@ -147,7 +150,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         }
     };
     if !left.is_empty() {
-        tracing::info!("{}: metadata not copied to {format}: {}", args.input.display(), left.join(", "));
+        tracing::info!("{}: some metadata were not copied to {format}: {}", args.input.display(), left.join(", "));
     }
     let record = ConvertRecord {
         input: args.input.clone(),
@@ -166,7 +169,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Reads a fermion field, or all of a block, and writes them.
+/// Copies a fermion field, or all fields of a block, to the output file.
 fn copy<T: Fermion>(
     args: &ConvertArguments,
     read: &Reading,

@@ -1,4 +1,4 @@
-//! `ferrite eigenvalues`.
+//! Command `ferrite eigenvalues`.
 use super::keys::OperatorFlags;
 use super::{Context, Outcome, text};
 use clap::Args;
@@ -21,7 +21,7 @@ precision.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EigenvalueArguments {
-    /// Gauge fields in any format
+    /// Gauge configurations, in any supported format
     #[arg(required = true, value_name = "CONFIGURATION")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Finds and prints.
+/// Computes the extreme eigenvalues on each configuration, and prints them.
 pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
     let usual = EigenvalueSettings::default();
     let settings = EigenvalueSettings {
@@ -65,7 +65,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new)
 }
 
-/// Returns the eigenvalues of a configuration, for people.
+/// Returns the eigenvalues on a configuration as text for people.
 fn table(found: &FoundEigenvalues, tol: f64) -> String {
     let EigenvaluesLine { file, mass, largest, smallest, condition, d_dagger_d, .. } = found.line;
     let line = |name: &str, text: String| format!("{name:<21}{text}\n");

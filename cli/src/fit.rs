@@ -1,4 +1,4 @@
-//! `ferrite fit`.
+//! Command `ferrite fit`.
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::statistics::effective::CorrelatorShape;
@@ -46,7 +46,7 @@ pub struct FitArguments {
     /// all were made with the same input and no configuration occurs twice
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// First and last time of the fit, for Wilson loops in T [default: the most probable window]
+    /// First and last time of the fit window; for Wilson loops, first and last T [default: the most probable window]
     #[arg(long, value_name = "A:B", value_parser = window, allow_hyphen_values = true)]
     window: Option<[usize; 2]>,
     /// Number of states in the fit of a correlator: 1, 2, or 1,2 to try both
@@ -55,19 +55,21 @@ pub struct FitArguments {
     /// Form of the decay of correlators [default: cosh for mesons, exp for nucleons]
     #[arg(long, value_name = "NAME", value_enum)]
     form: Option<Form>,
-    /// Name of a hadron, pcac, or a correlator of correlators.json; may be repeated [default: the hadrons of the summary]
+    /// Name of a hadron, pcac, or name of a correlator in correlators.json; repeat the flag for several names [default: the
+    /// hadrons of the summary]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
-    /// Momentum of the hadrons in units of 2π/L, averaged over equivalent momenta; may be repeated [default: 0,0,0]
+    /// Momentum of the hadrons in units of 2π/L, averaged over equivalent momenta; repeat the flag for several momenta
+    /// [default: 0,0,0]
     #[arg(long, value_name = "X,Y,Z", value_parser = momentum, allow_hyphen_values = true)]
     momentum: Vec<[i32; 3]>,
     /// Coefficient c_A of the improved axial current, for pcac [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     ca: Option<f64>,
-    /// Covariance of the data [default: full if there are at least four bins for each time, else shrunk]
+    /// Type of covariance matrix [default: full if there are at least four bins for each time, otherwise shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
-    /// Number of configurations in a bin [default: that of the run, or 1]
+    /// Number of configurations in a bin [default: the key bin of the run, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     bin: Option<u32>,
     /// Number of bootstrap samples; the errors are then from the bootstrap instead of the jackknife
@@ -76,7 +78,7 @@ pub struct FitArguments {
     /// Seed of the bootstrap samples [default: 1]
     #[arg(long, value_name = "N", requires = "bootstrap", allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// Shortest and longest distance in the fit of the potential [default: the most probable]
+    /// Shortest and longest distance in the fit of the potential [default: the most probable range]
     #[arg(long, value_name = "A:B", value_parser = distances, allow_hyphen_values = true)]
     distances: Option<[f64; 2]>,
 }
@@ -110,12 +112,12 @@ fn pair<T: std::str::FromStr + PartialOrd>(text: &str) -> Option<[T; 2]> {
 }
 
 fn window(text: &str) -> Result<[usize; 2], String> {
-    pair(text).ok_or_else(|| format!("'{text}' is not of the form A:B, such as 6:16"))
+    pair(text).ok_or_else(|| format!("'{text}' is not of the form A:B with A no larger than B, such as 6:16"))
 }
 
 fn distances(text: &str) -> Result<[f64; 2], String> {
     let found = pair::<f64>(text).filter(|pair| pair[0] > 0.0 && pair[1].is_finite());
-    found.ok_or_else(|| format!("'{text}' is not of the form A:B, such as 1.4:6"))
+    found.ok_or_else(|| format!("'{text}' is not of the form A:B with A above 0 and no larger than B, such as 1.4:6"))
 }
 
 fn momentum(text: &str) -> Result<[i32; 3], String> {
@@ -137,7 +139,7 @@ fn states(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Returns the choice of how the records are analysed.
+/// Returns the settings of the analysis.
 fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoice {
     let resampling = match args.bootstrap {
         None => Resampling::Jackknife,
@@ -160,12 +162,12 @@ fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoi
     AnalysisChoice { bin: args.bin.map_or(bin, |bin| bin as usize), fits, shape, distances: args.distances, streams }
 }
 
-/// Reads, fits and prints.
+/// Reads the records, fits them, and prints the results.
 pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     context.comm.only_one("fit")?;
     if let Some(path) = args.paths.iter().find(|path| path.is_dir() && !CorrelatorRecord::is_in(path)) {
-        let why = "is no folder of ferrite spectrum; name such a folder, or a file of ferrite measure -o or ferrite \
-                   trace -o";
+        let why = "ferrite spectrum did not write this folder; name a folder of ferrite spectrum, or a file of \
+                   ferrite measure -o or ferrite trace -o";
         return Err(Failure::refused(format!("{}: {why}", path.display())));
     }
     for path in args.paths.iter().filter(|path| !path.is_dir()) {
@@ -194,28 +196,28 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
             Err(Failure::refused(format!("{}: the schema is '{schema}'; {why}", read.lines[0].place)))
         }
         None if args.paths.iter().any(|path| !path.is_dir()) => {
-            let why = "has no configuration yet; try again when the first one is done";
+            let why = "has no configuration yet; try again when the first configuration is done";
             Err(Failure::refused(format!("{} {why}", shown.name)))
         }
         _ => spectrum(&shown, &CorrelatorRecord::of(&read, &args.paths).map_err(Failure::refused)?),
     }
 }
 
-/// Returns paths as messages have them.
+/// Returns the paths as text, separated by commas.
 fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// An analysis and the place where it is printed.
+/// Records under analysis, with the output for the results.
 struct Shown<'a> {
     args: &'a FitArguments,
-    /// The paths.
+    /// Paths of the records as text.
     name: String,
     context: &'a Context,
 }
 
 impl Shown<'_> {
-    /// Returns the record of what is analysed, without fits.
+    /// Returns the record of the analysis, without fits.
     fn record(&self, choice: &AnalysisChoice, configurations: usize) -> FitRecord {
         FitRecord {
             path: self.args.paths[0].clone(),
@@ -228,7 +230,7 @@ impl Shown<'_> {
             potential: None,
         }
     }
-    /// Returns the first lines: the data that are analysed, and their streams.
+    /// Returns the first lines of the text: the data that are analysed, and their chains.
     fn head(&self, choice: &AnalysisChoice, configurations: usize) -> String {
         let streams = streams_sentence(&choice.streams).map_or(String::new(), |streams| format!("{streams}\n"));
         format!("{}: {}\n{streams}", self.name, choice.sentence(configurations))
@@ -238,7 +240,7 @@ impl Shown<'_> {
 fn refuse(flags: &[(&str, bool)], path: &str, what: &str) -> Outcome {
     match flags.iter().find(|(_, given)| *given) {
         Some((flag, _)) => {
-            Err(Failure::refused(format!("{flag} does not apply to {what}, which {path} has: remove it")))
+            Err(Failure::refused(format!("{path} contains {what}, to which {flag} does not apply: remove {flag}")))
         }
         None => Ok(()),
     }
@@ -251,23 +253,25 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     let times = record.all[0].all.first().map_or(0, |c| c.values.len());
     if let Some([_, last]) = args.window.filter(|[_, last]| *last >= times) {
         let why = format!(
-            "--window ends at {last}, but correlators of {folder} end at {}; name an earlier end",
+            "--window ends at {last}, but the correlators of {folder} end at {}; choose an earlier end",
             times.saturating_sub(1)
         );
         return Err(Failure::refused(why));
     }
     let (mut pcac, names) = pcac_of(&record.all[0], &args.hadron);
     if !args.momentum.is_empty() {
-        // The PCAC mass is one of correlators at rest.
+        // PCAC masses are computed from correlators at zero momentum.
         if !args.hadron.is_empty() && !pcac.is_empty() {
             return Err(Failure::refused(
-                "--momentum does not apply to pcac, which is measured at zero momentum only: remove one of the two",
+                "--momentum does not apply to pcac, which is measured at zero momentum only: remove --momentum or \
+                 --hadron pcac",
             ));
         }
         pcac.clear();
     }
     if let (Some(_), true) = (args.ca, pcac.is_empty()) {
-        let why = "--ca applies to pcac only, which is not fitted here: add --hadron pcac, for a run with pcac = true";
+        let why = "--ca applies to pcac only, but pcac is not fitted: add --hadron pcac (the run needs pcac = true), \
+                   or remove --ca";
         return Err(Failure::refused(why));
     }
     let channels = match names {
@@ -278,7 +282,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         args.window.filter(|[first, last]| !pcac.is_empty() && (*first < 1 || *last > times / 2))
     {
         return Err(Failure::refused(format!(
-            "--window {first}:{last}: pcac exists from t = 1 to T/2 = {} only; name a window in this range",
+            "--window {first}:{last}: pcac exists from t = 1 to T/2 = {} only; choose a window in this range",
             times / 2
         )));
     }
@@ -286,7 +290,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {
             return Err(Failure::refused(format!(
-                "--window ends at {last}, but the {} is folded at T/2 = {}; name an end no later than that",
+                "--window ends at {last}, but the {} is folded at T/2 = {}; choose an end no later than T/2",
                 channel.name,
                 times / 2
             )));
@@ -303,7 +307,8 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         found.iter().map(|one| one.fit.as_ref().err()).chain(pcac.iter().map(|one| one.fit.as_ref().err()));
     if errors.clone().all(|error| error.is_some()) {
         let why = errors.find_map(|error| error.map(ferrite_report::analysis::why_not));
-        let why = why.unwrap_or_else(|| "it has none of the known hadrons: name correlators with --hadron".into());
+        let why = why
+            .unwrap_or_else(|| "the folder contains none of the known hadrons: name correlators with --hadron".into());
         return Err(Failure::refused(format!("{folder}: {why}")));
     }
     let n = record.all.len();
@@ -328,7 +333,7 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
     })
 }
 
-/// Returns the quark masses among these names, or all without names; and the names of hadrons, if any are to be fitted.
+/// Returns the PCAC channels among `names`, or all channels without names; and the names of hadrons, if any are to be fitted.
 fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<Vec<String>>) {
     let mut all = pcac_channels(first);
     if names.is_empty() {
@@ -377,14 +382,15 @@ fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
     let times = loops.first().map_or(0, |one| one.values.len());
     if let Some([first, last]) = args.window.filter(|[first, last]| *first < 1 || *last > times) {
         let why = format!(
-            "--window {first}:{last} is outside T = 1 to {times}, the range of the loops in {path}; name \
-                           a window in this range"
+            "--window {first}:{last} is outside T = 1 to {times}, the range of the loops in {path}; choose a window \
+             in this range"
         );
         return Err(Failure::refused(why));
     }
     let potential = PotentialAnalysis::of(&record.all, &choice);
     if flow.is_none() && potential.is_none() {
-        let why = "has neither a flow nor Wilson loops; measure again with --flow T or --loops R,T, to another file";
+        let why = "has neither a flow nor Wilson loops; measure again with --flow T or --loops R,T and write to \
+                   another file";
         return Err(Failure::refused(format!("{path} {why}")));
     }
     let n = record.all.len();

@@ -1,4 +1,4 @@
-//! `ferrite fix-gauge`.
+//! Command `ferrite fix-gauge`.
 use super::fields::help_of_output;
 use super::verify::ReadFlags;
 use super::{Context, Outcome, text};
@@ -21,7 +21,7 @@ Over-relaxation continues until theta = sum tr D D+ / (3 V) of the divergence D 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FixGaugeArguments {
-    /// Gauge field in any format
+    /// Gauge configuration, in any supported format
     input: PathBuf,
     #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
@@ -53,7 +53,7 @@ enum GaugeName {
 
 fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        // Rounding errors of sums over eight links, squared.
+        // θ cannot be smaller than the squared rounding errors of sums over eight links.
         Ok(x) if x.is_finite() && x >= 1e-28 => Ok(x),
         _ => Err(format!(
             "'{text}' is not a number of at least 1e-28, the smallest value that double precision can \
@@ -69,7 +69,7 @@ fn omega(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads, fixes, and writes what converged.
+/// Fixes the gauge of a configuration, writes the links if θ has converged, and prints the record.
 pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
     let FixGaugeArguments { input, output, gauge, tol, overrelax, max_sweeps, read } = args;
     let device = context.device_choice()?;

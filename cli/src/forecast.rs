@@ -1,5 +1,5 @@
-//! Prediction of the run time: a unit of the repeated work is timed on this device, on a lattice that takes only a moment, and scaled to
-//! the part of each process.
+//! Prediction of the run time. A unit of the repeated work is timed on this device, on a lattice that takes only a moment, and the time is
+//! scaled to the part of each process.
 use super::checked::Checked;
 use super::device::Device;
 use super::solve::Solve;
@@ -18,24 +18,24 @@ use ferrite_tasks::ensemble::input::EnsembleInput;
 use ferrite_tasks::ensemble::trial::trial;
 use std::fmt::Write;
 
-/// Largest number of sites that are timed for solves: on a CPU as many as take a second, on a GPU more than its caches hold.
+/// Largest number of sites for timing solves, on a CPU and on a GPU: as many as take a second, and more than fit in caches.
 const SITES: [usize; 2] = [1 << 14, 1 << 20];
-/// Largest number of sites that are timed for trajectories, which have thousands of iterations; on a GPU so many that its kernels take
-/// longer than launches.
+/// Largest number of sites for timing trajectories, on a CPU and on a GPU. Trajectories have thousands of iterations. On a GPU, the kernels
+/// must take longer than their launches.
 const SITES_OF_TRAJECTORIES: [usize; 2] = [1 << 9, 1 << 18];
-/// Iterations of the two solves that are timed. Their difference gives the time of an iteration; the rest, such as the true residual at
-/// the end, is paid once.
+/// Numbers of iterations of two timed solves. The difference of their times gives the time of an iteration. Work that a solve does once,
+/// such as the final true residual, cancels.
 const ITERATIONS: [usize; 2] = [40, 120];
-/// Noise of the links of timed solves, for Wilson and for staggered quarks. The smoother the links are, the fewer iterations lie between
-/// two updates in higher precision: for staggered quarks, noise 0.5 gives as many as links at β = 6, noise 0.1 a quarter of them.
+/// Noise of the links in timed solves, for Wilson and for staggered quarks. Smoother links lead to fewer iterations between updates in
+/// higher precision. For staggered quarks, noise 0.5 gives as many as links at β = 6, and noise 0.1 a quarter of them.
 const NOISE: [f64; 2] = [0.1, 0.5];
 
 /// Unit of work whose time is predicted.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// An iteration for `together` right-hand sides at once, of `batches` batches, and the seconds of a multigrid setup before them.
+    /// Iteration for `together` right-hand sides, in each of `batches` batches; `setup` is the time in seconds of a multigrid setup before.
     Iteration { together: usize, batches: usize, setup: Option<f64> },
-    /// A trajectory without observables, of `all` trajectories.
+    /// Trajectory without observables; `all` is the number of trajectories.
     Trajectory { all: u32 },
 }
 
@@ -44,12 +44,12 @@ enum Unit {
 pub struct Forecast {
     unit: Unit,
     seconds: f64,
-    /// Lattice on which the unit was timed.
+    /// Extents of the lattice on which the unit was timed.
     on: Lattice,
 }
 
 impl Forecast {
-    /// Predicts the time of a solve, with one system of several.
+    /// Predicts the time of a solve. Of several masses or shifts, one system is timed.
     pub fn of_solve(solve: &Solve, checked: &Checked) -> Outcome<Self> {
         match solve.plan.operator.kind() {
             FermionKind::Wilson => Self::of_fields::<Spinor>(solve, checked, NOISE[0]),
@@ -64,14 +64,14 @@ impl Forecast {
         let with_tadpole = staggered.and_then(|staggered| staggered.with_plaquette(1.0));
         let operator = with_tadpole.map_or(plan.operator.clone(), Operator::from);
         let mut request = solve.request(operator, plan.reconstruction.unwrap_or(LinkStorage::of(12)));
-        // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
+        // Domains may not fit the smaller lattice, or overlap with those of other processes. Their size matters little for the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
         }
         if request.multigrid.aggregates(on).is_err() {
             request.multigrid.blocks = Default::default();
         }
-        // It is unknown whether multigrid would take over.
+        // Whether multigrid would take over from BiCGstab is unknown.
         if request.method.is_choice() {
             request.method = Method::BICGSTAB;
         }
@@ -90,10 +90,10 @@ impl Forecast {
         let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale) };
         Forecast { unit, seconds: seconds * scale, on }
     }
-    /// Predicts the time of an ensemble. Trajectories of one and of two steps determine what a step takes, and what all the rest.
+    /// Predicts the time of an ensemble. Trajectories of one and of two steps give the time of a step and that of the other work.
     pub fn of_ensemble(input: &EnsembleInput, checked: &Checked) -> Outcome<Self> {
         let on = smaller(checked.cut.local, SITES_OF_TRAJECTORIES, &checked.device, 1);
-        // The first one loads kernels.
+        // The first trajectory loads the kernels and is not timed.
         let [_, one, two] = trial(input, &checked.device, on, [1, 1, 2])?;
         let steps = input.plan.levels.first().map_or(1, |level| level.steps);
         let whole = one + (two - one).max(0.0) * (steps as f64 - 1.0);
@@ -101,7 +101,7 @@ impl Forecast {
         Ok(Forecast { unit, seconds: whole * ratio(checked.cut.local, on), on })
     }
 
-    /// Returns the record of it.
+    /// Returns the record of the predicted times.
     pub fn record(&self) -> PredictedTime {
         let timed_on = self.on.size();
         match self.unit {
@@ -120,7 +120,7 @@ impl Forecast {
             }),
         }
     }
-    /// Formats the forecast for people.
+    /// Returns the predicted times as text for people.
     pub fn text(&self, checked: &Checked) -> String {
         let mut text = match self.unit {
             Unit::Iteration { together, batches, setup } => {
@@ -136,7 +136,7 @@ impl Forecast {
             }
             Unit::Trajectory { all } => {
                 let [one, all_of_them] = [self.seconds, self.seconds * f64::from(all)].map(text::seconds);
-                format!("time of a trajectory: about {one}; of all {all} trajectories: {all_of_them}\n")
+                format!("time of a trajectory: about {one}; time of all {all} trajectories: {all_of_them}\n")
             }
         };
         let _ = write!(text, "  timed on {}", self.on);
@@ -144,28 +144,31 @@ impl Forecast {
             let _ = write!(text, " and scaled to {}", checked.cut.local);
         }
         if checked.cut.grid.size() > 1 {
-            text += "; exchanges with other processes add to it";
+            text += "; exchanges with other processes take additional time";
         }
         text += match self.unit {
             Unit::Iteration { .. } => "; the number of iterations depends on the links\n",
-            Unit::Trajectory { .. } => "; with random links, which need more iterations; without observables\n",
+            Unit::Trajectory { .. } => {
+                "; timed with random links, which need more iterations, and without observables\n"
+            }
         };
         text
     }
 }
 
-/// Returns how many times larger the first lattice is than the second.
+/// Returns the ratio of the number of sites of `local` to that of `on`.
 fn ratio(local: Lattice, on: Lattice) -> f64 {
     local.volume() as f64 / on.volume() as f64
 }
 
-/// Returns a lattice with no more sites, fewer for many right-hand sides.
+/// Returns the lattice for timing: `local`, made smaller until it has at most the number of sites for this device. Several right-hand sides
+/// lower this number.
 fn smaller(local: Lattice, [cpu, gpu]: [usize; 2], device: &Device, together: usize) -> Lattice {
     halved(local, if device.name() == "cpu" { cpu } else { gpu } / together.div_ceil(4))
 }
 
-/// Returns a lattice with no more sites, but for the smallest: the longest extent is halved, to an even number of at least 4, as
-/// often as it takes.
+/// Returns the lattice with its longest extent halved repeatedly, to even numbers of at least 4, until it has at most `most` sites or
+/// cannot be smaller.
 fn halved(mut on: Lattice, most: usize) -> Lattice {
     while on.volume() > most {
         let mut size = on.size();
@@ -179,12 +182,12 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
     on
 }
 
-/// Returns the request with at most this number of iterations, all in one precision.
+/// Returns the request with this maximum number of iterations, all in one precision.
 fn no_more_than(iterations: usize, request: &Request) -> Request {
     Request { max_iterations: iterations, escalate: false, ..request.clone() }
 }
 
-/// Measures the seconds of an iteration, once the kernels are loaded. Solves with so few iterations are not expected to converge.
+/// Measures the seconds of an iteration after the kernels have been loaded. The short solves are not expected to converge.
 fn seconds<T: Fermion>(mut solve: impl FnMut(usize) -> Solved<T>) -> Outcome<f64> {
     let mut timed = |most: usize| match solve(most) {
         Ok((_, report)) => Ok((report.seconds, report.info.iterations)),
@@ -196,8 +199,8 @@ fn seconds<T: Fermion>(mut solve: impl FnMut(usize) -> Solved<T>) -> Outcome<f64
     Ok(per_iteration(timed(few)?, timed(many)?))
 }
 
-/// Returns the seconds of an iteration from the seconds and iterations of a short and a long solve. If the long one was not longer,
-/// because it converged or clocks were too coarse, its whole time counts.
+/// Returns the seconds of an iteration from the times and iterations of a short and a long solve. If the long solve did not take longer,
+/// because it converged or clocks are too coarse, its whole time counts.
 fn per_iteration((short, few): (f64, usize), (long, many): (f64, usize)) -> f64 {
     if many > few && long > short { (long - short) / (many - few) as f64 } else { long / many.max(1) as f64 }
 }

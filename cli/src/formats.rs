@@ -1,10 +1,10 @@
-//! Lists of precisions and reconstructions, for commands that go through several.
+//! Lists of precisions and reconstructions, for commands that go through several formats.
 use super::plan::{PRECISIONS, RECONSTRUCTIONS};
 use super::{Failure, Outcome, synonyms};
 use clap::Args;
 use ferrite::{LinkStorage, Precision};
 
-/// Precisions and reconstructions as typed.
+/// Precisions and link storages, as typed.
 #[derive(Args)]
 pub struct FormatFlags {
     /// Precisions: all, or some of double, single, half, fp16, separated by commas [default: all]
@@ -18,7 +18,7 @@ pub struct FormatFlags {
 }
 
 impl FormatFlags {
-    /// Returns the first of the flags that was given.
+    /// Returns the name of the first format flag that was given.
     pub fn given(&self) -> Option<&'static str> {
         let flags = [("--precision", &self.precision), ("--reconstruct", &self.reconstruct)];
         flags.into_iter().find_map(|(name, value)| value.as_ref().map(|_| name))
@@ -27,12 +27,12 @@ impl FormatFlags {
     pub fn precisions(&self) -> Outcome<Vec<Precision>> {
         choose("precision", self.precision.as_deref(), &PRECISIONS)
     }
-    /// Returns the formats of `--reconstruct`. Formats that an operator does not have are left out later.
+    /// Returns the link storages of `--reconstruct`. Storages that an operator does not support are left out later.
     pub fn reconstructions(&self) -> Outcome<Vec<LinkStorage>> {
         choose("reconstruct", self.reconstruct.as_deref(), &RECONSTRUCTIONS)
     }
-    /// Returns the formats of `--reconstruct` for Wilson fermions if the gauge is not to be changed: formats in temporal gauge are not
-    /// among the choices.
+    /// Returns the link storages of `--reconstruct` for Wilson fermions, without those in temporal gauge, for commands that must not change
+    /// the gauge.
     pub fn reconstructions_in_any_gauge(&self) -> Outcome<Vec<LinkStorage>> {
         let fits = |format: LinkStorage| !format.temporal && !format.half && !format.keeps_phase();
         let choices: Vec<_> = RECONSTRUCTIONS.into_iter().filter(|(_, format)| fits(*format)).collect();
@@ -40,7 +40,7 @@ impl FormatFlags {
     }
 }
 
-/// Returns the values that a list names; all of them if there is no list.
+/// Returns the values that a list names; all values if there is no list.
 pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) -> Outcome<Vec<T>> {
     let text = text.unwrap_or("all");
     if text == "all" {

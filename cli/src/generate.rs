@@ -1,4 +1,4 @@
-//! `ferrite generate`.
+//! Command `ferrite generate`.
 use super::fields::{file_precision, gauge_format, gauge_precision, help_of_output, require_host_memory, write_gauge};
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
@@ -70,7 +70,7 @@ fn noise(text: &str) -> Result<f64, String> {
 }
 
 impl GenerateArguments {
-    /// Returns the format of the file and its precision, from flags and the file name.
+    /// Returns the format and the precision of the output file, from flags and its name.
     fn check(&self) -> Outcome<(&'static FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != LinkKind::WeakField {
             return Err(Failure::refused("--noise applies to weak-field only: remove it"));
@@ -84,7 +84,7 @@ impl GenerateArguments {
     }
 }
 
-/// Makes the links and writes them.
+/// Generates links and writes them.
 pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;

@@ -1,4 +1,4 @@
-//! `ferrite info`.
+//! Command `ferrite info`.
 use super::{Context, Outcome, count, provenance};
 use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{Mode, Tuning};
@@ -7,12 +7,12 @@ use ferrite_records::program::{DriverRecord, GpuRecord, InfoRecord, KernelModule
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Shows what the program can use on this machine. Works without a driver.
+/// Prints the devices, drivers, kernels and versions that the program can use. Works without a GPU driver.
 pub fn run(context: &Context) -> Outcome {
     let choice = context.device_choice()?;
     let threads = choice.start_threads(&context.comm)?;
     if context.comm.size() > 1 {
-        // Says where each process computes.
+        // Opening the devices prints where each process computes.
         choice.open_silently(&context.comm)?;
     }
     let cpu = Cpu::new(threads);
@@ -42,8 +42,8 @@ pub fn run(context: &Context) -> Outcome {
                 Some(folder) => {
                     writeln!(
                         text,
-                        "GPU kernels: none; those in {} belong to another version; build them again with \
-                                    `cargo xtask build-ptx`",
+                        "GPU kernels: none; the kernels in {} belong to another version: build them again with `cargo \
+                         xtask build-ptx`",
                         folder.display()
                     )
                 }
@@ -74,21 +74,21 @@ fn kernel(image: &KernelImage) -> KernelModule {
     }
 }
 
-/// Returns the architectures that modules have code of a form for, the oldest first.
+/// Returns the architectures for which modules have code of a form, oldest first.
 fn architectures(images: &[KernelImage], form: CodeForm) -> Vec<String> {
     let codes = images.iter().flat_map(|image| &image.codes).filter(|code| code.form == form);
     let architectures: BTreeSet<Architecture> = codes.map(|code| code.architecture).collect();
     architectures.iter().map(Architecture::to_string).collect()
 }
 
-/// Describes the architectures with machine code and with PTX for people.
+/// Returns the architectures with machine code and with PTX as text for people.
 fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
     let part = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{} ({what})", names.join(", ")));
     let parts: Vec<String> = [part("machine code", cubins), part("PTX", ptx)].into_iter().flatten().collect();
     parts.join("; ")
 }
 
-/// Returns the file of the tuner, what it holds, and both as text.
+/// Returns the record of the tune cache's file, the cache, and a text about both.
 fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
@@ -107,7 +107,7 @@ fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     }
 }
 
-/// Returns the driver, the devices, and both as text.
+/// Returns the records of the driver and of the devices, and a text about both.
 #[cfg(feature = "cuda")]
 fn gpus(cache: &TuneCache) -> (DriverRecord, Vec<GpuRecord>, String) {
     use super::text::bytes;

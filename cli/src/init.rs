@@ -1,4 +1,4 @@
-//! `ferrite init`: inputs with comments.
+//! Command `ferrite init`, which prints inputs with comments.
 use super::{Context, Failure, Outcome, keys};
 use clap::{Args, ValueEnum};
 use ferrite_records::program::InitRecord;
@@ -16,12 +16,12 @@ Examples:
 pub struct InitArguments {
     /// Command that reads the input
     kind: InputCommand,
-    /// Quarks of the ensemble, for rhmc
+    /// Type of the quarks of the ensemble, for rhmc
     #[arg(long, value_name = "NAME", value_enum)]
     quarks: Option<InputQuarks>,
 }
 
-/// Quarks that there is an input for.
+/// Types of quarks for which there is an input.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum InputQuarks {
     Asqtad,
@@ -32,7 +32,7 @@ enum InputQuarks {
 }
 
 impl InputQuarks {
-    /// Returns the part of the input with gauge action, integrator and quarks.
+    /// Returns the part of the input with the gauge action, the integrator and the quarks.
     fn input(self) -> &'static str {
         match self {
             InputQuarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
@@ -47,17 +47,17 @@ impl InputQuarks {
     }
 }
 
-/// Returns the input of an ensemble.
+/// Returns the input of an ensemble with these quarks.
 fn ensemble(quarks: InputQuarks) -> String {
     let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
-    // Wilson-like quarks have no condensates.
+    // Ensembles of Wilson-like quarks have no condensates.
     let is_used =
         |line: &&str| quarks.are_staggered() || !["condensate =", "# batch ="].iter().any(|key| line.starts_with(key));
     let tail: Vec<&str> = tail.lines().filter(is_used).collect();
     format!("{head}{}{}\n", quarks.input(), tail.join("\n"))
 }
 
-/// Commands that read an input.
+/// Commands for which there is an input.
 #[derive(Clone, Copy, ValueEnum)]
 enum InputCommand {
     Solve,
@@ -86,8 +86,10 @@ impl InputCommand {
 /// Prints an input with comments.
 pub fn run(args: &InitArguments, context: &Context) -> Outcome {
     if let (InputCommand::Solve | InputCommand::Spectrum, Some(_)) = (args.kind, args.quarks) {
-        let why =
-            format!("--quarks applies to rhmc only: the input of {} has the key operator instead", args.kind.name());
+        let why = format!(
+            "--quarks applies to rhmc only: remove --quarks, and set the key operator in the input of {}",
+            args.kind.name()
+        );
         return Err(Failure::refused(why).shared());
     }
     let input = args.kind.input(args.quarks.unwrap_or(InputQuarks::Asqtad));

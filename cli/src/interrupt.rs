@@ -1,22 +1,22 @@
-//! Signals that ask the program to stop: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. Work that
-//! polls for them stops at the first one after its current step and keeps its results; a second signal, or the first one
-//! during other work, ends the program at once. Temporary files are removed in both cases.
+//! Signals that request the program to stop: Ctrl-C, and signals of batch systems, `mpirun` and closing terminals. Work that polls for them
+//! stops at the first signal after its current step, and keeps its results. A second signal, or the first one during other work, ends the
+//! program at once. Temporary files are removed in both cases.
 use super::Code;
 use ferrite::system::atomic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-/// The first signal that this process received; 0: none.
+/// Number of the first signal that this process received; 0 for none.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 /// Whether the running work polls for signals.
 static LISTENING: AtomicBool = AtomicBool::new(false);
 /// Whether the work is done, or has failed, and the process is about to exit.
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// Signals without a message, as a bit mask.
+/// Signals about which no message is printed, as a bit mask.
 static SILENT: AtomicU32 = AtomicU32::new(0);
 
-/// Starts a thread that waits for signals. A SIGHUP that is ignored, as under `nohup`, stays ignored.
+/// Starts a thread that waits for signals. If SIGHUP is ignored, as under `nohup`, it stays ignored.
 pub fn start() {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     let is_heard = |signal: &i32| *signal != SIGHUP || ignored & (1 << (SIGHUP - 1)) == 0;
@@ -24,46 +24,46 @@ pub fn start() {
         std::thread::Builder::new().name("signals".into()).spawn(move || signals.forever().for_each(heard))
     });
     if let Err(error) = waits {
-        // Then signals have their default effect: they end the program at once.
+        // Without the thread, signals have their default effect and end the program at once.
         tracing::debug!("signals are not handled: {error}");
     }
 }
 
-/// Records a signal for work that polls, or ends the program.
+/// Records a signal if work polls for signals; otherwise ends the program.
 fn heard(signal: i32) {
     let is_first = ASKED.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     if is_first && LISTENING.load(Ordering::Relaxed) {
         return;
     }
-    // The first process to exit with an error makes `mpirun` send SIGTERM to the others, which may still be printing theirs.
+    // When a process exits with an error, `mpirun` sends SIGTERM to the others, which may still be printing their own errors.
     if ENDING.swap(false, Ordering::Relaxed) {
         SILENT.store(u32::MAX, Ordering::Relaxed);
         return;
     }
-    // Held until the process exits, so that no thread creates another temporary file.
+    // The guard is held until the process exits, so that no thread creates another temporary file.
     let _closing = atomic::close();
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
     if SILENT.load(Ordering::Relaxed) & (1 << signal) == 0 {
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), "error: stopped by {name}; unfinished files were removed");
     }
-    // Without exit handlers, such as those of MPI: other threads are still running.
+    // Exit handlers, such as those of MPI, must not run, because other threads are still running.
     signal_hook::low_level::exit(code_of(signal).number().into());
 }
 
-/// Prepares messages for one of several processes. Only the one that `speaks` prints a message about a signal, and none about SIGTERM,
-/// which `mpirun` sends to the others when a process has failed.
+/// Configures messages about signals for one of several processes. Only the process that `speaks` prints them, and not about SIGTERM:
+/// `mpirun` sends it to all others when a process has failed.
 #[cfg(feature = "mpi")]
 pub fn is_one_of_several(speaks: bool) {
     SILENT.store(if speaks { 1 << SIGTERM } else { u32::MAX }, Ordering::Relaxed);
 }
 
-/// Ignores the first signal from now on: the process is about to exit with its own code.
+/// Ignores the first signal from now on, because the process is about to exit with its own code.
 pub fn end() {
     ENDING.store(true, Ordering::Relaxed);
 }
 
-/// Lets the first signal be recorded for [`asked`] from now on.
+/// Announces that work polls [`asked`] from now on, so that the first signal is recorded.
 pub fn listen() {
     LISTENING.store(true, Ordering::Relaxed);
     tracing::debug!("from now on, a signal stops the work after its current step");
@@ -77,7 +77,7 @@ fn code_of(signal: i32) -> Code {
     }
 }
 
-/// Returns the exit code of the first signal that this process received.
+/// Returns the exit code for the first signal that this process received; `None` without a signal.
 pub fn asked() -> Option<Code> {
     match ASKED.load(Ordering::Relaxed) {
         0 => None,
@@ -85,7 +85,7 @@ pub fn asked() -> Option<Code> {
     }
 }
 
-/// Returns the signals that a process ignores, as a bit mask, from its status in `/proc`; 0 if that is not available.
+/// Returns the signals that a process ignores, as a bit mask, from the text of its `/proc/…/status`; 0 if unknown.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

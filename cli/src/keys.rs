@@ -1,11 +1,10 @@
-//! The flags of a solve and of similar commands, made from the table of [keys](ferrite_tasks::keys), and the input that
-//! `ferrite init` prints.
+//! Flags of a solve and of similar commands, made from the table of [keys](ferrite_tasks::keys), and the input that `ferrite init` prints.
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ferrite::operators::{Key, KeyKind};
 use ferrite_inputs::Input;
 pub use ferrite_tasks::keys::*;
 
-/// Flags that were typed, by key.
+/// Flags by key, with their values as typed.
 #[derive(Clone, Debug, Default)]
 struct TypedFlags(Vec<(&'static str, Vec<String>)>);
 
@@ -31,7 +30,7 @@ impl TypedFlags {
     }
 }
 
-/// Makes a flag of a key.
+/// Returns the clap argument for a key.
 fn flag(key: &'static Key, heading: Option<&'static str>) -> Arg {
     let arg = Arg::new(key.name).long(key.name).help(key.help).help_heading(heading);
     let arg = if key.name == "output" { arg.short('o') } else { arg };
@@ -50,7 +49,7 @@ macro_rules! flags {
         pub struct $name(TypedFlags);
 
         impl $name {
-            /// Adds the flags to an input.
+            /// Adds the flags that were typed to an input.
             pub fn add_to(&self, input: &mut Input) {
                 self.0.add_to(input);
             }
@@ -79,7 +78,8 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Flags of an operator and its fields, as typed; not of a Schur complement, which is not a parameter where it is applied.
+    /// Flags of an operator and its fields, as typed, for a command that applies operators. `--schur` is left out, because the command has
+    /// a flag of this name.
     FieldFlags: FIELDS.iter(), without ["schur"];
 }
 flags! {
@@ -88,12 +88,12 @@ flags! {
 }
 
 flags! {
-    /// Flags of an operator on configurations that a command names, whose fields are its own.
+    /// Flags of an operator, as typed, for commands that name configurations and have their own fields.
     OperatorFlags: FIELDS.iter(),
         without ["gauge", "fat", "long", "source", "sources", "precision", "reconstruct", "output"];
 }
 flags! {
-    /// Flags of an operator and of its solver, on configurations that a command names.
+    /// Flags of an operator and of its solver, as typed, for commands that name configurations.
     SolverFlags: sections(),
         without [
             "gauge", "fat", "long", "source", "sources", "output", "guess", "shifts", "setup", "save-source", "plot",
@@ -101,11 +101,11 @@ flags! {
         ];
 }
 
-/// Keys that are set in the input that `ferrite init solve` prints; the others are comments.
+/// Keys that have values in the input that `ferrite init solve` prints; all other keys are comments there.
 const SET: [&str; 11] =
     ["gauge", "operator", "mass", "csw", "bc-time", "source", "solver", "tol", "max-iterations", "precision", "output"];
 
-/// Returns an input of `ferrite solve`, with all keys.
+/// Returns an input of `ferrite solve` with all keys.
 pub fn input() -> String {
     let mut text = String::from(
         "# Input of `ferrite solve FILE`: the keys are the flags of the command. All numbers are in lattice units. \
@@ -119,7 +119,7 @@ pub fn input() -> String {
             }
             let (name, example) = (key.name, key.example);
             text += &match (key.instead_of, SET.contains(&name)) {
-                // The key does not go with the keys that are set.
+                // A key that excludes a key with a value is a comment.
                 (Some(other), _) => format!("#  instead of {other}: {name} = {example}\n"),
                 (None, true) => format!("{name} = {example}\n"),
                 (None, false) => format!("# {name} = {example}\n"),
@@ -129,7 +129,7 @@ pub fn input() -> String {
     text + "\n" + EXAMPLES_OF_EVERY_INPUT
 }
 
-/// Keys of every input, as in the input that `ferrite init solve` prints.
+/// Keys that every input has, as in the input that `ferrite init solve` prints.
 const EXAMPLES_OF_EVERY_INPUT: &str = "\
 # == Keys of every input.
 # backend = \"auto\"            # cuda, cpu; auto uses a GPU if one works
@@ -143,7 +143,7 @@ const EXAMPLES_OF_EVERY_INPUT: &str = "\
 # share-gpus = false
 ";
 
-/// Wraps words into lines no longer than `width`.
+/// Wraps words into lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

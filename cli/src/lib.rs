@@ -1,6 +1,6 @@
-//! The program `ferrite`: what the user types, and how the program answers: standard output for results, standard error for
-//! everything else, and an exit code that is a contract (see `failure::Code`). All the work is in the library `ferrite`.
-// Text of others does not reach a terminal as it is: `terminal` prints.
+//! The program `ferrite`: its command line, and its output. Results go to standard output, everything else to standard error. The exit code
+//! is part of the interface (see `failure::Code`). All work is in the libraries.
+// Only `terminal` may print, because texts from files must be escaped before they reach a terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 mod apply;
 mod bench;
@@ -63,7 +63,7 @@ Exit codes:
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
-/// Text that the program prints without a command.
+/// Text that the program prints if it is started without a command.
 const FIRST_EXAMPLES: &str = "\
 Ferrite: lattice QCD on GPUs. Five ways to start:
 
@@ -128,7 +128,7 @@ struct GlobalFlags {
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
     pub progress: ProgressFlag,
-    /// Print more on standard error; give it twice for even more
+    /// Print more on standard error; repeat the flag for even more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
     /// Print only results and errors, without notes, warnings or progress
@@ -194,14 +194,14 @@ enum Command {
     Man(shell::ManArguments),
 }
 
-/// Runs the program of this process. Signals end its work, and a panic prints where to report it.
+/// Runs the program in this process. Signals end its work, and a panic prints where to report it.
 pub fn run_program() -> ExitCode {
     install_panic_hook();
     interrupt::start();
     ferrite(std::env::args_os())
 }
 
-/// Runs these arguments, the program's name first. Fuzz targets begin here.
+/// Runs the program with these arguments, the first of which is its name. Fuzz targets call this function.
 pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     processes::run(|comm| match Invocation::parse(&arguments, comm) {
@@ -210,7 +210,7 @@ pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// Runs a command.
+/// Runs the command that was typed.
 fn run(command: Command, context: &Context) -> Outcome {
     match command {
         Command::Info => info::run(context),
@@ -247,7 +247,7 @@ struct Context {
     pub output: Output,
     /// The processes of this run.
     pub comm: RunCommunicator,
-    /// The processes, with their progress and signals, for tasks.
+    /// Session for tasks: the processes, with their progress and signals.
     pub session: Session,
     /// Global flags as typed.
     global: GlobalFlags,
@@ -276,21 +276,21 @@ impl Context {
     }
 }
 
-/// Refuses arguments that are not UTF-8, because reports, which are JSON, cannot contain them: before there is work that would be lost.
+/// Fails if an argument is not UTF-8. Records are JSON and could not contain it, so the check comes before any work.
 fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
     let why = format!("'{}' is not UTF-8, which reports require; rename the file or its folder", odd.display());
     Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
 }
 
-/// A command line that could be understood.
+/// Command line that was parsed.
 struct Invocation {
     command: Command,
     context: Context,
 }
 
 impl Invocation {
-    /// Parses a command line, which begins with the name of the program; prints help, version and mistakes itself.
+    /// Parses a command line, which begins with the name of the program. Prints help, version and mistakes itself.
     fn parse(arguments: &[OsString], comm: RunCommunicator) -> Result<Self, ExitCode> {
         let program = Cli::command();
         let typed = || Cli::try_parse_from(usage::rearranged(arguments, &program));
@@ -307,7 +307,7 @@ impl Invocation {
                 if !comm.speaks() {
                     return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
                 }
-                // Help and version are no mistakes. A closed pipe is none either.
+                // Help, the version and a closed pipe are not mistakes.
                 let code = if error.use_stderr() { Code::Refused } else { Code::Done };
                 let text = if arguments.len() < 2 { FIRST_EXAMPLES.into() } else { error.render().to_string() };
                 if error.use_stderr() {
@@ -325,7 +325,7 @@ impl Invocation {
             }
         }
     }
-    /// Runs the command and reports how it ended. A failure that is this process's own is left to the caller.
+    /// Runs the command and reports its end. A failure that only this process has is returned to the caller.
     fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
         let threads = context.comm.agree(device::threads_of_environment());
@@ -342,7 +342,7 @@ impl Invocation {
     }
 }
 
-/// Makes panics print that they are bugs.
+/// Installs a panic hook that reports panics as bugs.
 fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let version = env!("CARGO_PKG_VERSION");

@@ -1,4 +1,4 @@
-//! `ferrite links`.
+//! Command `ferrite links`.
 use super::fields::file_precision;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome};
@@ -54,7 +54,7 @@ struct Hisq {
 
 #[derive(Args)]
 struct LinksFlags {
-    /// Gauge configuration
+    /// Gauge configuration, in any supported format
     input: PathBuf,
     #[arg(help = format!("File for the fat links: {}", endings_off_su3()))]
     fat: PathBuf,
@@ -70,7 +70,7 @@ struct LinksFlags {
     read: ReadFlags,
 }
 
-/// Returns the flags that the two commands have in common, the operator, and the boundary condition.
+/// Returns the flags that both subcommands have, the operator, and the boundary condition.
 fn checked(args: LinksArguments) -> Outcome<(LinksFlags, StaggeredOperator, TimeBoundary)> {
     let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
     let (common, operator) = match args.action {
@@ -92,7 +92,7 @@ fn checked(args: LinksArguments) -> Outcome<(LinksFlags, StaggeredOperator, Time
     Ok((common, operator, boundary))
 }
 
-/// Reads, fattens and writes.
+/// Reads a configuration, makes its fat and long links, and writes them.
 pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     let device = context.device_choice()?;
     let (LinksFlags { input, fat, long, precision, read, .. }, operator, boundary) =

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::{FmtContext, Layer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
-/// Lines that read like those of other command-line programs: `warning: …`, `note: …`.
+/// Formatter of log lines with a word in front, as in `warning: …` and `note: …`.
 struct PlainLines;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static> FormatEvent<S, N> for PlainLines {
@@ -27,7 +27,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'stat
     }
 }
 
-/// Standard error, around a bar that is seen there. Lines come whole.
+/// Standard error for complete lines, which appear above the progress bar if there is one.
 struct AroundBar;
 
 impl Write for AroundBar {
@@ -40,7 +40,7 @@ impl Write for AroundBar {
     }
 }
 
-/// Starts logging. Notes are shown by default; `-v` adds what is done, `-q` leaves only errors.
+/// Starts logging. Warnings and notes are shown by default; `-v` adds details, and `-q` leaves only errors.
 pub fn start(verbose: u8, quiet: bool) {
     let level = match (quiet, verbose) {
         (true, _) => LevelFilter::ERROR,
@@ -50,6 +50,6 @@ pub fn start(verbose: u8, quiet: bool) {
     };
     let layer = Layer::default().event_format(PlainLines).with_ansi(false).with_writer(|| AroundBar);
     let subscriber = tracing_subscriber::registry().with(level).with(layer);
-    // Fails only if there is a subscriber already, which then does the work.
+    // Fails only if the process has another subscriber already, which then receives the events.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }

@@ -1,7 +1,7 @@
 //! The program `ferrite`.
 use std::process::ExitCode;
 
-/// Runs the command line.
+/// Runs the command line of this process.
 fn main() -> ExitCode {
     ferrite_cli::run_program()
 }

@@ -1,4 +1,4 @@
-//! Printing of the result of a command. Everything goes through this module, so that of several processes only the first one prints.
+//! Output of a command's result. All results go through this module, so that only the first of several processes prints.
 use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
 use ferrite_records::program::ErrorRecord;
 use ferrite_records::{Record, object};
@@ -7,19 +7,19 @@ use serde_json::Value;
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
 
-/// Reader of standard output.
+/// Assumed reader of standard output, which determines the form of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// Somebody at a terminal, or `--text`: text.
+    /// A person at a terminal, or with `--text`: results are text.
     Person,
-    /// `--json`: one JSON object.
+    /// A program, with `--json`: results are one JSON object.
     Program,
-    /// Not known, for it is a file or a pipe: one JSON object, and the text on standard error.
+    /// Unknown, because standard output is a file or a pipe: one JSON object, and the text on standard error.
     Both,
 }
 
 impl Reader {
-    /// Determines the reader from the command line and from the kind of standard output. Under mpirun that is what mpirun gives, often a
+    /// Determines the reader from the command line and the type of standard output. `mpirun` determines the type, which is often a
     /// terminal.
     pub fn of(global: &GlobalFlags) -> Self {
         match (global.json, global.text) {
@@ -31,7 +31,7 @@ impl Reader {
     }
 }
 
-/// A record as it is printed.
+/// Record as printed, with the version and the commit of the program.
 #[derive(Serialize)]
 struct PrintedRecord<'a, R> {
     version: &'static str,
@@ -40,10 +40,10 @@ struct PrintedRecord<'a, R> {
     record: &'a R,
 }
 
-/// Prints results: as text, or as one JSON object.
+/// Printer of results, as text or as one JSON object.
 pub struct Output {
     reader: Reader,
-    /// No text on standard error.
+    /// Whether text on standard error is left out.
     quiet: bool,
     speaks: bool,
     done: Cell<bool>,
@@ -59,17 +59,17 @@ impl Output {
         if self.reader != Reader::Program {
             self.part(&text())?;
         }
-        // The text is on standard error already, and --json was not given.
+        // Standard output is a file that the command writes, and the text is already on standard error.
         if terminal::stdout_is_taken() && self.reader == Reader::Both {
             return Ok(());
         }
         if self.reader != Reader::Person { self.object(record) } else { Ok(()) }
     }
-    /// Prints a result that is a text by itself, such as an input file: the same wherever it goes, but for `--json`.
+    /// Prints a result that is a text in itself, such as an input file. With `--json`, prints the record instead.
     pub fn document<R: Record>(&self, record: &R, text: &str) -> Outcome {
         if self.reader == Reader::Program { self.object(record) } else { self.write(text) }
     }
-    /// Prints a part of a result as soon as it is there, for people; with JSON everything is one object at the end.
+    /// Prints a part of a result for people as soon as it is known. With JSON, the whole result is one object at the end.
     pub fn part(&self, text: &str) -> Outcome {
         match self.reader {
             Reader::Person => self.write(text),
@@ -87,8 +87,8 @@ impl Output {
         all.insert("schema".into(), R::SCHEMA.into());
         self.write(&format!("{}\n", Value::Object(all)))
     }
-    /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON goes there
-    /// and no result has been printed.
+    /// Prints the failure of a command: a sentence on standard error, and an object on standard output if JSON goes there and no result has
+    /// been printed.
     pub fn failure(&self, failure: &Failure) {
         if !self.speaks {
             return;
@@ -108,7 +108,7 @@ impl Output {
             return Ok(());
         }
         match terminal::print(std::io::stdout().lock(), text) {
-            // Whoever reads has seen enough: `ferrite … | head -1`.
+            // A reader that closes the pipe has read enough, as in `ferrite … | head -1`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(Failure::failed(format!("the result cannot be written to standard output: {error}"))),
             Ok(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! `ferrite plaquette`.
+//! Command `ferrite plaquette`.
 use super::verify::ReadFlags;
 use super::{Context, Outcome, text};
 use clap::Args;
@@ -20,13 +20,13 @@ Plaquettes are Re tr P / 3 and the link trace is Re tr U / 3, averaged over the 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlaquetteArguments {
-    /// Gauge field in any format
+    /// Gauge configuration, in any supported format
     file: PathBuf,
     #[command(flatten)]
     read: ReadFlags,
 }
 
-/// Measures and prints.
+/// Measures plaquettes, link trace and unitarity, and prints them.
 pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
     let device = context.device_choice()?;
     let record = plaquette::measure(&args.file, &args.read.reading(), &device, &context.session)?;

@@ -1,11 +1,11 @@
-//! The start of the program with all its processes.
+//! Start of the program with all its processes.
 use super::communicator::RunCommunicator;
 #[cfg(feature = "mpi")]
 use super::interrupt;
 use super::{Code, Outcome, terminal};
 use std::process::ExitCode;
 
-/// Runs the program with all its processes. A failure that `body` returns is this process's own and ends the others.
+/// Runs the program with all its processes. A failure that `body` returns belongs to this process only and ends the others.
 pub fn run(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     match comms::launch() {
         Some(launch) if launch.size != Some(1) => many(launch, body),

@@ -1,4 +1,4 @@
-//! Progress of tasks on standard error: a bar on a terminal, or lines of JSON in a log. Signals ask tasks to stop.
+//! Progress of tasks on standard error: a bar on a terminal, or lines of JSON in a log. Signals request tasks to stop.
 use super::{Code, interrupt, terminal};
 use ferrite_records::object;
 use ferrite_tasks::observer::{ProgressEvent, TaskObserver};
@@ -19,26 +19,26 @@ pub enum ProgressFlag {
     Off,
 }
 
-/// Shows progress on standard error.
+/// Observer of tasks that shows their progress on standard error, and stops them at a signal.
 pub struct ShownProgress {
     form: ProgressFlag,
-    /// When a line of JSON was written last for the work under way.
+    /// Time at which the last line of JSON of the current task was written.
     last: Mutex<Option<Instant>>,
 }
 
-/// Time between two lines of JSON.
+/// Shortest time between two lines of JSON.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Length of the bar.
+/// Number of steps of the bar.
 const LENGTH: f64 = 1e5;
 
-/// The bar that is shown.
+/// Progress bar on the terminal, if there is one.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes to standard error while no bar is in the way.
+/// Calls `write` while the progress bar is hidden, so that its output does not mix with the bar.
 pub fn beside<R>(write: impl FnOnce() -> R) -> R {
     let shown = held(&SHOWN).clone();
     match shown {
@@ -47,7 +47,7 @@ pub fn beside<R>(write: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Returns an empty bar of work that has taken some seconds so far.
+/// Returns an empty bar for a task that has already taken `seconds`.
 fn bar(seconds: f64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(LENGTH as u64), ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
@@ -57,7 +57,7 @@ fn bar(seconds: f64) -> ProgressBar {
 }
 
 impl ShownProgress {
-    /// Shows progress in this form; a bar only on a terminal.
+    /// Returns an observer that shows progress in this form; a bar only if standard error is a terminal.
     pub fn new(form: ProgressFlag) -> Self {
         let is_seen = form != ProgressFlag::Bar || std::io::stderr().is_terminal();
         ShownProgress { form: if is_seen { form } else { ProgressFlag::Off }, last: Mutex::new(None) }

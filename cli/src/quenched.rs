@@ -1,4 +1,4 @@
-//! `ferrite generate quenched`.
+//! Command `ferrite generate quenched`.
 use super::{Failure, Outcome, text};
 use clap::Args;
 use ferrite::observables::quantity::PLAQUETTE;
@@ -6,7 +6,7 @@ use ferrite_records::links::{GenerateRecord, QuenchedSweeps};
 use ferrite_tasks::failure::ReadBy;
 use ferrite_tasks::quenched::{QuenchedRun, QuenchedStart, QuenchedTarget};
 
-/// Flags of `generate quenched`.
+/// Flags of `generate quenched`, as typed.
 #[derive(Args)]
 #[command(next_help_heading = "Options of quenched")]
 pub struct QuenchedFlags {
@@ -20,7 +20,7 @@ pub struct QuenchedFlags {
     /// Number of over-relaxation updates of all links in a sweep [default: 4]
     #[arg(long, value_name = "K")]
     overrelax: Option<u32>,
-    /// Number of thermalisation sweeps before these, neither written nor averaged [default: 0]
+    /// Number of thermalisation sweeps before those of --sweeps, neither written nor averaged [default: 0]
     #[arg(long, value_name = "N")]
     thermalise: Option<u32>,
     /// Write a configuration every M sweeps, with the sweep number in the file name [default: only the last one, under the name
@@ -43,7 +43,7 @@ fn beta(text: &str) -> Result<f64, String> {
 }
 
 impl QuenchedFlags {
-    /// Returns the run that the flags ask for.
+    /// Returns the quenched run that the flags describe.
     pub fn run(&self, seed: u64, target: QuenchedTarget) -> QuenchedRun {
         QuenchedRun {
             beta: self.beta.unwrap_or(0.0),
@@ -58,7 +58,7 @@ impl QuenchedFlags {
             by: ReadBy::Flags,
         }
     }
-    /// Returns the links to start from.
+    /// Returns the links from which the run starts.
     pub fn start(&self) -> QuenchedStart {
         match self.start.as_deref() {
             None | Some("cold") => QuenchedStart::Cold,
@@ -66,7 +66,7 @@ impl QuenchedFlags {
             Some(file) => QuenchedStart::File(file.into()),
         }
     }
-    /// Refuses these flags where they mean nothing.
+    /// Fails if any of these flags is given, because they apply only to `generate quenched`.
     pub fn refuse(&self) -> Outcome {
         let given = [
             ("--beta", self.beta.is_some()),
@@ -84,7 +84,7 @@ impl QuenchedFlags {
     }
 }
 
-/// Returns the configurations of a run, for people.
+/// Returns the configurations of a run as text for people.
 pub fn table(record: &GenerateRecord, run: &QuenchedSweeps) -> String {
     let mut out = String::new();
     for file in record.files.iter().flatten() {

@@ -1,4 +1,4 @@
-//! `ferrite rational`.
+//! Command `ferrite rational`.
 use super::text::count;
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
@@ -34,13 +34,13 @@ pub struct RationalArguments {
     /// Interval of x for the approximation
     #[arg(long, value_name = "A,B", value_parser = interval, allow_hyphen_values = true)]
     interval: Interval,
-    /// Maximum relative error; the lowest order that reaches it is used
+    /// Maximum relative error; the lowest order that reaches this error is used
     #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
     tol: Option<f64>,
     /// Number of poles
     #[arg(long, value_name = "N", conflicts_with = "tol", allow_hyphen_values = true)]
     order: Option<usize>,
-    /// Print a file of rational functions for MILC's code, under this name, instead of a table
+    /// Print the rational functions under this name in the format of MILC's code, instead of a table
     #[arg(long, value_name = "NAME", value_enum)]
     milc: Option<MilcName>,
 }
@@ -76,7 +76,7 @@ fn interval(text: &str) -> Result<Interval, String> {
     Interval::new(*low, *high).map_err(|why| why.to_string())
 }
 
-/// Approximates and prints.
+/// Computes the rational approximation, and prints it.
 pub fn run(args: &RationalArguments, context: &Context) -> Outcome {
     context.comm.only_one("rational")?;
     let function = Power::product(args.power.iter().copied()).map_err(Failure::refused)?;
@@ -137,10 +137,10 @@ fn text(found: &Approximation) -> String {
     text
 }
 
-/// Factors that a function of MILC's has, always.
+/// Number of factors that a function in MILC's files always has.
 const OF_MILC: usize = 4;
 
-/// Returns the lines of a function in a file that MILC's `ks_imp_rhmc` reads: Π (x + 4 m_k²)^(y_k/z_k), with as many factors as it wants.
+/// Returns the lines for a function in a file that MILC's `ks_imp_rhmc` reads. The function is Π (x + 4 m_k²)^(y_k/z_k) with four factors.
 fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     let name = match name {
         MilcName::Md => "MD",
@@ -150,7 +150,8 @@ fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     let factors = found.function().factors();
     if factors.len() > OF_MILC {
         let why = format!(
-            "--milc: a function of MILC's code has at most {OF_MILC} factors, but this one has {}",
+            "--milc: MILC's code reads at most {OF_MILC} factors, but this function has {}: remove factors, or remove \
+             --milc",
             factors.len()
         );
         return Err(Failure::refused(why));
@@ -168,7 +169,7 @@ fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
     for pole in found.poles() {
         let _ = writeln!(text, "res_{name} {:.16e}", pole.residue);
     }
-    // The place of the constant, which has no pole.
+    // MILC also expects a pole for the constant; this value is a placeholder.
     let _ = writeln!(text, "\npole_{name} 99.9");
     for pole in found.poles() {
         let _ = writeln!(text, "pole_{name} {:.16e}", pole.shift);

@@ -1,4 +1,4 @@
-//! `ferrite report`.
+//! Command `ferrite report`.
 use super::{Context, Failure, Outcome, provenance, target};
 use clap::Args;
 use ferrite_report::ReportError;
@@ -44,25 +44,25 @@ pub struct ReportArguments {
     skip: Option<usize>,
 }
 
-/// Returns the files that may be read: for each path those in it, if it is a folder, and the path itself.
+/// Returns the paths, and for folders also the files in them, which may be read.
 fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let in_folder = |path: &PathBuf| [trajectories::FILE, correlators::LINES].map(|name| path.join(name));
     paths.iter().flat_map(|path| in_folder(path).into_iter().chain([path.clone()])).collect()
 }
 
-/// Writes the page and prints the means, or what there is on it.
+/// Writes the page, and prints the means or the contents of the page.
 pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     context.comm.only_one("report")?;
     let one = match args.paths.as_slice() {
-        // A path that does not exist is taken for a folder: reading it reports what is missing. Pipes are files.
+        // A path that does not exist counts as a folder, so that reading it reports what is missing. A pipe counts as a file.
         [one] if one.is_dir() || !one.exists() => Some(one),
         _ => None,
     };
     let default = || one.map_or_else(|| "report.html".into(), |folder| folder.join("report.html"));
     let path = args.output.clone().unwrap_or_else(default);
-    // Before the work that would be lost; after what is missing.
+    // The output file is checked after the input but before the work.
     let writable = || {
-        // Nothing else that lies in the folder of a run ends so.
+        // No other file in the folder of a run ends in .html, so the report cannot replace one.
         if path.extension().is_none_or(|e| e != "html") {
             return Err(Failure::refused(format!(
                 "{}: a report is HTML; choose a name that ends in .html",

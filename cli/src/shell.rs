@@ -1,4 +1,4 @@
-//! `ferrite completions` and `ferrite man`: the command line for shells and for readers.
+//! Commands `ferrite completions` and `ferrite man`: the command line for shells and as manual pages.
 use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
 use super::{Cli, Context, Failure, Outcome, bench, target};
 use clap::builder::PossibleValuesParser;
@@ -39,7 +39,7 @@ pub struct ManArguments {
     folder: PathBuf,
 }
 
-/// Prints completions.
+/// Prints the script with the completions for a shell.
 pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut with_values(Cli::command()), "ferrite", &mut script);
@@ -48,21 +48,21 @@ pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
     context.output.document(&record, &record.script)
 }
 
-/// Adds to a command the values that its flags take, if these are names and clap does not know them, because they are checked
-/// together with those of input files.
+/// Adds to a command the names that its flags take as values, for completions. Clap does not know some of these values, because they are
+/// checked together with those of input files.
 fn with_values(mut command: clap::Command) -> clap::Command {
     let name = command.get_name().to_string();
     let of_arg = |arg: &clap::Arg| Some((arg.get_id().clone(), values(&name, arg.get_long()?)));
     let known: Vec<_> = command.get_arguments().filter_map(of_arg).filter(|(_, values)| !values.is_empty()).collect();
     for (id, values) in known {
-        // As long as the program runs, which prints the script and ends.
+        // The leaked texts live until the program ends, which is right after it prints the script.
         let values: Vec<&'static str> = values.into_iter().map(|value| &*value.leak()).collect();
         command = command.mut_arg(id, |arg| arg.value_parser(PossibleValuesParser::new(values)));
     }
     command.mut_subcommands(with_values)
 }
 
-/// Returns the names that a flag of a command takes as values, or for `--set` those of keys; empty for other flags.
+/// Returns the names that a flag of a command takes as values; for `--set`, the names of keys; empty for other flags.
 fn values(command: &str, flag: &str) -> Vec<String> {
     fn names<T>(choices: &[(&str, T)]) -> Vec<String> {
         choices.iter().map(|(name, _)| (*name).to_string()).collect()
@@ -73,7 +73,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
     let keys = |key: &str, values: Vec<String>| -> Vec<String> {
         values.into_iter().map(|value| format!("{key}={value}")).collect()
     };
-    // Fields of these commands are of one operator.
+    // Fields of these commands belong to one operator, so all its keys apply.
     let is_of_operator = matches!(command, "solve" | "apply" | "trace" | "eigenvalues");
     match flag {
         "backend" => words(&["auto", "cuda", "cpu"]),
@@ -116,7 +116,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
     }
 }
 
-/// Writes a page for the program and for each command.
+/// Writes a manual page for the program and for each command.
 pub fn man(args: &ManArguments, context: &Context) -> Outcome {
     context.comm.only_one("man")?;
     let folder = &args.folder;
@@ -135,13 +135,13 @@ pub fn man(args: &ManArguments, context: &Context) -> Outcome {
     context.output.record(&ManRecord { files }, || text)
 }
 
-/// Writes the page of a command, and those of the commands below it.
+/// Writes the manual page of a command and of its subcommands.
 fn pages(command: &clap::Command, name: &str, write: &mut impl FnMut(&str, &[u8]) -> Outcome) -> Outcome {
     let mut page = Vec::new();
     let title = command.clone().display_name(name.to_string());
     Man::new(title).render(&mut page).map_err(|why| Failure::failed(format!("page of {name}: {why}")))?;
     write(name, &page)?;
-    // `help` has the same text as the pages.
+    // The command `help` is left out, because its text is that of the pages.
     let mut below = command.get_subcommands().filter(|below| below.get_name() != "help");
     below.try_for_each(|below| pages(below, &format!("{name}-{}", below.get_name()), write))
 }

@@ -1,4 +1,4 @@
-//! `ferrite smear`.
+//! Command `ferrite smear`.
 use super::fields::help_of_output;
 use super::stout;
 use super::verify::ReadFlags;
@@ -30,7 +30,7 @@ SU(3) maximises Re tr.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SmearArguments {
-    /// Gauge field in any format
+    /// Gauge configuration, in any supported format
     input: PathBuf,
     #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
@@ -40,7 +40,7 @@ pub struct SmearArguments {
     /// Weight of a staple, for stout smearing
     #[arg(long, value_name = "RHO", value_parser = stout::rho, allow_hyphen_values = true)]
     rho: Option<f64>,
-    /// Share of the staples: one number for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
+    /// Weights of the staples: one for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     alpha: Vec<f64>,
     /// Number of smearing steps
@@ -72,7 +72,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Returns the smearing that flags ask for.
+/// Returns the smearing that the flags describe.
 fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
     let (levels, spatial) = (usize::from(args.levels), args.spatial);
     let projected = |sums| Ok(LinkSmearing::Projected(ProjectedSmearing { sums, levels, spatial }));
@@ -86,21 +86,21 @@ fn smearing(args: &SmearArguments) -> Outcome<LinkSmearing> {
         ),
         (_, Some(_), _) => refused("--rho applies to --kind stout only: give --alpha for ape and hyp"),
         (SmearingKindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
-        (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
-        (SmearingKindName::Ape, None, _) => refused(
-            "--alpha: APE smearing takes one number, the share of the staples, not \
-                                             several",
-        ),
+        (SmearingKindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A, such as 0.6"),
+        (SmearingKindName::Ape, None, _) => refused(&format!(
+            "--alpha {}: APE smearing takes a single weight of the staples: give one number",
+            crate::text::numbers(&args.alpha)
+        )),
         (SmearingKindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
         (SmearingKindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-        (SmearingKindName::Hyp, None, _) => refused(
-            "--alpha: HYP smearing takes three numbers, the shares of the staples: \
-                                             --alpha A1,A2,A3",
-        ),
+        (SmearingKindName::Hyp, None, _) => refused(&format!(
+            "--alpha {}: HYP smearing takes three weights of the staples: give --alpha A1,A2,A3",
+            crate::text::numbers(&args.alpha)
+        )),
     }
 }
 
-/// Reads, smears and writes.
+/// Smears the links of a configuration, writes them, and prints the record.
 pub fn run(args: SmearArguments, context: &Context) -> Outcome {
     let smearing = context.comm.agree(smearing(&args))?;
     let device = context.device_choice()?;

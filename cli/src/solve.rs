@@ -1,4 +1,4 @@
-//! `ferrite solve`.
+//! Command `ferrite solve`.
 mod result;
 
 pub use ferrite_tasks::solve::*;
@@ -20,7 +20,7 @@ use ferrite_tasks::progress::Watch;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// Returns the end of `--help`: examples, formulas of the operators and notes.
+/// Returns the end of the help text: examples, formulas of the operators, and notes.
 fn examples() -> String {
     let formulas: String = OPERATORS.iter().map(|one| format!("  {}: {}\n", one.name, one.formula)).collect();
     format!("{EXAMPLES}\n{formulas}{NOTES}")
@@ -43,8 +43,8 @@ Solves M x = b on all sites:";
 const NOTES: &str = "\
 On an anisotropic lattice 4 + m becomes 1 + 3 nu/xi_0 + m, and D/2 becomes (nu/xi_0 D_space + D_time)/2.
 For staggered operators, --shifts s1,s2,... solves the systems (M^+ M + s) x = b, and --masses solves M x = b for each mass;
-multi-shift CG solves all together, then each is refined by itself.
-Up to 16 right-hand sides are solved together if memory allows, else in smaller batches; --batch sets the number.
+multi-shift CG solves all systems together, and then each system is refined separately.
+Up to 16 right-hand sides are solved together if memory allows, otherwise in smaller batches; --batch sets the number.
 With --solver block-cg a batch shares one Krylov space, which saves iterations if small eigenvalues slow CG down.
 Input files are TOML with the names of the flags as keys (output for -o). Flags override --set, and --set overrides the file.
 Paths are relative to the working directory.
@@ -56,18 +56,18 @@ code is 1 and no solution is written, unless --keep-unconverged is given, which 
 #[derive(Args)]
 #[command(after_help = examples())]
 pub struct SolveArguments {
-    /// Gauge configuration, instead of --gauge, or an input file in TOML with the flags as keys, or both; `ferrite init solve`
+    /// Gauge configuration (instead of --gauge), input file in TOML with the flags as keys, or both; `ferrite init solve`
     /// prints an input with comments
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     flags: SolveFlags,
-    /// Override a key of the input file; may be repeated
+    /// Override a key of the input file; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
-/// Collects values from file, `--set` and flags, in this order.
+/// Collects the values of the input from the file, from `--set` and from flags; later ones replace earlier ones.
 fn input(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcome<(Input, String)> {
     let mut input = Input::new(&SOLVE);
     let mut what = "the command line".to_string();
@@ -82,10 +82,10 @@ fn input(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcom
     Ok((input, what))
 }
 
-/// Solves, writes and reports.
+/// Solves the system that the input describes, writes the solutions, and prints the record.
 pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let comm = &context.comm;
-    // Before files: a value that was not joined to its key with = looks like one.
+    // Checked before the files: a value that is not joined to its key with `=` looks like a file.
     comm.agree(Input::new(&SOLVE).only_set(&args.set).map_err(Failure::from))?;
     let files = comm.agree(NamedFiles::of(&args.files, "solve"))?;
     let (mut input, what) = comm.agree(input(&args, &files, context))?;
@@ -117,7 +117,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     if batches.are_several() {
         info!("{}", batches.describe());
     }
-    // Sources, solutions of all systems, and guesses.
+    // The host holds sources, solutions of all systems, and initial guesses.
     let fields = nrhs * (1 + plan.systems.count().unwrap_or(1) + usize::from(solve.scheme.guess.is_some()));
     let links = if plan.definition().is_improved() { 2 } else { 1 };
     let host = fields * size_of::<F>() + links * 576;

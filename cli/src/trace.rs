@@ -1,4 +1,4 @@
-//! `ferrite trace`.
+//! Command `ferrite trace`.
 use super::keys::SolverFlags;
 use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
@@ -17,14 +17,14 @@ Examples:
 Prints means over noise vectors, with errors: for Wilson-like operators tr Gamma M^-1 / V with all 16 products of gamma matrices;
 for staggered operators the condensate tr M^-1 / V, with M = m + D/2 and all four flavours of the field. The noise depends on the
 seed and on the name of the configuration, not on the process grid. With -o, each configuration adds a line of JSON with the
-result of each noise vector, and the same command resumes where it stopped. From this file, `ferrite fit` computes means over
+result of each noise vector; run the same command again to resume. From this file, `ferrite fit` computes means over
 configurations and the disconnected susceptibility.";
 
 /// Arguments of `trace`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TraceArguments {
-    /// Gauge fields in any format
+    /// Gauge configurations, in any supported format
     #[arg(required = true, value_name = "CONFIGURATION")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -42,8 +42,7 @@ pub struct TraceArguments {
     /// separated by commas
     #[arg(long, value_name = "NAMES", value_parser = part, value_delimiter = ',')]
     dilute: Vec<DilutionPart>,
-    /// Append a line of JSON for each configuration to this file, as soon as it is done; configurations that have a line are
-    /// skipped
+    /// Append a line of JSON to this file for each measured configuration; configurations that already have a line are skipped
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
 }
@@ -81,13 +80,13 @@ fn part(text: &str) -> Result<DilutionPart, String> {
     }
 }
 
-/// Returns the noise that flags ask for.
+/// Returns the noise that the flags describe.
 fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     let mut dilution = Dilution::default();
     for (k, one) in args.dilute.iter().enumerate() {
         let same = |other: &DilutionPart| std::mem::discriminant(one) == std::mem::discriminant(other);
         if args.dilute[..k].iter().any(same) {
-            return Err(Failure::refused("--dilute: the same name occurs twice; remove one"));
+            return Err(Failure::refused("--dilute: one of the names occurs twice; remove the second"));
         }
         match one {
             DilutionPart::Time(times) => dilution.times = *times,
@@ -103,7 +102,7 @@ fn noise(args: &TraceArguments) -> Outcome<TraceNoise> {
     Ok(TraceNoise { vectors: args.noise.unwrap_or(8), seed: args.seed.unwrap_or(1), kind, dilution })
 }
 
-/// Measures all configurations.
+/// Measures the traces on all configurations, and prints them.
 pub fn run(args: TraceArguments, context: &Context) -> Outcome {
     let noise = context.comm.agree(noise(&args))?;
     let TraceArguments { files, flags, output, .. } = args;
@@ -118,7 +117,7 @@ pub fn run(args: TraceArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new).and(ended)
 }
 
-/// Returns the traces of a configuration, for people.
+/// Returns the traces on a configuration as text for people.
 fn table(line: &TraceLine) -> String {
     let mut all =
         format!("{:<9} {:<7} {:>14} {:>9} {:>14} {:>9}\n", "mass", "Gamma", "real part", "error", "imaginary", "error");

@@ -1,4 +1,4 @@
-//! `ferrite tune`.
+//! Command `ferrite tune`.
 use super::bench::{check_nrhs, lattice_or_default, memory, names, operators};
 use super::device::Device;
 use super::formats::FormatFlags;
@@ -21,7 +21,7 @@ Examples:
   ferrite tune --retune
 
 Times every kernel of solves with 32 to 512 threads per block and saves the best block sizes in
-the file that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache,
+the file that FERRITE_TUNE_CACHE names, or otherwise in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache,
 where other commands read them. Earlier measurements on this kind of GPU, with this driver and
 these kernels, are not repeated. A solve also launches kernels in double precision with 18 reals:
 include those if you name precisions and reconstructions. Batches shrink when right-hand sides
@@ -32,8 +32,7 @@ depend on block sizes.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArguments {
-    /// Lattice extents, those of one process if there are several; block sizes are used on lattices of about the same volume
-    /// [default: 32,32,32,32]
+    /// Lattice extents of one process; block sizes are used on lattices of about the same volume [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
     #[arg(long, value_name = "NAME", default_value = "all", help = format!("Operator: {}, or all", names()))]
@@ -43,12 +42,12 @@ pub struct TuneArguments {
     /// Number of right-hand sides in one call; several numbers are separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     nrhs: Vec<usize>,
-    /// Repeat earlier measurements, and replace a file that cannot be parsed
+    /// Repeat earlier measurements, and replace a tune cache that cannot be parsed
     #[arg(long)]
     retune: bool,
 }
 
-/// Searches, saves and prints a table.
+/// Times the kernels with all block sizes, saves the fastest ones, and prints a table.
 pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     context.comm.only_one("tune")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
@@ -57,7 +56,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     let mut choice = context.device_choice()?;
     if choice.tuning == Mode::Off {
         return Err(Failure::refused(
-            "--tuning off conflicts with `ferrite tune`, which measures block sizes: remove it",
+            "--tuning off conflicts with `ferrite tune`, which measures block sizes: remove --tuning off",
         ));
     }
     choice.tuning = Mode::Search { retune: args.retune };
@@ -72,7 +71,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
             let options =
                 Options { lattice, precisions: precisions.clone(), reconstructions: reconstructions.clone(), nrhs };
             let searched = launch_all(device.backend(), operations, &options);
-            // Results from before a failure, or before Ctrl-C, are worth keeping.
+            // Results are saved even after a failure or Ctrl-C.
             let saved = tuner.save();
             searched?;
             saved.map_err(Failure::failed)?;
@@ -82,7 +81,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     context.output.record(&record(&device, lattice, Some(tuner), &tuned), || table(&tuned, lattice, &device, tuner))
 }
 
-/// Returns the kernels that the solvers of these operators launch.
+/// Returns the operations whose kernels the solvers of these operators launch.
 fn groups(operators: &[&'static Definition]) -> Vec<Operations> {
     let mut groups = Vec::new();
     for definition in operators {

@@ -8,7 +8,7 @@ use ferrite_inputs::{InputKind, Schema};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Returns the arguments with a command after `--help` moved in front of it: `ferrite --help solve` is `ferrite solve --help`.
+/// Returns the arguments with a command that follows `--help` moved in front of it: `ferrite --help solve` becomes `ferrite solve --help`.
 pub fn rearranged(arguments: &[OsString], program: &Command) -> Vec<OsString> {
     let mut all = arguments.to_vec();
     let is_command =
@@ -22,7 +22,7 @@ pub fn rearranged(arguments: &[OsString], program: &Command) -> Vec<OsString> {
     all
 }
 
-/// Returns an error of clap with our advice, if there is any, in place of the suggestion that clap makes by spelling alone.
+/// Returns an error of clap with Ferrite's advice, if there is any, in place of clap's suggestion, which depends on spelling only.
 pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Command) -> clap::Error {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let text = |kind| match error.get(kind) {
@@ -35,7 +35,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
     let advice = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            // `help` suggests nothing by itself.
+            // Clap suggests nothing for an unknown command after `help`.
             let close = || (words.first() == Some(&"help")).then(|| closest(&name, program)).flatten();
             of_command(&name, &words).or_else(close)
         }
@@ -46,7 +46,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
         }
         _ => None,
     };
-    // Nobody has files whose names begin with hyphens.
+    // Clap suggests how to pass the word as a value, but names of files do not begin with hyphens.
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
@@ -55,7 +55,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
             error.remove(kind);
         }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
-        // Without the flag that spelling had suggested.
+        // The usage line is removed, because it contains the flag that clap suggested by spelling.
         if error.remove(ContextKind::Usage).is_some() {
             let usage = command.clone().bin_name(called).render_usage();
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
@@ -64,7 +64,7 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
     error
 }
 
-/// Returns advice on an unknown command: a name of another program, or a file without a command.
+/// Returns advice on an unknown command, which may be the name of another program or a file without a command.
 fn of_command(name: &str, words: &[&str]) -> Option<String> {
     if let Some(sentence) = synonyms::of_command(name) {
         let files = words.iter().skip(1).filter(|word| Path::new(word).is_file());
@@ -107,12 +107,12 @@ fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
     if flag.starts_with("--") && value.starts_with("--") {
         return Some(format!("{flag} needs a value, but the next word is the flag {value}"));
     }
-    // A list is one of the values' own.
+    // A flag that takes a list accepts commas, so the hint on decimal commas does not apply to it.
     let hint = text::number_hint(value);
     (!hint.is_empty() && !argument.contains(',')).then(|| hint.trim_start_matches("; ").into())
 }
 
-/// Returns the command that the words name, as far as they do, and its full name.
+/// Returns the command that the first words name, with its full name.
 fn command_of<'c>(words: &[&str], program: &'c Command) -> (&'c Command, String) {
     let (mut command, mut name) = (program, "ferrite".to_string());
     for word in words {
@@ -180,7 +180,7 @@ fn of_argument(
     Some(format!("change keys of the input with --set: --set {key}={value}"))
 }
 
-/// Returns advice on a superfluous name, which is probably that of an output or of the links to start from.
+/// Returns advice on a superfluous name, which is probably that of an output file or of the initial links.
 fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<String> {
     if called == "ferrite rhmc" && is_field(Path::new(name)) {
         return Some(format!("the initial links are a key of the input: --set start={name}"));
@@ -197,7 +197,7 @@ fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<S
     }
 }
 
-/// Returns the value that follows a flag, or its `=`.
+/// Returns the value that follows a flag, after a space or `=`.
 fn value_of(flag: &str, words: &[&str]) -> Option<String> {
     let place = words.iter().position(|word| word.split('=').next() == flag.split('=').next())?;
     let value = match words[place].split_once('=') {
@@ -207,7 +207,7 @@ fn value_of(flag: &str, words: &[&str]) -> Option<String> {
     Some(value.into())
 }
 
-/// Returns advice on numbers of one flag that are separated by spaces: `--lattice 4 4 4 8`.
+/// Returns advice on the numbers of a flag that are separated by spaces: `--lattice 4 4 4 8`.
 fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
     let is_number = |word: &&&str| word.trim_matches(',').parse::<f64>().is_ok();
     let flag = argument.split(' ').next().filter(|word| word.starts_with("--"));
@@ -215,7 +215,7 @@ fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
         Some(flag) => words.iter().position(|word| *word == flag)?,
         None => {
             let at = words.iter().position(|word| *word == argument).filter(|at| is_number(&&words[*at]))?;
-            // Back over the numbers before it.
+            // Numbers before the reported one also belong to the list.
             let before = words[..at].iter().rev().take_while(is_number).count();
             at.checked_sub(before + 1)?
         }

@@ -1,4 +1,4 @@
-//! `ferrite verify`, and the flags that say how files are read.
+//! Command `ferrite verify`, and the flags for reading files.
 use super::failure::{ReadBy, describe};
 use super::fields::{Content, Inspected, Reading, inspect, require_host_memory, warn_of_open_boundary};
 use super::layout::Layout;
@@ -23,7 +23,7 @@ Examples:
 
 Exit code 0: all checks passed. 1: a check failed. 2: the file cannot be opened.";
 
-/// Flags that say how files are read.
+/// Flags for reading files, as typed.
 #[derive(Args, Clone)]
 pub struct ReadFlags {
     /// Lattice extents, for a file that does not contain them
@@ -55,7 +55,7 @@ impl ReadFlags {
         };
         Reading { options, by: ReadBy::Flags }
     }
-    /// Returns whether one of several fields was requested.
+    /// Returns whether `--record` requests one of several fields.
     pub fn one(&self) -> bool {
         self.record.is_some()
     }
@@ -65,13 +65,13 @@ impl ReadFlags {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArguments {
-    /// Links, spinors, colour vectors or propagators in any format
+    /// Gauge configuration, spinors, colour vectors or propagators, in any supported format
     file: PathBuf,
     #[command(flatten)]
     read: ReadFlags,
 }
 
-/// Reads with all checks and reports the results.
+/// Reads a file with all checks, and prints the results.
 pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
@@ -91,9 +91,9 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     };
     match read {
         Ok((verified, text)) => {
-            // Notes are entries of headers that were ignored.
+            // Notes report entries of the header that were ignored.
             let in_order = verified.differs.is_empty() && verified.notes.is_empty();
-            let end = if in_order { "in order" } else { "accepted, although it differs from its header" };
+            let end = if in_order { "in order" } else { "accepted, although the file differs from its header" };
             let (file, shown) = (args.file.clone(), args.file.display());
             let record = VerifyRecord { file, ok: true, error: None, verified: Some(verified) };
             context.output.record(&record, || format!("{text}{shown}: {end}\n"))
@@ -127,7 +127,7 @@ fn read(
         let _ = writeln!(text, "{name:<20} {value}");
     };
     line("field", content.name().into());
-    // The name of a format with two rows contains this already.
+    // The name of a format that always has two rows already states this.
     let two_rows = header.components == 24 && !header.format.links.is_some_and(|links| links.two_rows);
     let rows = if two_rows { ", two rows" } else { "" };
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
@@ -147,7 +147,7 @@ fn read(
         line("fields", format!("{}{order}", header.fields));
     } else if header.fields > 1 {
         let (number, last) = (options.record, header.fields - 1);
-        line("fields", format!("{}; this is number {number}, counted from 0 to {last} (--record N)", header.fields));
+        line("fields", format!("{}; field {number} was read, counted from 0 to {last} (--record N)", header.fields));
     }
     let mut differs = Vec::new();
     if extra > 0 {
@@ -185,7 +185,7 @@ fn read(
     let agrees = |value, stored: Option<Printed>| stored.map(|stored| stored.agrees(value, header.precision));
     let stored = |value, stored: Option<Printed>| match (stored, agrees(value, stored)) {
         (Some(printed), Some(true)) => format!("agrees with {} in the header", printed.value),
-        (Some(printed), _) => format!("differs from {} in the header, accepted", printed.value),
+        (Some(printed), _) => format!("differs from {} in the header; accepted", printed.value),
         (None, _) => "not in the header".into(),
     };
     line("checksum", checksum_text(&file.checksum));
@@ -196,7 +196,7 @@ fn read(
     line(LINK_TRACE.name, compared(&LINK_TRACE, file.link_trace, header.link_trace));
     let (worst, axis) = (file.unitarity, ["x", "y", "z", "t"][file.unitarity.mu]);
     let site = header.lattice.coordinates(worst.site);
-    line("unitarity", format!("worst link off SU(3) by {:.2e}: U_{axis} at {site:?}", worst.violation));
+    line("unitarity", format!("largest deviation of a link from SU(3): {:.2e}, U_{axis} at {site:?}", worst.violation));
     if file.open_boundary {
         line("boundary", "open in t: all U_t at t = T - 1 are zero".into());
     }
@@ -235,7 +235,7 @@ fn checksum_record(checksum: &Checksum) -> ChecksumRecord {
     ChecksumRecord { status: status.into(), kind: kind.map(String::from) }
 }
 
-/// Reads a fermion field, or all of a block; the checksum and Σ |ψ|².
+/// Reads a fermion field, or all fields of a block. Returns the checksum and the sum of |ψ|² over all of them.
 fn fermion<T: Fermion>(
     path: &Path,
     options: &ReadOptions,

@@ -1,9 +1,9 @@
-//! Agreement on success: all ranks go on, or none does.
+//! Collective agreement on success: all ranks continue, or all ranks get the same error.
 
 use crate::communicator::{CommError, Communicator};
 use std::fmt::{self, Display};
 
-/// Reason why [`agree`] fails, on all ranks.
+/// Reason for which [`agree`] returns an error.
 #[derive(Debug)]
 pub enum Disagreement {
     /// Some rank failed. This value is equal on all ranks.
@@ -15,7 +15,7 @@ pub enum Disagreement {
         /// Error message of that rank.
         message: String,
     },
-    /// Communication failed during the agreement itself. The other ranks do not learn of this error, so leave with
+    /// Communication failed during the agreement itself. The other ranks do not get this error, so end the run with
     /// [`Communicator::abort`].
     Comm(CommError),
 }
@@ -39,8 +39,8 @@ impl From<CommError> for Disagreement {
 }
 
 /// *Collective.* Compares the results of all ranks: if any rank has an error, all ranks get the message of the lowest
-/// rank that failed, so that rank 0 can print it once and all can leave with the same code. Without an error, every
-/// rank keeps its value; the cost is one [`max`](Communicator::max) of a single number.
+/// rank that failed, so that rank 0 can print it once and all can exit with the same code. Without an error, every rank
+/// keeps its value. The cost is one [`max`](Communicator::max) of a single number.
 ///
 /// ```
 /// use comms::{Communicator, Disagreement, Threads, agree};
@@ -54,11 +54,12 @@ impl From<CommError> for Disagreement {
 /// ```
 pub fn agree<C: Communicator, T, E: Display>(comm: &C, result: Result<T, E>) -> Result<T, Disagreement> {
     let size = comm.size();
-    // The lowest failing rank gives the largest number; a failing rank never gives 0. Ranks are exact in a double.
+    // A rank that fails contributes size − rank, the others 0, so the maximum identifies the lowest rank that failed. A
+    // double represents these integers exactly.
     let mut worst = [if result.is_err() { (size - comm.rank()) as f64 } else { 0.0 }];
     comm.max(&mut worst)?;
     if worst[0] == 0.0 {
-        // An error here would have made the maximum positive.
+        // A maximum of 0 means that `result` is `Ok` on all ranks, this one included.
         return result.map_err(|error| Disagreement::Failed { rank: comm.rank(), size, message: error.to_string() });
     }
     let rank = size - worst[0] as usize;

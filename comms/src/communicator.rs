@@ -27,7 +27,7 @@ pub enum CommError {
         /// Bytes that the receiving buffer holds.
         expected: usize,
     },
-    /// Waiting for this reception would never end.
+    /// No rank can still send the message for which a reception waits.
     #[error("waiting for a message with tag {tag} from rank {from}, which never sent it")]
     NeverSent {
         /// Tag of the message.
@@ -35,7 +35,7 @@ pub enum CommError {
         /// Rank of the sender.
         from: usize,
     },
-    /// Waiting for this send would never end.
+    /// No rank can still receive the message for whose receiver a send waits.
     #[error("waiting for rank {to} to receive a message with tag {tag}, which it never does")]
     NeverReceived {
         /// Tag of the message.
@@ -43,7 +43,7 @@ pub enum CommError {
         /// Rank of the receiver.
         to: usize,
     },
-    /// The buffer of a message under way was requested, or the message was started twice.
+    /// The buffer of a message was requested, or the message was started, while the message is under way.
     #[error("the message with tag {tag} is not complete: wait for it first")]
     UnderWay {
         /// Tag of the message.
@@ -71,7 +71,7 @@ pub enum CommError {
         /// List of all ranks with the operation that each waits for.
         waits: String,
     },
-    /// A communicator was used on a thread other than its own; MPI binds it to the thread that created it.
+    /// A communicator was called from a thread other than its own, or after the end of its run.
     #[error("rank {rank} was used from another thread than its own, or after the end of its run")]
     WrongThread {
         /// Rank of the communicator.
@@ -79,12 +79,12 @@ pub enum CommError {
     },
 }
 
-/// Memory that a message is read from or written to. It belongs to the [`Transfer`] for the lifetime of the latter, so
-/// no other code can access it while a message is under way.
+/// Memory that a message is read from or written to. The [`Transfer`] owns it, so no other code can access it while a
+/// message is under way.
 ///
-/// `bytes` always returns the same address and length: transports may register the memory once. Implement this trait
-/// for the owner of pinned host memory to make that memory usable. (Memory that the host cannot address will get a
-/// separate trait, with separate methods on communicators that support it.)
+/// `bytes` always returns the same address and length, because transports may register the memory once. Implement this
+/// trait for the owner of pinned host memory to make that memory usable. (Memory that the host cannot address has
+/// separate methods: see the trait `DeviceChannels` of the feature `mpi`.)
 pub trait Buffer: 'static {
     /// Returns the bytes to send.
     fn bytes(&self) -> &[u8];
@@ -113,14 +113,14 @@ impl Buffer for Box<[u8]> {
 /// Message that can be sent (or received) any number of times, with a fixed partner, tag and buffer.
 ///
 /// ```text
-/// idle ──start──▶ under way ──wait, or test that says true──▶ idle
+/// idle ──start──▶ under way ──wait, or test that returns true──▶ idle
 /// ```
-/// The buffer is accessible only while idle. A send may stay under way until its receiver has started: start receptions
-/// before waiting for sends.
+/// The buffer is accessible only while idle. A send may stay under way until its reception has started, so start
+/// receptions before you wait for sends.
 ///
 /// Dropping a transfer never waits, so that an error can propagate past transfers under way and reach
-/// [`Communicator::abort`]. A send continues, and its buffer is kept until it completes. A reception is abandoned: its
-/// message, if already under way, is lost.
+/// [`Communicator::abort`]. A send continues, and its buffer is kept until it completes. A reception is abandoned, and
+/// its message is lost if it is already under way.
 pub trait Transfer<B: Buffer> {
     /// Starts the message without waiting. Fails with [`CommError::UnderWay`] if it was already started.
     fn start(&mut self) -> Result<(), CommError>;
@@ -130,8 +130,8 @@ pub trait Transfer<B: Buffer> {
     /// way.
     fn test(&mut self) -> Result<bool, CommError>;
 
-    /// Waits until the message completes: a sent buffer may be overwritten, a received one is full. Returns at once
-    /// when idle.
+    /// Waits until the message completes. Afterwards a sent buffer may be overwritten, and a received buffer is full.
+    /// Returns at once when idle.
     fn wait(&mut self) -> Result<(), CommError>;
 
     /// Returns the buffer of an idle transfer.
@@ -140,11 +140,11 @@ pub trait Transfer<B: Buffer> {
     /// Returns the buffer of an idle transfer for modification. Its address and length must not change.
     fn buffer_mut(&mut self) -> Result<&mut B, CommError>;
 
-    /// Waits and returns the buffer. The buffer is lost after an error.
+    /// Waits until the message completes and returns the buffer. After an error the buffer is lost.
     fn into_buffer(self) -> Result<B, CommError>;
 }
 
-/// Processes of a run. Ranks are 0 … size − 1.
+/// Communication among the processes of a run, which have the ranks 0 … size − 1.
 ///
 /// Calls marked *collective* have to be made by all processes in the same order. The trait is used with static
 /// dispatch: one program is generic over its kind of communicator.
@@ -163,20 +163,20 @@ pub trait Communicator {
     /// Returns the number of processes on this host.
     fn node_size(&self) -> usize;
 
-    /// *Collective.* Returns when all processes have called it.
+    /// *Collective.* Waits until all processes have called this function.
     fn barrier(&self) -> Result<(), CommError>;
 
-    /// *Collective.* `values`_i ← Σ over ranks of `values`_i.
+    /// *Collective.* Replaces each of `values` by its sum over all ranks.
     ///
     /// The order of summation depends only on the number of processes, and every rank gets the same bits: a run
     /// repeated on the same grid is bit-identical, and ranks may branch on the result. (The all-reduce of a library
-    /// guarantees neither; implementations bring all values to every rank, which adds them in order of rank.)
+    /// guarantees neither; implementations add the values in order of rank.)
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// *Collective.* `values`_i ← maximum over ranks. A NaN on any rank makes the result NaN.
+    /// *Collective.* Replaces each of `values` by its maximum over all ranks. A NaN on any rank makes the result NaN.
     fn max(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// *Collective.* Copies `bytes` of rank `root` to all. Every rank passes a slice of the same length.
+    /// *Collective.* Copies `bytes` of rank `root` to all ranks. Every rank passes a slice of the same length.
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError>;
 
     /// *Collective.* Acts like [`broadcast`](Communicator::broadcast) for data whose length is known only on `root`.
@@ -187,17 +187,17 @@ pub trait Communicator {
         self.broadcast(root, bytes)
     }
 
-    /// *Collective.* Returns the bytes of all ranks, in order of rank and of any lengths, on rank `root`; `None`
-    /// elsewhere.
+    /// *Collective.* Returns the bytes of all ranks in order of rank on rank `root`, and `None` elsewhere. Lengths may
+    /// differ between ranks.
     fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError>;
 
-    /// *Collective.* Returns the bytes of all ranks, in order of rank and of any lengths, on every rank.
+    /// *Collective.* Returns the bytes of all ranks in order of rank on every rank. Lengths may differ between ranks.
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
 
     /// Prepares a message to rank `to` (which may be this one) that can be started repeatedly.
     fn send_channel<B: Buffer>(&self, to: usize, tag: Tag, buffer: B) -> Result<Self::Send<B>, CommError>;
 
-    /// Prepares the reception of a message from rank `from`, of exactly the buffer's length.
+    /// Prepares the reception of a message from rank `from`. The message must have exactly the length of the buffer.
     fn receive_channel<B: Buffer>(&self, from: usize, tag: Tag, buffer: B) -> Result<Self::Receive<B>, CommError>;
 
     /// Starts a message to rank `to`.
@@ -214,8 +214,8 @@ pub trait Communicator {
         Ok(transfer)
     }
 
-    /// Ends all processes from any one of them: prints `message` with the rank on standard error, as one line, and
-    /// exits with `code` (1 in place of 0). Use it for errors that occur on some ranks only; errors that all ranks can
-    /// meet go through [`agree`](crate::agree).
+    /// Ends all processes of the run. Prints `message` with the rank on standard error, as one line, and exits with
+    /// `code`, or with 1 if `code` is 0. Use this function for errors that occur on some ranks only, and
+    /// [`agree`](crate::agree) for errors that can occur on all ranks.
     fn abort(&self, code: i32, message: &str) -> !;
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Names of the four directions, in the order of coordinates.
 const AXES: [char; 4] = ['x', 'y', 'z', 't'];
-/// Number of grids suggested in an error, and of process counts below the requested one that are tried for suggestions.
+/// Maximum number of grids that an error suggests.
 const SUGGESTIONS: usize = 4;
 
 /// Direction along an axis.
@@ -31,7 +31,7 @@ impl Direction {
     }
 }
 
-/// Periodic grid of processes \[gx, gy, gz, gt\]: each has an equal box of the lattice.
+/// Periodic grid of processes \[gx, gy, gz, gt\]. Each process has one box of the lattice, and all boxes are equal.
 ///
 /// Ranks run with x fastest, as sites do: rank = cx + gx (cy + gy (cz + gz ct)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +43,8 @@ impl ProcessGrid {
     /// Grid of a single process.
     pub const SINGLE: Self = Self { dims: [1; 4] };
 
-    /// Creates a grid that has not been checked against a lattice yet: see [`check`](Self::check). Fails if a dimension
-    /// is zero.
+    /// Creates a grid without checking it against a lattice, which is the task of [`check`](Self::check). Fails if a
+    /// dimension is zero.
     pub fn new(dims: [usize; 4]) -> Result<Self, GridError> {
         match dims.iter().position(|d| *d == 0) {
             Some(axis) => Err(GridError { misfits: vec![Misfit::Empty { axis }], fitting: Vec::new() }),
@@ -52,12 +52,12 @@ impl ProcessGrid {
         }
     }
 
-    /// Returns the extents \[gx, gy, gz, gt\].
+    /// Returns the extents \[gx, gy, gz, gt\] of the grid.
     pub fn dims(&self) -> [usize; 4] {
         self.dims
     }
 
-    /// Returns the number of processes; [`usize::MAX`] if there are more.
+    /// Returns the number of processes, or [`usize::MAX`] if the product of the extents exceeds it.
     pub fn size(&self) -> usize {
         self.dims.iter().fold(1, |size, parts| size.saturating_mul(*parts))
     }
@@ -111,8 +111,8 @@ impl ProcessGrid {
         std::array::from_fn(|mu| global[mu] / self.dims[mu])
     }
 
-    /// Returns the global coordinates of the first site of a rank's box. All are even for a grid that
-    /// [`check`](Self::check) accepts for an operator, so that the parity of a site is the same locally and globally.
+    /// Returns the global coordinates of the first site of a rank's box. If [`check`](Self::check) accepts the grid for
+    /// an operator, all coordinates are even, so that a site has the same parity locally and globally.
     ///
     /// # Panics
     /// Panics if `rank` is not below [`size`](Self::size).
@@ -122,20 +122,20 @@ impl ProcessGrid {
         std::array::from_fn(|mu| place[mu] * local[mu])
     }
 
-    /// Returns the number of sites on the faces of one box that other processes need, counting both faces of every
-    /// partitioned axis.
+    /// Returns the number of sites on the faces of one box that other processes need. Both faces of every partitioned
+    /// axis count.
     pub fn surface(&self, global: [usize; 4]) -> usize {
         let local = self.local_extents(global);
         let volume: usize = local.iter().product();
         (0..4).filter(|mu| self.is_partitioned(*mu)).map(|mu| 2 * volume / local[mu]).sum()
     }
 
-    /// Checks that the lattice can be partitioned this way for operators that reach `hops` sites (Wilson 1, Naik term
-    /// 3): every local extent is an even integer, and at least `hops` if the axis is partitioned. Without an operator,
-    /// for fields that are only read, written and measured on the host, `hops` is 0: then local extents may be odd.
+    /// Checks that the grid can partition the lattice for operators that reach `hops` sites (Wilson 1, Naik term 3).
+    /// Every local extent must be even, and at least `hops` if its axis is partitioned. For fields that are only read,
+    /// written and measured on the host, `hops` is 0, and local extents may be odd.
     ///
     /// # Errors
-    /// Returns everything that is wrong, and grids of as many processes that fit.
+    /// Returns all faults of the grid, and grids that fit: of as many processes, or else of fewer.
     pub fn check(&self, global: [usize; 4], hops: usize) -> Result<(), GridError> {
         let misfits = self.misfits(global, hops);
         if misfits.is_empty() {
@@ -144,8 +144,8 @@ impl ProcessGrid {
         Err(GridError { misfits, fitting: suggestions(self.size(), global, hops) })
     }
 
-    /// Checks the grid like [`check`](Self::check), and that it has `size` processes, the number of processes of the
-    /// run.
+    /// Checks that the grid has `size` processes, the number of processes of the run, and that it passes
+    /// [`check`](Self::check).
     ///
     /// # Errors
     /// Returns the errors of [`check`](Self::check), and one if the number of processes differs.
@@ -168,10 +168,10 @@ impl ProcessGrid {
     /// Returns the grid of `size` processes with the smallest [`surface`](Self::surface) among those that
     /// [`check`](Self::check) accepts. Ties are broken in favour of the thickest boxes (more interior sites to hide the
     /// exchange behind), then of fewer partitioned axes, and then of later axes: x, along which memory is contiguous,
-    /// is cut last.
+    /// is partitioned last.
     ///
     /// # Errors
-    /// Returns why no grid fits, and which grids of fewer processes would.
+    /// Returns the reasons why no grid fits, and grids of fewer processes that do.
     pub fn best(size: usize, global: [usize; 4], hops: usize) -> Result<Self, GridError> {
         fitting(size, global, hops).first().copied().ok_or_else(|| {
             let mut misfits: Vec<_> = (0..4)
@@ -190,7 +190,7 @@ impl fmt::Display for ProcessGrid {
     }
 }
 
-/// Extents in the format 16×16×16×32.
+/// Extents that print as 16×16×16×32.
 struct Times([usize; 4]);
 
 impl fmt::Display for Times {
@@ -200,12 +200,12 @@ impl fmt::Display for Times {
     }
 }
 
-/// Returns whether a local extent is unsuitable for every operator: even and odd sites would not alternate.
+/// Returns whether a local extent is odd although an operator (`hops` > 0) needs an even one.
 fn is_unfit(extent: usize, hops: usize) -> bool {
     hops > 0 && !extent.is_multiple_of(2)
 }
 
-/// Returns why an axis cannot be cut into `parts` parts.
+/// Returns the reason why an axis cannot be partitioned into `parts` parts, if there is one.
 fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfit> {
     if extent == 0 || !extent.is_multiple_of(parts) {
         Some(Misfit::NotDivisible { axis, extent, parts })
@@ -218,7 +218,7 @@ fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfi
     }
 }
 
-/// Returns all grids of `size` processes that fit, the best first.
+/// Returns all grids of `size` processes that fit the lattice, the best first.
 fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let divisors = |n: usize, most: usize| (1..=n.min(most)).filter(move |d| n.is_multiple_of(*d));
     let mut grids = Vec::new();
@@ -245,14 +245,14 @@ fn fitting(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
 }
 
 impl GridError {
-    /// Adds grids that `size` processes could use instead, the best first.
+    /// Replaces the suggested grids by the best ones of `size` processes.
     #[must_use]
     pub fn with_grids_for(self, size: usize, global: [usize; 4], hops: usize) -> Self {
         GridError { fitting: suggestions(size, global, hops), ..self }
     }
 }
 
-/// Returns grids of this size, or else the best ones of the next smaller sizes that have any.
+/// Returns the best grids of `size` processes; if none fits, the best grid of each of the next smaller sizes.
 fn suggestions(size: usize, global: [usize; 4], hops: usize) -> Vec<ProcessGrid> {
     let mut grids = fitting(size, global, hops);
     grids.truncate(SUGGESTIONS);
@@ -313,7 +313,7 @@ pub enum Misfit {
         /// Reach of the operator.
         hops: usize,
     },
-    /// No grid of this size fits.
+    /// No grid with this number of processes fits the lattice.
     NoGrid {
         /// Number of processes of the run.
         size: usize,
@@ -345,8 +345,8 @@ impl fmt::Display for Misfit {
             ),
             Self::TooThin { axis, extent, parts, hops } => write!(
                 f,
-                "the lattice extent {extent} along {} divided into {parts} parts gives {}, but the operator reaches \
-                 {hops}",
+                "the lattice extent {extent} along {} divided into {parts} parts gives {}, but the operator needs at \
+                 least {hops}",
                 AXES[axis],
                 extent / parts
             ),
@@ -366,12 +366,12 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Reason why a process grid was rejected, in full sentences, with grids that fit.
+/// Faults of a rejected process grid, with grids that fit; `Display` prints them as sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridError {
     /// All faults of the grid.
     pub misfits: Vec<Misfit>,
-    /// Grids that fit the lattice, the best first: of the requested size, or else of smaller sizes.
+    /// Grids that fit the lattice, the best first: of the requested number of processes, or else of fewer.
     pub fitting: Vec<ProcessGrid>,
 }
 

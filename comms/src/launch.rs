@@ -1,6 +1,6 @@
 //! Detection of whether this process is one of several that were started together.
 
-/// Starter of the processes of this run.
+/// Program, such as `mpirun`, that started the processes of this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// Environment variable that identifies the starter.
@@ -9,19 +9,19 @@ pub struct Launch {
     pub size: Option<usize>,
 }
 
-/// Variable by which each starter is recognised, and its variable with the number of processes. The first match counts:
-/// `mpirun` may itself use Slurm, whose number then counts hosts and not ranks. If a starter sets no number, Slurm's is
-/// better than none.
+/// Environment variable that identifies each starter, and the variable that contains its number of processes. The first
+/// match is used, because `mpirun` may itself use Slurm, whose number then counts hosts. A starter without a second
+/// variable takes the number from Slurm.
 const STARTERS: [(&str, Option<&str>); 6] = [
     // Open MPI's mpirun.
     ("OMPI_COMM_WORLD_RANK", Some("OMPI_COMM_WORLD_SIZE")),
     // MVAPICH's starters.
     ("MV2_COMM_WORLD_RANK", Some("MV2_COMM_WORLD_SIZE")),
-    // Hydra (MPICH, Intel MPI), Slurm with --mpi=pmi2, Flux, Cray.
+    // Hydra (MPICH, Intel MPI), Slurm with `--mpi=pmi2`, Flux and Cray set these variables.
     ("PMI_RANK", Some("PMI_SIZE")),
-    // Hydra, which sets this variable whichever protocol it uses with the processes.
+    // Hydra sets this variable with any protocol that it uses for the processes.
     ("MPI_LOCALRANKID", None),
-    // PMIx: prterun, Slurm with --mpi=pmix, Cray PALS.
+    // PMIx sets this variable: prterun, Slurm with `--mpi=pmix`, Cray PALS.
     ("PMIX_RANK", None),
     ("PALS_RANKID", None),
 ];

@@ -1,13 +1,12 @@
 //! Processes: their number, the partitioning of the lattice among them, and their communication.
 //!
-//! * [`ProcessGrid`] cuts a four-dimensional periodic lattice into equal boxes, one per process.
-//! * [`Communicator`] is the interface of a process to the others. [`Solo`] is the world of one process, in which
-//!   everything works and messages go to the process itself; [`Threads`] has threads as ranks, for tests; `Mpi`, with
-//!   the feature `mpi`, has the processes that `mpirun` or `srun` started, and [`launched_by_mpi`] returns whether
-//!   there are any.
-//! * [`agree`] ends all ranks with one message when one of them has an error.
+//! * [`ProcessGrid`] partitions a four-dimensional periodic lattice into equal boxes, one per process.
+//! * [`Communicator`] is the interface of a process to the others. [`Solo`] is a single process, whose messages go to
+//!   itself. The ranks of [`Threads`] are threads, for tests. The ranks of `Mpi`, with the feature `mpi`, are the
+//!   processes that `mpirun` or `srun` started; [`launched_by_mpi`] returns whether one of them started this process.
+//! * [`agree`] gives all ranks the same error if one of them fails.
 //!
-//! `docs/comms.md` has the rules: order of sums, what is collective, and how runs end.
+//! `docs/comms.md` explains the order of sums, which calls are collective, and how runs end.
 //!
 //! ```
 //! use comms::{Communicator, Direction, ProcessGrid, Solo, Transfer};

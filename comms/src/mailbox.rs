@@ -21,7 +21,7 @@ struct Queues {
     posted: VecDeque<Ticket>,
 }
 
-/// Messages sent and receptions started.
+/// Messages that were sent and receptions that were started, by lane.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     lanes: HashMap<Lane, Queues>,
@@ -50,7 +50,7 @@ impl Mailbox {
         self.spare.push(memory);
     }
 
-    /// Sends a message.
+    /// Sends a message and returns its ticket.
     pub(crate) fn send(&mut self, lane: Lane, message: Vec<u8>) -> Ticket {
         let ticket = self.ticket();
         let queues = self.lanes.entry(lane).or_default();
@@ -63,13 +63,13 @@ impl Mailbox {
         ticket
     }
 
-    /// Returns whether the receiver of a message has started.
+    /// Returns whether a reception has taken the message `ticket`.
     pub(crate) fn is_taken(&self, lane: Lane, ticket: Ticket) -> bool {
         let oldest = self.lanes.get(&lane).and_then(|queues| queues.sent.front());
         oldest.is_none_or(|(oldest, _)| *oldest > ticket)
     }
 
-    /// Starts a reception.
+    /// Starts a reception and returns its ticket.
     pub(crate) fn post(&mut self, lane: Lane) -> Ticket {
         let ticket = self.ticket();
         let queues = self.lanes.entry(lane).or_default();
@@ -92,7 +92,7 @@ impl Mailbox {
         self.arrived.remove(&ticket)
     }
 
-    /// Abandons a reception, and its message if that has arrived.
+    /// Abandons a reception. Its message is lost if it has already arrived.
     pub(crate) fn cancel(&mut self, lane: Lane, ticket: Ticket) {
         if let Some(message) = self.arrived.remove(&ticket) {
             self.recycle(message);

@@ -1,8 +1,9 @@
-//! Replacement for the CUDA driver library at link time, which resolves the driver's functions when the program starts, so that one binary
-//! runs on machines with and without a driver.
+//! Replacement for the CUDA driver library at link time. [`load`] finds the driver's functions at run time, so that one binary runs on
+//! machines with and without a driver.
 //!
-//! Every symbol of `libcuda` that the crate `cust_raw` declares, and a few newer ones, are defined here as a jump through a slot. Before
-//! [`load`] succeeds, the slots point to a function that returns [`NO_DEVICE`], which a machine without a GPU returns too.
+//! Every symbol of `libcuda` that the crate `cust_raw` declares, and a few newer ones, are defined here as a jump through a slot. Until
+//! [`load`] succeeds, every slot points to a function that returns [`NO_DEVICE`], the value that the driver returns on a machine without a
+//! GPU.
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `CUDA_ERROR_NO_DEVICE`, the return value of every driver function while no driver is loaded.
@@ -51,12 +52,12 @@ macro_rules! forward {
     };
 }
 
-/// Opens the driver library and fills every slot. Call it once before the first CUDA call; further calls are harmless.
+/// Opens the driver library and fills the slots of its functions. Call it once before the first CUDA call; further calls are harmless.
 pub fn load() -> Result<(), NoDriver> {
     // SAFETY: libcuda's initialisers are those of the installed driver.
     let library = unsafe { libloading::Library::new("libcuda.so.1") }.map_err(NoDriver)?;
     fill(&library);
-    // The slots point into the library from now on: it must never be closed.
+    // The slots now point into the library, so it must stay open until the program ends.
     std::mem::forget(library);
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Linear algebra on fields of one parity: whole iterations' worth of updates and sums in one pass over memory.
+//! Linear algebra on fields of one parity. One pass over memory does several updates and sums of an iteration.
 //!
-//! Arithmetic is in the precision of the field, sums are in double. Each right-hand side has coefficients of its own, so
-//! that one launch serves up to [`MAX_RHS_WITH_NUMBERS`](crate::per_rhs::MAX_RHS_WITH_NUMBERS) of them.
+//! Arithmetic is in the precision of the field, and sums are in double precision. Each right-hand side has coefficients of its
+//! own, so that one launch serves up to [`MAX_RHS_WITH_NUMBERS`](crate::per_rhs::MAX_RHS_WITH_NUMBERS) of them.
 use crate::algebra::{Complex, Real};
 use crate::field::Field;
 use crate::format::Between;
@@ -11,7 +11,7 @@ use crate::storage::{NumberFormat, SiteFormat, SiteKind, SiteValue, Sites};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
-/// y ← a x + b y; y is not read where b = 0.
+/// y ← a x + b y; y is not read if b = 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Axpby {
@@ -31,7 +31,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for Axpby {
         unsafe {
             let (a, b) = (self.a.at(rhs), self.b.at(rhs));
             let x = self.x.load::<F>(i, rhs).each(|x| a * x);
-            // Without b the old y is not read: it may be anything, even NaN.
+            // For b = 0 the old y is not read, because it may hold anything, even NaN.
             let sum =
                 if b == Complex::ZERO { x } else { x.pairs(self.y.load_own::<F>(i, rhs), |x, y| b.mul_add(y, x)) };
             self.y.store::<F>(i, rhs, &sum);
@@ -131,7 +131,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for DotNorm2 {
     }
 }
 
-/// y ← x + a y with real a; returns ‖y‖². y is not read where a = 0.
+/// y ← x + a y with real a; returns ‖y‖². y is not read if a = 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct XpayNorm2 {
@@ -157,21 +157,21 @@ unsafe impl<F: SiteFormat> Reduction<F> for XpayNorm2 {
     }
 }
 
-/// A CG step for the residual r along p with t = A p, whose curvature (p, t) is known only on the device: t ← r − α t, the next
-/// residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. If the curvature is not a positive number, or ρ = 0, no step is
-/// taken: t ← r.
+/// CG step for the residual r along p, with t = A p and a curvature (p, t) that is known only on the device: t ← r − α t, the
+/// next residual, with α = ρ / (p, t). Returns \[‖t‖², (p, t)\]. No step is taken, t ← r, if the curvature is not a positive
+/// number or if ρ = 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CgResidualUpdate {
     /// r
     pub r: Field,
-    /// t before, the next residual after.
+    /// t = A p before the launch, and the next residual after it.
     pub t: Field,
     /// ρ = ‖r‖²
     pub rho: PerRhs,
     /// (p, t)
     pub sums: DeviceSums,
-    /// Number of right-hand sides among the sums that precede these.
+    /// Number of right-hand sides that precede those of this launch in `sums`.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -185,7 +185,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
             let moves = curvature > 0.0 && alpha > 0.0 && alpha * 0.0 == 0.0;
             let r = self.r.load::<F>(i, rhs);
             let minus = F::Real::from_f64(-alpha);
-            // A number that has gone astray must not affect r, not even times 0.
+            // Without a step t is not read: NaN or infinity in it would change r even with the factor 0.
             let t = if moves { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
             self.t.store::<F>(i, rhs, &t);
             [t.norm2(), if is_first(i) { curvature } else { 0.0 }]
@@ -221,7 +221,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for CgUpdate {
     }
 }
 
-/// [`CgUpdate`] of N systems that share r, which is read once: the end of an iteration of multi-shift CG.
+/// [`CgUpdate`] of N systems that share r, which is read once. It ends an iteration of multi-shift CG.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ShiftUpdate<const N: usize> {
@@ -255,13 +255,14 @@ unsafe impl<F: SiteFormat, const N: usize> Kernel<F> for ShiftUpdate<N> {
     }
 }
 
-/// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r = s − ω t (s is kept in r), p ← r + β (p − ω v).
+/// The updates that end an iteration of BiCGstab: x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v). The field `r` holds s
+/// before the launch.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BicgstabStep {
     /// x
     pub x: Field,
-    /// s before, r after
+    /// s before the launch, and r after it.
     pub r: Field,
     /// p
     pub p: Field,
@@ -294,7 +295,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for BicgstabStep {
     }
 }
 
-/// y ← f x, or y ← y + f x, in another precision than x, or the same.
+/// y ← f x or y ← y + f x, where x and y can have different precisions.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Convert {
@@ -304,7 +305,8 @@ pub struct Convert {
     pub y: Field,
     /// f
     pub factor: PerRhs,
-    /// 0: y ← f x in the arithmetic of x, rounded once if f is a power of two. 1: y ← y + f x in the arithmetic of y.
+    /// Operation: 0 for y ← f x in the arithmetic of x, rounded once if f is a power of two; 1 for y ← y + f x in the
+    /// arithmetic of y.
     pub add: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.

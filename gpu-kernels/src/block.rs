@@ -1,8 +1,8 @@
-//! Blocks of vectors taken as matrices with a vector in each column: X†Y, and X times a small matrix, the building blocks of
-//! block solvers.
+//! Products of blocks of vectors for block solvers: X†Y, and X times a small matrix. A block is a matrix with a vector in each
+//! column.
 //!
-//! Vectors are read several times, by neighbouring blocks of threads at nearly the same time, so that all but the first
-//! come from the second-level cache. Larger tiles would read less often; their sums and vectors have to fit into registers.
+//! Vectors are read several times, by neighbouring blocks of threads at nearly the same time, so that all reads but the first
+//! come from the second-level cache. Larger tiles would need fewer reads, but their sums and vectors must fit into registers.
 use crate::algebra::Complex;
 use crate::field::Field;
 use crate::lattice::Divisor;
@@ -11,22 +11,22 @@ use crate::multi_rhs::each_rhs;
 use crate::storage::{Element, SiteFormat, SiteValue};
 use crate::{FermionKind, Format, Kernel, Precision, Reduction};
 
-/// Size of a tile of [`Gram`]: number of x and number of y.
+/// Size of a tile of [`Gram`]: number of vectors x and number of vectors y.
 pub const GRAM_TILE: [usize; 2] = [4, 2];
 
-/// (x_i, y_j) of all pairs of two blocks, in tiles of 4 × 2 pairs. A tile takes the place of a right-hand side: tile a C + b,
-/// with C tiles along j, has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and imaginary parts, j running
-/// fastest. Where a tile extends past the last vector, that vector is used in place of the missing ones.
+/// Inner products (x_i, y_j) of all pairs of vectors of two blocks, in tiles of 4 × 2 pairs. A launch has tiles in place of
+/// right-hand sides: with C tiles along j, tile a C + b has i = 4 a … 4 a + 3 and j = 2 b, 2 b + 1. Its values are real and
+/// imaginary parts, j running fastest. If a tile extends past the last vector, that vector replaces the missing ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Gram {
     /// x
     pub x: Field,
-    /// y. May be x.
+    /// y; it may be the block x.
     pub y: Field,
-    /// Number of the last x.
+    /// Number of the last vector of x.
     pub last_x: u32,
-    /// Number of the last y.
+    /// Number of the last vector of y.
     pub last_y: u32,
     /// C
     pub along: Divisor,
@@ -58,7 +58,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for Gram {
     }
 }
 
-/// A table of complex numbers.
+/// View of a table of complex numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Coefficients {
@@ -69,36 +69,36 @@ impl Coefficients {
     /// Creates a view of the table at `base`.
     ///
     /// # Safety
-    /// The table lies there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The table stays at `base` while a kernel runs that holds the view or a copy of it, and has the numbers for all sites and
+    /// right-hand sides of the launch.
     pub unsafe fn new(base: *mut u8) -> Self {
         Coefficients { base: Global(base) }
     }
-    /// Returns number `k`; nothing may write it while the kernel runs.
+    /// Returns number `k` of the table. Nothing may write it while the kernel runs.
     #[inline(always)]
     unsafe fn at<T: Element>(&self, k: u32) -> Complex<T> {
         unsafe { T::of_array(self.base, k as usize) }
     }
 }
 
-/// y_j ← y_j + Σ_i x_i a_ij, or y_j ← Σ_i x_i a_ij, which does not read the old y. Instead of a right-hand side each call has
-/// [`outputs`](Self::outputs) of the y_j, for which each x_i is read once.
+/// y_j ← y_j + Σ_i x_i a_ij, or y_j ← Σ_i x_i a_ij without reading the old y. In place of a right-hand side, each call has
+/// [`outputs`](Self::outputs) of the vectors y_j, and reads each x_i once for them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockUpdate {
     /// x
     pub x: Field,
-    /// y, other vectors than x.
+    /// y; its vectors must not be those of x.
     pub y: Field,
-    /// a_ij is number i N + j.
+    /// Table of the a_ij, where a_ij is number i N + j.
     pub a: Coefficients,
     /// N
     pub count: u32,
-    /// 1: y is added to; 0: it is not read.
+    /// 1 to add to y, 0 to overwrite y without reading it.
     pub add: u32,
 }
 impl BlockUpdate {
-    /// Returns the number of y_j that a call computes: as many as fit into registers beside an x.
+    /// Returns the number of vectors y_j that a call computes: as many as fit into registers beside an x.
     pub const fn outputs(format: Format) -> u32 {
         match (format.kind, format.precision) {
             (Some(FermionKind::Wilson), Some(Precision::Double)) => 2,
@@ -119,7 +119,7 @@ impl BlockUpdate {
         while row < self.count {
             let x = unsafe { self.x.load::<F>(i, row) };
             each_rhs!(k < N: {
-                // Past the last y, numbers of the last one are computed again, and not written.
+                // Past the last y, the products of the last one are computed again and not stored.
                 let a = unsafe { self.a.at::<F::Real>(row * self.count + (first + k as u32).min(last)) };
                 y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
             });

@@ -1,10 +1,9 @@
-//! The clover term of the Wilson-clover operator (Babich, Clark and Joó 2010, eq. 2), its inverse, and its fusions with
-//! the hopping term: [`WilsonDslash`] with [`CloverBlocks`].
+//! The clover term of the Wilson-clover operator (Babich, Clark and Joó 2010, eq. 2), its inverse, and its fusions with the
+//! hopping term: [`WilsonDslash`] with [`CloverBlocks`].
 //!
-//! A(x) = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν(x) with σ_μν = (i/2) \[γ_μ, γ_ν\] and F̂ = (Q − Q†)/8, Q the sum of the four
-//! plaquettes around x in the plane (μ, ν). In the DeGrand–Rossi basis it is one block for each chirality,
-//! d + σ_1 ⊗ (H_yz ∓ H_xt) + σ_2 ⊗ (H_xz ± H_yt) + σ_3 ⊗ (H_xy ∓ H_zt), H_μν = (i/2) c_μν F̂_μν, upper signs for the upper
-//! spins.
+//! A(x) = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν(x) with σ_μν = (i/2) \[γ_μ, γ_ν\] and F̂ = (Q − Q†)/8, where Q is the sum of the
+//! four plaquettes around x in the plane (μ, ν). In the DeGrand–Rossi basis A has one block for each chirality, d + σ_1 ⊗ (H_yz
+//! ∓ H_xt) + σ_2 ⊗ (H_xz ± H_yt) + σ_3 ⊗ (H_xy ∓ H_zt), H_μν = (i/2) c_μν F̂_μν, upper signs for the upper spins.
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Su3};
 use crate::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, SiteDiagonal, TwistedClover};
@@ -23,18 +22,18 @@ pub struct CloverTerm {
     pub links: [ThinLinks; 2],
     /// Lattice of the links.
     pub lattice: Bordered,
-    /// The result, on the local lattice.
+    /// The blocks of A, on the local lattice.
     pub out: Clover,
     /// Parity of the sites.
     pub parity: u32,
     /// d
     pub diagonal: f64,
-    /// c_μν of the spatial planes and of the temporal planes.
+    /// Coefficients c_μν of the spatial planes and of the temporal planes.
     pub coefficients: [f64; 2],
 }
 
 impl CloverTerm {
-    /// U_μ at a site.
+    /// U_μ(x) at the site x.
     #[inline(always)]
     unsafe fn link(&self, (site, parity): (Site, u32), mu: usize) -> Su3<f64> {
         let links = if parity == 0 { self.links[0] } else { self.links[1] };
@@ -45,7 +44,7 @@ impl CloverTerm {
         let g = &self.lattice.geometry;
         (g.site(g.neighbour(&site, mu, forward), 1 - parity), 1 - parity)
     }
-    /// H_μν(x) = (i/2) c F̂_μν(x), Hermitian.
+    /// The Hermitian matrix H_μν(x) = (i/2) c F̂_μν(x).
     #[inline(always)]
     unsafe fn field_strength(&self, x: (Site, u32), mu: usize, nu: usize, c: f64) -> Su3<f64> {
         unsafe {
@@ -54,7 +53,7 @@ impl CloverTerm {
                 (step(x, mu, true), step(x, mu, false), step(x, nu, true), step(x, nu, false));
             let (down_right, down_left, up_left) = (step(down, nu, true), step(down, nu, false), step(left, mu, true));
             let u = |x, mu| self.link(x, mu);
-            // The four plaquettes that begin and end at x and turn from μ to ν.
+            // Q is the sum of the four plaquettes that begin and end at x and turn from μ to ν.
             let q = u(x, mu) * u(up, nu) * u(right, mu).adjoint() * u(x, nu).adjoint()
                 + u(x, nu) * u(down_right, mu).adjoint() * u(down, nu).adjoint() * u(down, mu)
                 + u(down, mu).adjoint() * u(down_left, nu).adjoint() * u(down_left, mu) * u(left, nu)
@@ -101,7 +100,7 @@ unsafe impl Kernel<()> for CloverTerm {
     }
 }
 
-/// Inverts the blocks of every site: out = input⁻¹, in double.
+/// Inverts the blocks of every site in double precision: out = input⁻¹.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverInverse {
@@ -121,8 +120,8 @@ unsafe impl Kernel<()> for CloverInverse {
     }
 }
 
-/// (½ B)⁻¹ = 2 B⁻¹, stored as ½ B⁻¹: a quarter of the inverse of what is stored. By B = L D L†, which needs B regular,
-/// not positive.
+/// Returns ½ B⁻¹ from the stored block ½ B: a quarter of its inverse. The decomposition B = L D L† needs a regular B, but not a
+/// positive one.
 #[inline(always)]
 fn inverse(b: &Block<f64>) -> Block<f64> {
     let mut l = [[Complex::<f64>::ZERO; 6]; 6];
@@ -142,7 +141,7 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
             l[i][j] = sum.scale(scale);
         }
     }
-    // Columns of L⁻¹, a lower triangle with ones on its diagonal.
+    // m = L⁻¹, a lower triangle with ones on its diagonal, column by column.
     let mut m = [[Complex::<f64>::ZERO; 6]; 6];
     #[allow(clippy::needless_range_loop, reason = "j is a column of m and a row of m")]
     for j in 0..6 {
@@ -155,7 +154,7 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
             m[i][j] = sum;
         }
     }
-    // B⁻¹ = L⁻† D⁻¹ L⁻¹
+    // The result is a quarter of L⁻† D⁻¹ L⁻¹.
     let mut out = Block::ZERO;
     for i in 0..6 {
         for j in 0..=i {
@@ -173,12 +172,12 @@ fn inverse(b: &Block<f64>) -> Block<f64> {
     out
 }
 
-/// Turns the blocks of A = d + X into those of d exp(X/d), and makes their inverses, in double: the exponential clover term
-/// (Francis et al. 2020, eq. 2).
+/// Replaces the blocks of A = d + X by those of d exp(X/d), and computes their inverses, in double precision: the exponential
+/// clover term (Francis et al. 2020, eq. 2).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverExponential {
-    /// Blocks of A, then of d exp(X/d), times [`HALF`].
+    /// Blocks of A before the launch, and of d exp(X/d) after it, times [`HALF`].
     pub term: Clover,
     /// Blocks of exp(−X/d)/d, times [`HALF`].
     pub inverse: Clover,
@@ -200,7 +199,7 @@ unsafe impl Kernel<()> for CloverExponential {
 }
 
 impl CloverExponential {
-    /// e^{±X/d} for one chirality, from A = (d + X), of which half is stored.
+    /// e^{±X/d} for one chirality, from the stored half of A = d + X.
     #[inline(always)]
     unsafe fn exponential(&self, i: u32, chirality: usize, sign: f64) -> Block<f64> {
         let (stored, _) = unsafe { self.term.load::<Double>(i, chirality) };
@@ -263,7 +262,8 @@ fn product(a: &Block<f64>, b: &Block<f64>) -> Block<f64> {
     out
 }
 
-/// s and 2⁻ˢ, with s so that no sum of the absolute values of a row of X/2ˢ is above ½.
+/// Returns s and 2⁻ˢ, where s is the smallest number of squarings for which no row of X/2ˢ has a sum of absolute values above
+/// ½.
 #[inline(always)]
 fn squarings(x: &Block<f64>) -> (u32, f64) {
     let mut norm = 0.0f64;
@@ -278,7 +278,7 @@ fn squarings(x: &Block<f64>) -> (u32, f64) {
         }
     }
     let (mut squarings, mut factor) = (0, 1.0f64);
-    // Above 2⁶⁰ all numbers overflow.
+    // With more than 60 squarings all numbers overflow.
     while norm * factor > 0.5 && squarings < 60 {
         factor *= 0.5;
         squarings += 1;
@@ -286,12 +286,12 @@ fn squarings(x: &Block<f64>) -> (u32, f64) {
     (squarings, factor)
 }
 
-/// exp(X): the power series of X/2ˢ, squared s times.
+/// exp(X): the power series at X/2ˢ, squared s times.
 #[inline(always)]
 fn exponential(x: &Block<f64>) -> Block<f64> {
     let (mut squarings, factor) = squarings(x);
     let small = scaled(x, factor);
-    // Horner: 1 + x (1 + x/2 (1 + x/3 (…))).
+    // The series in Horner's form is 1 + x (1 + x/2 (1 + x/3 (…))).
     let mut sum = Block::ZERO;
     sum.diagonal = [1.0; 6];
     let mut n = ORDER;
@@ -311,11 +311,10 @@ fn exponential(x: &Block<f64>) -> Block<f64> {
     sum
 }
 
-/// ∫₀¹ exp((1−s) X) H exp(sX) ds: the derivative of exp(X + tH) at t = 0, and with a trace, tr (H d exp(X)) = tr (I dX) for
-/// this integral I.
+/// Returns the derivative of exp(X + tH) at t = 0, I = ∫₀¹ exp((1−s) X) H exp(sX) ds. It satisfies tr (H d exp(X)) = tr (I dX).
 ///
-/// It is the upper right block of the exponential of the matrix with X on the diagonal and H beside it, by the series and the
-/// squarings of the exponential itself: (E, F) is that of a power series with the block E = p(X), for which F is Hermitian, too.
+/// I is the upper right block of the exponential of the matrix (X H; 0 X). The series and the squarings of [`exponential`]
+/// therefore apply to pairs (E, F) of a diagonal and an upper right block. E is a polynomial of X, and F is Hermitian as well.
 #[inline(always)]
 pub(crate) fn exponential_derivative(x: &Block<f64>, h: &Block<f64>) -> Block<f64> {
     let (mut squarings, factor) = squarings(x);
@@ -341,7 +340,7 @@ pub(crate) fn exponential_derivative(x: &Block<f64>, h: &Block<f64>) -> Block<f6
     derivative
 }
 
-/// A B + C D of Hermitian blocks for which this is Hermitian.
+/// A B + C D of Hermitian blocks, if this sum is Hermitian.
 #[inline(always)]
 fn symmetric_product(a: &Block<f64>, b: &Block<f64>, c: &Block<f64>, d: &Block<f64>) -> Block<f64> {
     let mut out = Block::ZERO;
@@ -361,10 +360,11 @@ fn symmetric_product(a: &Block<f64>, b: &Block<f64>, c: &Block<f64>, d: &Block<f
     out
 }
 
-/// Terms of the power series of an exponential: 0.5¹⁴/14! is 7·10⁻¹⁶, the first that is left out of its derivative.
+/// Number of terms of the power series of an exponential. The first term that its derivative leaves out is 0.5¹⁴/14! = 7·10⁻¹⁶.
 const ORDER: u32 = 14;
 
-/// Makes E = A (A² + μ²)⁻¹ and F = μ (A² + μ²)⁻¹ of the blocks of A, in double: A + iμγ_5 has the inverse E − iγ_5 F.
+/// Computes E = A (A² + μ²)⁻¹ and F = μ (A² + μ²)⁻¹ from the blocks of A, in double precision. The inverse of A + iμγ_5 is E −
+/// iγ_5 F.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct TwistedCloverInverse {
@@ -393,7 +393,7 @@ impl TwistedCloverInverse {
     #[inline(always)]
     unsafe fn blocks(&self, i: u32, chirality: usize) -> (Block<f64>, Block<f64>) {
         let (a, _) = unsafe { self.input.load::<Double>(i, chirality) };
-        // Half of A² + μ², whose inverse comes with the same half.
+        // The stored half of A² + μ², from which `inverse` returns half of the inverse.
         let mut square = scaled(&product(&a, &a), 1.0 / HALF);
         let mut k = 0;
         while k < 6 {
@@ -405,7 +405,7 @@ impl TwistedCloverInverse {
     }
 }
 
-/// Rounds the blocks to another precision.
+/// Rounds the blocks of A from double precision to precision P.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverConvert {
@@ -422,11 +422,11 @@ unsafe impl<P: StoreClover> Kernel<P> for CloverConvert {
     }
 }
 
-/// out = A ψ, or A⁻¹ ψ if the arguments describe an inverse, for any kind of diagonal.
+/// out = A ψ for any kind of diagonal, or A⁻¹ ψ if the arguments describe an inverse.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DiagonalApply {
-    /// The result. May be `input` itself.
+    /// The result; it may be the field `input`.
     pub out: Field,
     /// ψ
     pub input: Field,

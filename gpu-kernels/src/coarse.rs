@@ -1,4 +1,4 @@
-//! Operators on a coarse lattice: dense matrices at each site and on each link, as built by multigrid.
+//! Operators on a coarse lattice: dense matrices at each site and on each link, which the setup of multigrid computes.
 //!
 //! A coarse operator is D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d) with eight directions d, +x, +y, +z, +t, −x … . A site has 2 n
 //! numbers for n near-null vectors, (χ, k) in the order χ n + k; [`multigrid`](crate::multigrid) describes their layout in
@@ -17,57 +17,57 @@ use crate::storage::{Half, Single};
 use crate::unrolled::unrolled;
 use crate::warp::{LANES, Warp, WarpKernel, each_column};
 
-/// Rows and columns of a tile.
+/// Number of rows and of columns of a tile.
 pub const COARSE_TILE: u32 = 16;
 /// Maximum number of near-null vectors of a level.
 pub const MOST_COARSE_VECTORS: u32 = 64;
 
-/// Returns the place of number (χ, k) of a site: the spinor, and the index in it.
+/// Returns the spinor of a site that holds its number (χ, k), and the index of the number in the spinor.
 #[inline(always)]
 pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
     let half = chirality * spinors + k / 6;
     (half / 2, (half & 1) * 6 + k % 6)
 }
 
-/// Matrices of a coarse operator at all sites, some for each: `[site][matrix][row of tiles][column of tiles][part][lane]`.
-/// Even sites come first.
+/// Matrices of a coarse operator at all sites, `count` for each, in the layout
+/// `[site][matrix][row of tiles][column of tiles][part][lane]`. Even sites come first.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct CoarseTiles {
     base: Global,
-    /// Tiles along an edge.
+    /// Number of tiles along an edge of a matrix.
     tiles: u32,
-    /// Matrices of a site.
+    /// Number of matrices at a site.
     count: u32,
 }
 
 impl CoarseTiles {
-    /// `count` matrices of each site at `base`, with 2 `vectors` rows, a multiple of 16.
+    /// Creates a view of `count` matrices for each site at `base`. A matrix has 2 `vectors` rows, a multiple of 16.
     ///
     /// # Safety
-    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, at all sites that such
-    /// kernels are launched for, in the format that they are launched in.
+    /// The matrices stay at `base` while a kernel runs that holds the view or a copy of it. They exist at all sites for which
+    /// the kernel is launched, in the format of the launch.
     pub unsafe fn new(base: *mut u8, vectors: u32, count: u32) -> Self {
         CoarseTiles { base: Global(base), tiles: 2 * vectors / COARSE_TILE, count }
     }
-    /// Returns the bytes of `count` matrices with 2 `vectors` rows.
+    /// Returns the number of bytes of `count` matrices with 2 `vectors` rows.
     pub const fn bytes<P: MatrixFormat>(vectors: usize, count: usize) -> usize {
         let tiles = 2 * vectors / COARSE_TILE as usize;
         tiles * tiles * P::TILE_BYTES * count
     }
-    /// Returns the number of rows, equal to that of columns.
+    /// Returns the number of rows of a matrix, which is also its number of columns.
     #[inline(always)]
     fn rows(&self) -> u32 {
         self.tiles * COARSE_TILE
     }
-    /// Returns tile (`row`, `column`) of a matrix.
+    /// Returns tile (`row`, `column`) of matrix `which` at a site.
     #[inline(always)]
     unsafe fn tile<P: MatrixFormat>(&self, site: u32, which: u32, row: u32, column: u32) -> Global {
         let matrix = (site * self.count + which) as u64;
         let tile = matrix * (self.tiles * self.tiles) as u64 + (row * self.tiles + column) as u64;
         unsafe { self.base.offset(tile as usize * P::TILE_BYTES) }
     }
-    /// Returns the address of an element in single precision.
+    /// Returns the address of a matrix element in single precision.
     #[inline(always)]
     unsafe fn element(&self, site: u32, which: u32, (row, column): (u32, u32)) -> Global {
         unsafe {
@@ -78,7 +78,7 @@ impl CoarseTiles {
             tile.offset((32 * lane + 4 * number) as usize)
         }
     }
-    /// Reads an element in single precision, which the same warp may have written.
+    /// Reads a matrix element in single precision. The same warp may have written it.
     ///
     /// # Safety
     /// The matrix exists.
@@ -89,7 +89,7 @@ impl CoarseTiles {
             complex(element.load4(0, Access::Own), element.load4(Single::PART, Access::Own))
         }
     }
-    /// Writes an element in single precision.
+    /// Writes a matrix element in single precision.
     ///
     /// # Safety
     /// The matrix exists, and no other thread writes the element.
@@ -105,21 +105,21 @@ impl CoarseTiles {
 
 /// Storage format of matrix elements.
 pub trait MatrixFormat: Copy + Send + Sync + 'static {
-    /// Bytes of a tile.
+    /// Number of bytes of a tile.
     const TILE_BYTES: usize;
-    /// Whether elements have more than 11 bits.
+    /// Whether matrix elements have more than 11 bits.
     const SPLIT: bool;
-    /// Bytes of the real parts of a tile.
+    /// Number of bytes of the real parts of a tile.
     const PART: usize = Self::TILE_BYTES / 2;
-    /// Reads eight elements of a lane, real or imaginary parts.
+    /// Reads the real or the imaginary parts (`part`) of the eight elements of a lane.
     ///
     /// # Safety
-    /// The tile exists; nothing writes it while the kernel runs.
+    /// The tile exists, and nothing writes it while the kernel runs.
     unsafe fn load(tile: Global, part: usize, lane: u32) -> [f32; 8];
-    /// Returns the factor that multiplies the elements of a matrix.
+    /// Returns the factor that multiplies the elements of matrix number `matrix`.
     ///
     /// # Safety
-    /// There is a scale for each matrix.
+    /// A scale exists for each matrix.
     unsafe fn scale(scales: &Scales, matrix: u32) -> f32;
 }
 
@@ -141,7 +141,7 @@ impl MatrixFormat for Single {
     }
 }
 
-/// 16-bit floats with a scale for each matrix.
+/// Elements are 16-bit floats with a scale for each matrix.
 impl MatrixFormat for Half {
     const TILE_BYTES: usize = 1024;
     const SPLIT: bool = false;
@@ -157,23 +157,23 @@ impl MatrixFormat for Half {
     }
 }
 
-/// A number for each matrix, `[site][matrix]`, by which its elements in 16 bits are multiplied.
+/// Factor for each matrix, `[site][matrix]`, that multiplies its elements in 16 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Scales(Global);
 
 impl Scales {
-    /// Creates a view of scales at `base`.
+    /// Creates a view of the scales at `base`.
     ///
     /// # Safety
-    /// The contract of [`CoarseTiles::new`] holds; matrices in single precision have no scales.
+    /// The contract of [`CoarseTiles::new`] holds. Matrices in single precision have no scales.
     pub unsafe fn new(base: *mut u8) -> Self {
         Scales(Global(base))
     }
 }
 
-/// a x + b Σ M ψ on the sites of one parity: hops, with eight matrices for each site and ψ on the other parity, or, with one
-/// matrix for each site, its product with ψ at the same site. Number i computes 16 rows of a site of a region.
+/// a x + b Σ M ψ on the sites of one parity. The matrices M are either hops, eight at each site with ψ on the other parity, or
+/// one matrix at each site with ψ at the same site. Call i computes 16 rows at a site of a region.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CoarseApply {
@@ -185,23 +185,23 @@ pub struct CoarseApply {
     pub input: Field,
     /// x; not read if a = 0.
     pub x: Field,
-    /// The result. May be x.
+    /// The result; it may be the field x.
     pub out: Field,
     /// The coarse lattice.
     pub geometry: Geometry,
     /// Sites to compute.
     pub region: Region,
-    /// Ghost zones: ψ on the sites of neighbouring processes.
+    /// Ghost zones, which hold ψ on the sites of neighbouring processes.
     pub ghosts: Ghosts,
-    /// Tiles along an edge of a matrix.
+    /// Number of tiles along an edge of a matrix.
     pub tiles: Divisor,
-    /// Spinors of a site.
+    /// Number of spinors of a site.
     pub spinors: u32,
     /// Parity of the result.
     pub parity: u32,
-    /// Matrices to apply: the first, and one past the last.
+    /// Range of matrices to apply: the first, and one past the last.
     pub range: [u32; 2],
-    /// 1: ψ at the same site.
+    /// 1 to multiply ψ at the same site; 0 for hops.
     pub here: u32,
     /// a
     pub a: f32,
@@ -210,14 +210,14 @@ pub struct CoarseApply {
 }
 
 impl CoarseApply {
-    /// Returns, for a row or a column at a site, the spinor and the index in it.
+    /// Returns the spinor that holds row or column `number` of a site, and the index in the spinor.
     #[inline(always)]
     fn place(&self, number: u32) -> (u32, u32) {
         let vectors = self.matrices.rows() / 2;
         let lower = number >= vectors;
         place(self.spinors, u32::from(lower), if lower { number - vectors } else { number })
     }
-    /// Returns the source of ψ for a hop in direction `d`: a field, and the index of the site in it.
+    /// Returns the field that holds ψ for a hop in direction `d`, and the index of the site in that field.
     #[inline(always)]
     fn source(&self, site: &Site, d: u32) -> (Field, u32) {
         macro_rules! ways {
@@ -242,18 +242,17 @@ impl CoarseApply {
 }
 
 impl CoarseApply {
-    /// Number of warps that compute rows of a site together, each with a part of the columns of its matrices: a coarsest level
-    /// of a few hundred sites would otherwise have fewer warps than a GPU needs, and each would wait for one matrix after the
-    /// other.
+    /// Number of warps that share the rows of a site; each computes a part of the columns of the matrices. Otherwise a coarsest
+    /// level of a few hundred sites would have too few warps for a GPU, and each would wait for one matrix after the other.
     pub const PARTS: u32 = 4;
 
-    /// Returns the range of tiles of a row, over all matrices, that a warp computes: the first, and one past the last.
+    /// Returns the range of tiles, over all matrices of a row, that warp `part` computes: the first, and one past the last.
     #[inline(always)]
     fn part(&self, part: u32) -> [u32; 2] {
         let tiles = (self.range[1] - self.range[0]) * self.tiles.get();
         [tiles * part / Self::PARTS, tiles * (part + 1) / Self::PARTS]
     }
-    /// Writes the result of the matrices for a row of a site.
+    /// Stores a row of the result at a site: b times `sum`, plus a x.
     #[inline(always)]
     unsafe fn put(&self, index: u32, row: u32, rhs: u32, sum: Complex<f32>) {
         let (spinor, number) = self.place(row);
@@ -266,7 +265,7 @@ impl CoarseApply {
             self.out.put_number(at, rhs, number, out);
         }
     }
-    /// Writes the two rows of a quad of lanes for one right-hand side.
+    /// Stores the two rows of a quad of lanes for one right-hand side.
     #[inline(always)]
     unsafe fn put_rows(&self, index: u32, row: u32, quad: u32, rhs: u32, [a, b, c, d]: [f32; 4]) {
         let row = COARSE_TILE * row + quad;
@@ -279,7 +278,7 @@ impl CoarseApply {
 
 #[cfg(target_arch = "nvptx64")]
 impl CoarseApply {
-    /// Returns the run of columns of one matrix that starts at tile number `tile`, within a part that ends at `last`.
+    /// Returns the columns of one matrix from tile number `tile` on, up to the end of the matrix or of the part, `last`.
     #[inline(always)]
     unsafe fn columns<P: MatrixFormat>(&self, (site, whole): (&Site, u32), tile: u32, last: u32) -> TileColumns {
         let (matrix, first) = self.tiles.divide(tile);
@@ -289,14 +288,14 @@ impl CoarseApply {
         let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
         TileColumns { d, first, end, input, from, scale }
     }
-    /// Returns the row of tiles, the index of its site among those of the parity, and its index among all sites.
+    /// Returns the row of tiles that call i computes, the index of its site in the parity, and the site's index in the lattice.
     #[inline(always)]
     fn row_and_site(&self, i: u32) -> (u32, u32, u32) {
         let (number, row) = self.tiles.divide(i);
         let index = self.region.index(number, &self.geometry, self.parity);
         (row, index, index + self.parity * self.geometry.half_volume())
     }
-    /// Computes one right-hand side on a GPU.
+    /// Computes one right-hand side of 16 rows on a GPU.
     #[inline(always)]
     unsafe fn on_gpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
         let (row, index, whole) = self.row_and_site(i);
@@ -328,7 +327,7 @@ impl CoarseApply {
             |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
-    /// Returns ψ for the columns of a tile that lanes with number `t` in their quad hold.
+    /// Returns ψ for the columns of a tile that belong to lanes with number `t` in their quad.
     #[inline(always)]
     unsafe fn psi(&self, columns: &TileColumns, column: u32, t: u32, rhs: u32) -> [Complex<f32>; 4] {
         let column = COARSE_TILE * column + 2 * t;
@@ -341,12 +340,12 @@ impl CoarseApply {
     }
 }
 
-/// Columns of tiles of a matrix, and the ψ that multiplies them.
+/// Run of columns of tiles of a matrix, and the field and site of the ψ that multiplies them.
 #[cfg(target_arch = "nvptx64")]
 struct TileColumns {
     /// Index of the matrix at its site.
     d: u32,
-    /// First column of tiles, and the one past the last.
+    /// First column of tiles of the run.
     first: u32,
     end: u32,
     /// Field that holds ψ.
@@ -357,7 +356,7 @@ struct TileColumns {
     scale: f32,
 }
 
-/// Returns the sums of a lane's two rows, real and imaginary parts, from those of its eight elements of tiles.
+/// Returns the sums of a lane's two rows, real and imaginary parts, from the sums `s` of its eight elements of tiles.
 #[inline(always)]
 fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
     let (low, high) = ((s[0] + s[1]) + (s[4] + s[5]), (s[2] + s[3]) + (s[6] + s[7]));
@@ -366,8 +365,8 @@ fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl CoarseApply {
-    /// Computes one right-hand side on a CPU: eight elements of a lane at a time, with ψ first put in their order. All sums are
-    /// taken in the same order as on a GPU.
+    /// Computes one right-hand side of 16 rows on a CPU, eight elements of a lane at a time, with ψ first put in their order.
+    /// The order of all sums is that of a GPU.
     #[inline(always)]
     unsafe fn on_cpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
         let (number, row) = self.tiles.divide(i);
@@ -388,7 +387,7 @@ impl CoarseApply {
             |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
-    /// Adds the contribution of some columns of tiles of matrix `d`.
+    /// Adds the contribution of the columns of tiles `columns` of matrix `d`.
     #[inline(always)]
     unsafe fn add_on_cpu<P: MatrixFormat>(
         &self,
@@ -482,7 +481,7 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
                     column += 1;
                 }
             }
-            // Each part adds up and writes one of the four numbers that a lane has of eight right-hand sides.
+            // A lane has four numbers of eight right-hand sides. Each part sums and stores one of the four.
             let [low, high] = sums;
             let of_part = [0, 1, 2, 3].map(|k: usize| [low.re[k], low.im[k], high.re[k], high.im[k]]);
             let [a, b, c, d] = warp.sum_of_parts(of_part);
@@ -500,15 +499,15 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
     }
 }
 
-/// Returns the sign of γ5 in front of a number.
+/// Returns the sign ±1 of γ5 for number `number` of a site.
 #[inline(always)]
 fn gamma5(number: u32, rows: u32) -> f32 {
     if number < rows / 2 { 1.0 } else { -1.0 }
 }
 
-/// Backward hops from forward ones, which the operator's γ5-hermiticity relates: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and
-/// X ← X + F + γ5 F† γ5 with the hops F that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes
-/// becomes 1. Call i computes an element of the matrices of a site.
+/// Computes backward hops from forward ones by γ5-hermiticity: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and X ← X + F + γ5 F† γ5, where
+/// F are the hops that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes becomes 1.
+/// Call i computes an element of the matrices of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddBackward {
@@ -518,13 +517,13 @@ pub struct AddBackward {
     pub inside: CoarseTiles,
     /// Y
     pub links: CoarseTiles,
-    /// `[μ]`: forward links of the backward neighbour's last sites, as sent by [`PackLinks`], where bit μ of `cut` is set.
+    /// `[μ]`: forward links of the backward neighbour's last sites, from [`PackLinks`], for the directions of `cut`.
     pub ghost_links: [CoarseTiles; 4],
-    /// Directions that are cut.
+    /// Bits of the partitioned directions.
     pub cut: u32,
     /// The coarse lattice.
     pub geometry: Geometry,
-    /// Rows of a matrix.
+    /// Number of rows of a matrix.
     pub rows: Divisor,
 }
 // SAFETY: call i writes its own element of X and of the backward links, and reads forward links.
@@ -557,8 +556,8 @@ unsafe impl Kernel<Single> for AddBackward {
     }
 }
 
-/// Sends forward links of the last sites in a direction to the forward neighbour, which needs them for its backward hops: one
-/// for each site, even ones first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
+/// Packs forward links of the last sites in a direction for the forward neighbour, which needs them for its backward hops: one
+/// for each site, even sites first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackLinks {
@@ -570,7 +569,7 @@ pub struct PackLinks {
     pub geometry: Geometry,
     /// Direction of the links.
     pub direction: u32,
-    /// 16 bytes of a matrix.
+    /// Number of chunks of 16 bytes of a matrix.
     pub chunks: Divisor,
 }
 // SAFETY: each call writes bytes of its own.
@@ -599,11 +598,12 @@ unsafe impl Kernel<Single> for PackLinks {
     }
 }
 
-/// The inverse of a matrix at each site, by Gauss-Jordan elimination with the largest pivots of columns. Number i is site i.
+/// Inverts a matrix at each site by Gauss–Jordan elimination; the pivot is the largest element of a column. Call i computes
+/// site i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Invert {
-    /// X; overwritten.
+    /// X, which the kernel overwrites.
     pub matrix: CoarseTiles,
     /// X⁻¹
     pub inverse: CoarseTiles,
@@ -637,13 +637,13 @@ unsafe impl WarpKernel<Single> for Invert {
                 }
                 best
             });
-            // A column of NaNs has no largest element.
+            // The pivot stays in row p if the column holds only NaN, which has no largest element.
             let pivot = if pivot < rows { pivot } else { p };
             let largest = unsafe { m.get(i, 0, (pivot, p)) };
             let size = largest.norm_sqr();
             let factor = if size == 0.0 { Complex::ONE } else { largest.conj().scale(crate::memory::reciprocal(size)) };
             warp.wait();
-            // Exchanges two rows, and divides that of the pivot by it.
+            // Exchanges rows p and `pivot`, and divides the new row p by the pivot.
             warp.each(|lane| {
                 let exchange = |matrix: &CoarseTiles, column: u32| unsafe {
                     let (a, b) = (matrix.get(i, 0, (p, column)), matrix.get(i, 0, (pivot, column)));
@@ -657,7 +657,7 @@ unsafe impl WarpKernel<Single> for Invert {
                     exchange(inverse, column);
                 });
             });
-            // Column p of X stays as it is, for the lanes that need its numbers; it is not read again.
+            // Column p of X keeps its numbers, because other lanes still read them.
             warp.each(|lane| {
                 let mut row = 0;
                 while row < rows {
@@ -683,7 +683,7 @@ unsafe impl WarpKernel<Single> for Invert {
     }
 }
 
-/// A product of matrices at each site: X⁻¹(A) Y_d(A). Number i computes a tile of a link.
+/// Product of matrices on each link: X⁻¹(A) Y_d(A). Call i computes a tile of a link.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiplyLinks {
@@ -693,7 +693,7 @@ pub struct MultiplyLinks {
     pub links: CoarseTiles,
     /// X⁻¹ Y
     pub out: CoarseTiles,
-    /// Tiles along an edge of a matrix.
+    /// Number of tiles along an edge of a matrix.
     pub tiles: Divisor,
 }
 // SAFETY: number i writes its own tile.
@@ -725,7 +725,7 @@ unsafe impl WarpKernel<Single> for MultiplyLinks {
     }
 }
 
-/// Matrices in 16 bits, with a scale for each. Number i is matrix i.
+/// Rounds matrices to 16 bits, with a scale for each. Call i rounds matrix i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RoundMatrices {
@@ -735,7 +735,7 @@ pub struct RoundMatrices {
     pub to: CoarseTiles,
     /// The scales.
     pub scales: Scales,
-    /// Matrices of a site.
+    /// Number of matrices of a site.
     pub count: Divisor,
 }
 // SAFETY: number i writes its own matrix and scale.

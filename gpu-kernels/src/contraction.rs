@@ -1,8 +1,8 @@
-//! Contractions of quark propagators to hadrons, with spins still open, and their sums over space with momenta.
+//! Contractions of quark propagators to hadrons with open spins, and their Fourier sums over space.
 //!
 //! A propagator is a field with a right-hand side for each component of its source, `3 spin + colour`. A contraction gives a
-//! few complex numbers at each site: arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one direction after the
-//! other.
+//! few complex numbers at each site. They are stored in arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one
+//! direction after the other.
 use crate::Kernel;
 use crate::algebra::{Colour, Complex, DiracSpinor, to_degrand_rossi};
 use crate::field::Field;
@@ -17,8 +17,8 @@ pub(crate) unsafe fn column<P: NumberFormat>(propagator: &Field, i: u32, column:
     to_degrand_rossi(WilsonFermion::cast(unsafe { propagator.load::<Spinors<P>>(i, column) }))
 }
 
-/// Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} at the sites of one parity: numbers `4 s + u` of each pair of spins of the source
-/// s' and u', one pair for each right-hand side.
+/// Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} at the sites of one parity. A right-hand side is a pair of source spins s' and u', and has
+/// 16 numbers `4 s + u`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MesonSpins {
@@ -26,13 +26,13 @@ pub struct MesonSpins {
     pub quark: Field,
     /// S₂
     pub antiquark: Field,
-    /// `[pair][4 s + u][site]`
+    /// Output array, `[pair][4 s + u][site]`.
     pub out: HostArray,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
-    /// The pair `4 s' + u'` of the first right-hand side.
+    /// Number `4 s' + u'` of the pair of the first right-hand side.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) writes the numbers of its own site and pair only.
@@ -75,16 +75,16 @@ pub(crate) struct SiteNumbers {
 }
 
 impl SiteNumbers {
-    /// Creates a view that begins at number `first`.
+    /// Creates a view of an output array that begins at number `first`.
     ///
     /// # Safety
-    /// The array has these numbers of all sites.
+    /// The array has number `first`, and all further numbers that are written, for all sites.
     #[inline(always)]
     pub unsafe fn new(out: HostArray, geometry: &Geometry, i: u32, parity: u32, first: u32) -> Self {
         let sites = 2 * geometry.half_volume() as usize;
         SiteNumbers { out, first: host_site(geometry, i, parity, first), sites }
     }
-    /// Writes number `which`, counted from the first.
+    /// Writes number `which`, counted from the first of the view.
     ///
     /// # Safety
     /// The array has this number.
@@ -94,20 +94,21 @@ impl SiteNumbers {
     }
 }
 
-/// The nucleon's correlator C_γγ'(x) = ε_abc ε_a'b'c' G_αβ G̃_β'α' S_{βb,β'b'} [S_{αa,α'a'} S_{γc,γ'c'} − S_{αa,γ'c'} S_{γc,α'a'}] at
-/// the sites of one parity, G = C γ_5 = γ_x γ_z: numbers `4 γ' + γ`, γ' being the right-hand side.
+/// The nucleon's correlator C_γγ'(x) = ε_abc ε_a'b'c' G_αβ G̃_β'α' S_{βb,β'b'} [S_{αa,α'a'} S_{γc,γ'c'} − S_{αa,γ'c'}
+/// S_{γc,α'a'}] at the sites of one parity, with G = C γ_5 = γ_x γ_z. A right-hand side is a spin γ', and has the numbers
+/// `4 γ' + γ`.
 ///
 /// With the vector products over colours of the sink Z_{α'γ',ca'} = ε_a'b'c' Σ_α [S_{α,γ'c'} × (G S G̃)_{α,α'b'}]_c,
 ///
 /// C_γγ' = −Σ_{α'ca'} Z_{α'γ',ca'} S_{γc,α'a'} − Σ_{α'cc'} Z_{α'α',cc'} S_{γc,γ'c'},
 ///
-/// because in the first term of C a' and c' have changed places.
+/// because a' and c' have changed places in the first term of C.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NucleonSpins {
     /// S
     pub quark: Field,
-    /// `[4 γ' + γ][site]`
+    /// Output array, `[4 γ' + γ][site]`.
     pub out: HostArray,
     /// The lattice.
     pub geometry: Geometry,
@@ -116,18 +117,18 @@ pub struct NucleonSpins {
 }
 
 impl NucleonSpins {
-    /// Z_{α'γ',ca'} for all c.
+    /// Z_{α'γ',ca'} for all colours c.
     #[inline(always)]
     unsafe fn diquark<P: NumberFormat>(&self, i: u32, [alpha1, gamma1, a1]: [u32; 3]) -> Colour<f64> {
         let mut z = Colour([Complex::ZERO; 3]);
-        // G̃ = −G couples spins 0 and 1, and 2 and 3.
+        // G̃ = −G couples spin 0 to spin 1, and spin 2 to spin 3.
         let (beta1, tilde) = (alpha1 ^ 1, if alpha1 & 1 == 1 { 1.0 } else { -1.0 });
         for turn in 1..3 {
-            // Sign of ε_a'b'c'.
+            // `sign` is the sign of ε_a'b'c' times that of G̃.
             let (b1, c1, sign) = ((a1 + turn) % 3, (a1 + 3 - turn) % 3, if turn == 1 { tilde } else { -tilde });
             let q = unsafe { column::<P>(&self.quark, i, 3 * beta1 + b1) }.0;
             let s = unsafe { column::<P>(&self.quark, i, 3 * gamma1 + c1) }.0;
-            // S × G Q
+            // `sum` is S × G Q.
             let sum = cross(s[1], q[0]) - cross(s[0], q[1]) + (cross(s[3], q[2]) - cross(s[2], q[3]));
             z = z + sum.map(|z| z.scale(sign));
         }
@@ -177,7 +178,7 @@ fn cross(Colour([a, b, c]): Colour<f64>, Colour([d, e, f]): Colour<f64>) -> Colo
     Colour([minor(b, f, c, e), minor(c, d, a, f), minor(a, e, b, d)])
 }
 
-/// Contractions of staggered quarks at the sites of one parity: number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, number 1 det G₁.
+/// Contractions of staggered quarks at the sites of one parity: number 0 is Σ_cc' G₁_{cc'} G₂*_{cc'}, and number 1 is det G₁.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StaggeredHadrons {
@@ -185,7 +186,7 @@ pub struct StaggeredHadrons {
     pub quark: Field,
     /// G₂
     pub antiquark: Field,
-    /// `[2][site]`
+    /// Output array, `[2][site]`.
     pub out: HostArray,
     /// The lattice.
     pub geometry: Geometry,
@@ -213,26 +214,27 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
     }
 }
 
-/// Conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, its right-hand side:
+/// Conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, which is the right-hand
+/// side:
 ///
 /// Σ_c Σ_s (γ_5)_ss [Σ*_s(x+t̂) ((1 + γ_t) U_t†(x) S(x))_s − Σ*_s(x) ((1 − γ_t) U_t(x) S(x+t̂))_s],
 ///
-/// computed from columns 3 σ + c of S and the columns of Σ given by `spins`, times `across` where x+t̂ crosses the end of the
-/// lattice. Lattices are not partitioned in t.
+/// computed from columns 3 σ + c of S and the columns of Σ that `spins` selects. If x+t̂ crosses the end of the lattice, the
+/// result is multiplied by `across`. Lattices are not partitioned in t.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ChargeDensity {
-    /// S at x.
+    /// S on the parity of x.
     pub quark: Field,
     /// S on the other parity.
     pub quark_ahead: Field,
-    /// Σ at x.
+    /// Σ on the parity of x.
     pub other: Field,
     /// Σ on the other parity.
     pub other_ahead: Field,
-    /// U, `[site][μ][row][column]`
+    /// Links U, `[site][μ][row][column]`.
     pub links: HostArray,
-    /// `[σ][site]`
+    /// Output array, `[σ][site]`.
     pub out: HostArray,
     /// The lattice.
     pub geometry: Geometry,
@@ -240,7 +242,7 @@ pub struct ChargeDensity {
     pub parity: u32,
     /// Spins of the columns of Σ: two bits for each σ, the lowest ones first.
     pub spins: u32,
-    /// 1, or −1 for antiperiodic quarks.
+    /// Factor across the end of the lattice in t: 1, or −1 for antiperiodic quarks.
     pub across: f64,
 }
 // SAFETY: call (i, rhs) writes the number of its own site and spin only.
@@ -257,7 +259,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
             let (mine, its) = (3 * spin + c, 3 * other + c);
             let DiracSpinor([f0, f1, f2, f3]) = unsafe { column::<P>(&self.quark, i, mine) };
             let DiracSpinor([s0, s1, s2, s3]) = unsafe { column::<P>(&self.other_ahead, ahead, its) };
-            // γ_5 (1 + γ_t) has rows (1, 0, 1, 0), … and (−1, 0, −1, 0): two products with U are enough.
+            // The rows of γ_5 (1 + γ_t) are (1, 0, 1, 0), … and (−1, 0, −1, 0), so that two products with U are enough.
             let (up, down) = (dagger * (f0 + f2), dagger * (f1 + f3));
             let forwards = (s0 - s2).dot(up) + (s1 - s3).dot(down);
             let DiracSpinor([b0, b1, b2, b3]) = unsafe { column::<P>(&self.quark_ahead, ahead, mine) };
@@ -274,16 +276,16 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
     }
 }
 
-/// Σ_j f(a, j, b) w_k(j), where an array is `[a][j][b]` and k is the right-hand side: a sum over one direction of space with
-/// factors, such as those of momenta.
+/// Σ_j f(a, j, b) w_k(j) for an array `[a][j][b]` and each right-hand side k: a sum over one direction of space with factors,
+/// such as those of momenta.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FourierSum {
-    /// `[a][j][b]`
+    /// Input array f, `[a][j][b]`.
     pub from: HostArray,
-    /// w, `[k][j]`
+    /// Factors w, `[k][j]`.
     pub factors: HostArray,
-    /// `[k][a][b]`
+    /// Output array, `[k][a][b]`.
     pub to: HostArray,
     /// Number of values of b.
     pub inner: Divisor,
@@ -291,7 +293,7 @@ pub struct FourierSum {
     pub extent: u32,
     /// Number of pairs (a, b).
     pub numbers: u32,
-    /// The k of the first right-hand side.
+    /// Number k of the first right-hand side.
     pub first: u32,
 }
 // SAFETY: call (i, rhs) writes its own number only.

@@ -9,10 +9,11 @@ use crate::storage::VectorSet;
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
-/// Runs sites `first..last` of right-hand side `rhs`. `sums` receives the sums of a reduction; a kernel ignores it.
+/// Function that runs sites `first..last` of right-hand side `rhs`. `sums` receives the sums of a reduction; a kernel ignores
+/// it.
 ///
 /// # Safety
-/// `kernel` points to a kernel of the entry's type; otherwise as [`Kernel::site`].
+/// `kernel` points to a kernel of the entry's type; otherwise the contract is that of [`Kernel::site`].
 pub type Run = unsafe fn(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64);
 
 /// Vector instructions for which kernels can be compiled. The build-time environment variable `FERRITE_VECTORS` selects them:
@@ -23,8 +24,8 @@ pub enum Vectors {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
-    /// Instructions that any processor of the architecture has. On x86-64 nothing is compiled for them, except in builds
-    /// without optimisation, where nothing else is compiled.
+    /// Instructions that any processor of the architecture has. On x86-64, kernels are compiled for them only in builds without
+    /// optimisation, and then for no others.
     Portable,
 }
 
@@ -38,7 +39,7 @@ impl Vectors {
         #[cfg(vectors_portable)]
         Vectors::Portable,
     ];
-    /// Returns the name for users.
+    /// Returns the name of the instructions for messages.
     pub fn name(self) -> &'static str {
         match self {
             Vectors::Avx512 => "AVX-512",
@@ -46,7 +47,7 @@ impl Vectors {
             Vectors::Portable => "no vector instructions",
         }
     }
-    /// Whether this machine has the instructions.
+    /// Returns whether this machine has the instructions.
     pub fn exist(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -67,7 +68,7 @@ impl Vectors {
     }
 }
 
-/// One instance on the CPU.
+/// The CPU functions of one instance of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions(
     /// One function for each instruction set, in the order of [`Vectors::COMPILED`].
@@ -75,15 +76,16 @@ pub struct Functions(
 );
 
 impl Functions {
-    /// Returns the function for these instructions, if it is compiled.
+    /// Returns the function for the instructions `vectors`, if it is compiled.
     pub fn of(&self, vectors: Vectors) -> Option<Run> {
         Vectors::COMPILED.iter().position(|v| *v == vectors).map(|place| self.0[place])
     }
 }
 
-/// Creates the functions of an instance, which belong to the calling module: the compiler processes modules in parallel.
-/// After the kind of the kernel comes how it runs: over `sites`; over `groups` of sites, then over the remaining ones; or over
-/// groups, then over the remaining ones with the functions of [`any_functions`](crate::any_functions) for the format `$any`.
+/// Creates the functions of an instance in the calling module, because the compiler processes modules in parallel. The word
+/// after the kind of the kernel selects how it runs: `sites`, site by site; `groups`, over groups of sites, then over the
+/// remaining ones; `groups_and_any`, over groups, then over the remaining ones with the functions of
+/// [`any_functions`](crate::any_functions) for the format `$any`.
 #[macro_export]
 macro_rules! cpu_functions {
     ($kind:ident $how:ident, $kernel:ty, $format:ty, $any:ty) => {{
@@ -153,8 +155,8 @@ macro_rules! cpu_functions {
     (@sites $kind:ident $calls:ident, $kernel:ty, $format:ty) => { $crate::cpu::sum::<$format, $kernel>($calls) };
 }
 
-/// Creates a module `any` with the functions of a kernel that are generic over its format, one for each set of vector
-/// instructions: instances that share a format on CPUs share the functions.
+/// Creates a module `any` with functions of a kernel that are generic over its format, one for each set of vector instructions.
+/// Instances that share a format on CPUs share these functions.
 #[macro_export]
 macro_rules! any_functions {
     (kernel, $kernel:ty) => { $crate::any_functions! { @module kernel Kernel $kernel } };
@@ -214,14 +216,14 @@ pub unsafe fn run<F, K: Kernel<F>>((kernel, first, last, rhs, _): Calls) {
 /// Format F in the lanes of registers V.
 type In<F, V> = <F as LaneFormat<V>>::In;
 
-/// Whether a group may have fewer sites than a register V holds numbers of F, so that registers of half the size are needed as
-/// well.
+/// Returns whether a group may have fewer sites than a register V holds numbers of F. Registers of half the size are then
+/// needed as well.
 const fn needs_half<F: LaneFormat<V>, V>() -> bool {
     F::LANES as u32 > lanes::LEAST_LANES
 }
 
-/// Runs a kernel on groups of sites in `first..last`, where `first` is the first site of a group: as many sites at once as a
-/// group and the registers V hold, or registers of half the size. Returns the call for the remaining sites.
+/// Runs a kernel on groups of sites in `first..last`, where `first` is the first site of a group. A call computes as many sites
+/// as the registers V hold, or registers of half the size if groups are smaller. Returns the call for the remaining sites.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -285,7 +287,7 @@ where
     ((kernel, first, last, rhs, sums), total)
 }
 
-/// Adds sums to `sums`.
+/// Adds the values of `total` to `sums`.
 ///
 /// # Safety
 /// `sums` has room for the values.
@@ -296,7 +298,7 @@ pub unsafe fn add_to_sums<T: Values>(total: T, sums: *mut f64) {
     }
 }
 
-/// Runs a kernel that warps compute; the range counts threads, and begins and ends at a multiple of the threads of a number.
+/// Runs a kernel that warps compute. The range counts threads, and begins and ends at a multiple of the threads of a call.
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
@@ -313,7 +315,7 @@ pub unsafe fn run_by_warps<F, K: WarpKernel<F>>((kernel, first, last, rhs, _): C
 ///
 /// # Safety
 /// The contract of [`Run`] holds.
-// A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
+// This is a loop and not `fold`, because a closure might not be compiled for the vector instructions.
 #[inline(always)]
 pub unsafe fn sum<F, K: Reduction<F>>((kernel, first, last, rhs, sums): Calls) {
     let kernel = unsafe { &*kernel.cast::<K>() };

@@ -12,10 +12,10 @@ pub struct Sums {
     pub result: *mut f64,
     /// Number of finished blocks for each right-hand side. Zero before and after every launch.
     pub done: *mut u32,
-    /// One word per right-hand side, `COUNT` words apart as the results are, in memory that the host polls: becomes
+    /// One word per right-hand side, `COUNT` words apart like the results, in memory that the host polls. The kernel sets it to
     /// `ticket` when the result is complete.
     pub ready: *mut u32,
-    /// The number of this launch.
+    /// Number of this launch.
     pub ticket: u32,
 }
 
@@ -33,10 +33,10 @@ mod gpu {
     use core::arch::asm;
     use core::arch::nvptx::*;
 
-    /// Returns the site and the group of right-hand sides of a thread. Blocks have sites along x and z, and groups along y: the
-    /// threads of a warp then read the same links at once. In the grid, blocks with other groups follow each other first, and
-    /// then those with other sites, along y and z. Data that all right-hand sides of a site need are therefore requested at the
-    /// same time, and read from memory once.
+    /// Returns the site and the group of right-hand sides of a thread. Blocks have sites along x and z, and groups along y, so
+    /// that the threads of a warp read the same links at once. In the grid, blocks with other groups come first, then blocks
+    /// with other sites along y and z. Data that all right-hand sides of a site need are therefore requested at the same time,
+    /// and read from memory once.
     #[inline(always)]
     fn site_and_group() -> (u32, u32) {
         unsafe {
@@ -118,7 +118,7 @@ mod gpu {
     /// Returns the sum over the warp, in every lane.
     #[inline(always)]
     fn warp_sum<V: Values>(values: V) -> V {
-        // Written out: an array of shifts in a loop that is not unrolled would be local memory.
+        // The loop is written out, because an array of shifts in a loop that is not unrolled would be in local memory.
         macro_rules! fold {
             ($values:ident $($shift:literal)*) => {
                 $(let $values = $values.add($values.map(|x| shuffle_xor(x, $shift)));)*
@@ -161,12 +161,12 @@ mod gpu {
     /// blocks.
     ///
     /// # Safety
-    /// Launched with [`Reduction::THREADS`] threads per block; `sums` valid for the grid.
+    /// The kernel is launched with [`Reduction::THREADS`] threads per block, and `sums` is valid for the grid.
     #[inline(always)]
     pub unsafe fn reduce<F, K: Reduction<F>>(kernel: &K, n: u32, sums: Sums) {
         unsafe {
             let thread = _thread_idx_x() as u32;
-            // Blocks of other right-hand sides follow each other first, as in `site_and_side`.
+            // Blocks of other right-hand sides come first, as in `site_and_group`.
             let (block, blocks, rhs) = (_block_idx_y() as u32, _grid_dim_y() as u32, _block_idx_x() as u32);
             let mut values = K::Values::ZERO;
             let mut i = block * K::THREADS + thread;
@@ -208,8 +208,8 @@ mod gpu {
         }
     }
 
-    /// Finishes the sums like [`finish`], for `nrhs` right-hand sides from `first` on: sums of `warps` warps for each number
-    /// are in shared memory, [right-hand side][value][warp].
+    /// Finishes the sums like [`finish`], for `nrhs` right-hand sides from `first` on. The sums of `warps` warps for each
+    /// number are in shared memory, `[right-hand side][value][warp]`.
     ///
     /// # Safety
     /// The contract of [`reduce`] holds, after all threads of the block have written their sums.
@@ -241,7 +241,7 @@ mod gpu {
                 rhs += threads;
             }
             _syncthreads();
-            // Right-hand sides for which this block is the last one, usually all of them, get a warp each.
+            // Each right-hand side for which this block is the last one, usually every one, gets a warp.
             let (lane, warp) = (thread & 31, thread >> 5);
             let mut rhs = warp;
             while rhs < nrhs {
@@ -262,7 +262,7 @@ mod gpu {
     #[inline(always)]
     unsafe fn counted(sums: Sums, rhs: u32) -> u32 {
         let ticket: u32;
-        // Release the partial sums before the count, acquire those of other blocks after it.
+        // Releases the partial sums before the count, and acquires those of other blocks after it.
         unsafe {
             asm!("fence.acq_rel.gpu;", options(nostack));
             asm!("atom.global.add.u32 {0}, [{1}], 1;", out(reg32) ticket, in(reg64) sums.done.add(rhs as usize),
@@ -272,7 +272,7 @@ mod gpu {
         ticket
     }
 
-    /// Adds up the sums of all blocks, with all threads of this one, and publishes the result to the host.
+    /// Adds up the sums of all blocks with all threads of this block, and publishes the result to the host.
     #[inline(always)]
     unsafe fn finish_last<F, K: Reduction<F>>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
         unsafe {
@@ -284,7 +284,7 @@ mod gpu {
         }
     }
 
-    /// Sums over every `threads`-th block.
+    /// Returns the sum over every `threads`-th block, from block `thread` on.
     #[inline(always)]
     unsafe fn of_blocks<F, K: Reduction<F>>(
         (thread, threads, blocks): (u32, u32, u32),
@@ -309,7 +309,7 @@ mod gpu {
                     values = values.add(of_block(b));
                     b += threads;
                 } else {
-                    // Four at a time, so that four loads are under way together.
+                    // Four blocks are added at a time, so that four loads are under way together.
                     let (first, second) = (of_block(b), of_block(b + threads));
                     let (third, fourth) = (of_block(b + 2 * threads), of_block(b + 3 * threads));
                     values = values.add(first.add(second).add(third.add(fourth)));
@@ -320,7 +320,7 @@ mod gpu {
         }
     }
 
-    /// Publishes the sums of a right-hand side in memory that the host reads; called by one thread.
+    /// Publishes the sums of a right-hand side in memory that the host reads. One thread calls it.
     #[inline(always)]
     unsafe fn publish<F, K: Reduction<F>>(total: K::Values, rhs: u32, sums: Sums) {
         let count = K::Values::COUNT as u32;
@@ -333,7 +333,7 @@ mod gpu {
             });
             asm!("st.global.u32 [{0}], {1};", in(reg64) sums.done.add(rhs as usize), in(reg32) 0u32,
                 options(nostack));
-            // The host may read the result as soon as it sees the ticket.
+            // The host may read the result as soon as it has read the ticket.
             asm!("st.release.sys.global.u32 [{0}], {1};", in(reg64) sums.ready.add((rhs * count) as usize),
                 in(reg32) sums.ticket, options(nostack));
         }
@@ -343,7 +343,7 @@ mod gpu {
     unsafe fn store_f64(address: *mut f64, x: f64) {
         unsafe { asm!("st.global.f64 [{0}], {1};", in(reg64) address, in(reg64) x, options(nostack)) }
     }
-    /// Bypasses the first-level cache, which does not see the writes of other blocks.
+    /// Loads a number past the first-level cache, which does not see the writes of other blocks.
     #[inline(always)]
     unsafe fn load_f64(address: *const f64) -> f64 {
         let x: f64;
@@ -355,6 +355,8 @@ mod gpu {
         use super::*;
         use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, SUM_WARPS};
 
+        /// Runs a kernel with N right-hand sides for each thread.
+        ///
         /// # Safety
         /// The contract of [`Kernel::site`] holds.
         #[inline(always)]
@@ -365,14 +367,13 @@ mod gpu {
             }
         }
 
-        /// Sums with one group of right-hand sides for each warp; the warps of a block have the same sites, or adjacent ones,
-        /// so that links come from the first-level cache for all groups but one. The sums of a thread are kept in shared
-        /// memory, [warp][right-hand side][value][thread], which leaves the registers for hops.
+        /// Sums a reduction with one group of right-hand sides for each warp. The warps of a block have the same sites or
+        /// adjacent ones, so that links come from the first-level cache for all groups but one. The sums of a thread are kept
+        /// in shared memory, `[warp][right-hand side][value][thread]`, which leaves the registers for hops.
         ///
         /// # Safety
         /// The contract of [`reduce`] holds, with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more
-        /// sites along z; and
-        /// [`kept_sum_bytes`](crate::multi_rhs::kept_sum_bytes) of memory.
+        /// sites along z. Blocks have [`kept_sum_bytes`](crate::multi_rhs::kept_sum_bytes) of memory.
         #[inline(always)]
         pub unsafe fn sum<F, K: MultiRhsReduction<F>, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
             const { assert!(K::Values::COUNT as u32 * SUM_WARPS <= 64, "as many sums as the block has memory for") };
@@ -404,7 +405,7 @@ mod gpu {
                     });
                     i += blocks * rows * 32;
                 }
-                // Sums of warps are stored after them, in the layout of `finish_rhs`.
+                // The sums of warps are stored after those of threads, in the layout of `finish_rhs`.
                 let of_warps = staged_links() + 8 * 32 * words * warps;
                 let mut word = 0;
                 while word < words {
@@ -424,7 +425,7 @@ mod gpu {
     /// Reductions in which a warp processes all right-hand sides of its sites at once.
     ///
     /// # Safety
-    /// The contract of [`Reduction`] holds, and over all sites, `warp` adds up what [`site`](Reduction::site) returns.
+    /// The contract of [`Reduction`] holds, and `warp` adds up over all sites what [`site`](Reduction::site) returns.
     pub unsafe trait WarpSum<F>: Reduction<F> {
         /// Returns the right-hand side whose sums thread `lane` of a warp holds; the thread holds none if no right-hand side
         /// has this number.
@@ -436,12 +437,12 @@ mod gpu {
         unsafe fn warp(&self, sums: Self::Values, i: u32, n: u32, lane: u32) -> Self::Values;
     }
 
-    /// Kernels in which warps process all right-hand sides of a number, however many, N at a time.
+    /// Kernels in which a warp processes any number of right-hand sides of its call, N at a time.
     ///
     /// # Safety
     /// The contract of [`WarpKernel`](crate::warp::WarpKernel) holds, and `warp_looped` does what `warp` does for each of `0..nrhs`.
     pub unsafe trait LoopedWarpKernel<F>: crate::warp::WarpKernel<F> {
-        /// Computes number `i`.
+        /// Computes call `i` for all right-hand sides.
         ///
         /// # Safety
         /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds.
@@ -452,6 +453,8 @@ mod gpu {
     pub mod warps {
         use super::*;
 
+        /// Sums a reduction in which a warp processes all right-hand sides together.
+        ///
         /// # Safety
         /// The contract of [`reduce`] holds, with one block for all of the `nrhs` right-hand sides, which has memory for
         /// [`warp_sum_bytes`](crate::multi_rhs::warp_sum_bytes).
@@ -491,8 +494,10 @@ mod gpu {
 
         const WARPS: u32 = THREADS / 32;
 
+        /// Runs a kernel that warps compute, with all right-hand sides in a warp.
+        ///
         /// # Safety
-        /// The contract of [`LoopedWarpKernel::warp_looped`] holds; `n` is a multiple of the threads that compute a number.
+        /// The contract of [`LoopedWarpKernel::warp_looped`] holds; `n` is a multiple of the threads of a call.
         #[inline(always)]
         pub unsafe fn run_by_warps<F, K: LoopedWarpKernel<F>, const N: usize>(kernel: &K, n: u32, nrhs: u32) {
             let (i, _) = site_and_group();
@@ -506,6 +511,8 @@ mod gpu {
             unsafe { _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32 }
         }
 
+        /// Runs a kernel with all right-hand sides in a thread, N at a time.
+        ///
         /// # Safety
         /// The contract of [`Kernel::site`] holds, with blocks as [`StageLinks::stage`] requires; `nrhs` is a multiple of N.
         #[inline(always)]
@@ -527,12 +534,12 @@ mod gpu {
             }
         }
 
-        /// Sums whose warps add to values that their block keeps, site by site: [right-hand side][value][warp].
+        /// Sums a reduction with all right-hand sides in a thread. Warps add to values that their block keeps in shared memory,
+        /// `[right-hand side][value][warp]`.
         ///
         /// # Safety
-        /// The contract of [`reduce`] holds, with blocks as [`StageLinks::stage`] requires and 32 bytes more for each number;
-        /// `nrhs` is a multiple
-        /// of N.
+        /// The contract of [`reduce`] holds, with blocks as [`StageLinks::stage`] requires and 32 bytes more for each value of
+        /// a right-hand side; `nrhs` is a multiple of N.
         #[inline(always)]
         pub unsafe fn sum<F, K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
         where
@@ -554,7 +561,7 @@ mod gpu {
                 let mut start = block * THREADS;
                 while start < n {
                     let i = start + thread;
-                    // Threads past the last site take part, so that warps stay whole, and contribute nothing.
+                    // Threads past the last site take part so that warps stay whole, but contribute nothing.
                     let at = kernel.place_multi_rhs(if i < n { i } else { n - 1 });
                     let staged = kernel.stage(at);
                     let mut first = 0;

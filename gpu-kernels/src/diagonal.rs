@@ -1,7 +1,7 @@
 //! The site-diagonal part A of Wilson-like operators M = A − ½ D, and its combination with the hopping term at a site.
 //!
-//! A [`WilsonDslash`] combines its hops as its diagonal prescribes, and a diagonal reads the other arguments of the kernel: this
-//! module and [`wilson`](crate::wilson) depend on each other.
+//! This module and [`wilson`](crate::wilson) depend on each other: a diagonal determines how a [`WilsonDslash`] combines its
+//! hops, and reads the other arguments of the kernel.
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, Scalar, complex};
 use crate::field::Clover;
 use crate::memory::opaque;
@@ -9,15 +9,15 @@ use crate::multi_rhs::each_rhs;
 use crate::storage::{CloverFormat, HALF};
 use crate::wilson::{Forms, WilsonDslash, add, linear};
 
-/// Arguments of A or A⁻¹ at the sites of one parity. Each kind of diagonal uses the fields that it needs.
+/// Arguments of A or A⁻¹ at the sites of one parity. Each kind of diagonal uses only the fields that it needs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagonalArguments {
     /// Kind of the diagonal: [`SiteDiagonal::CODE`].
     pub kind: u32,
-    /// 1: this is A⁻¹, and is applied to the hops.
+    /// 1 if the diagonal is A⁻¹, which is applied to the hops; else 0.
     pub inverse: u32,
-    /// The mass, or the number a of a twisted mass.
+    /// The number a of a mass or of a twisted mass.
     pub mass: Scalar,
     /// Factor of iγ_5 for a twisted mass.
     pub twist: Scalar,
@@ -28,39 +28,39 @@ pub struct DiagonalArguments {
 }
 
 impl DiagonalArguments {
-    /// a
+    /// Returns the arguments of the number a.
     pub fn mass(a: f64) -> Self {
         // SAFETY: kernels for a mass do not use it, and views for other kernels are made with a clover term.
         let none = unsafe { Clover::none() };
         let (mass, twist) = (a.into(), 0.0.into());
         DiagonalArguments { kind: Mass::CODE, inverse: 0, mass, twist, clover: none, second: none }
     }
-    /// a + iμγ_5, or its inverse.
+    /// Returns the arguments of a + iμγ_5, or of its inverse.
     pub fn twisted(a: f64, mu: f64, inverse: bool) -> Self {
         let norm = if inverse { a * a + mu * mu } else { 1.0 };
         let (mass, twist) = (a / norm, if inverse { -mu / norm } else { mu });
         let (kind, inverse) = (TwistedMass::CODE, u32::from(inverse));
         DiagonalArguments { kind, inverse, twist: twist.into(), ..Self::mass(mass) }
     }
-    /// A clover term + iμγ_5.
+    /// Returns the arguments of a clover term + iμγ_5.
     pub fn twisted_clover(clover: Clover, mu: f64) -> Self {
         DiagonalArguments { kind: TwistedClover::CODE, twist: mu.into(), ..Self::clover(clover, false) }
     }
-    /// E + i `sign` γ_5 F, the inverse of a twisted clover term.
+    /// Returns the arguments of E + i `sign` γ_5 F, the inverse of a twisted clover term.
     pub fn twisted_clover_inverse([e, f]: [Clover; 2], sign: f64) -> Self {
         let kind = TwistedClover::CODE;
         DiagonalArguments { kind, twist: sign.into(), second: f, ..Self::clover(e, true) }
     }
-    /// A clover term, or the inverse of one.
+    /// Returns the arguments of a clover term, or of the inverse of one.
     pub fn clover(clover: Clover, inverse: bool) -> Self {
         let (kind, inverse) = (CloverBlocks::CODE, u32::from(inverse));
         DiagonalArguments { kind, inverse, clover, ..Self::mass(1.0) }
     }
 }
 
-/// A kind of diagonal.
+/// Kind of the site-diagonal part A.
 pub trait SiteDiagonal: 'static {
-    /// The number of the kind.
+    /// Number that identifies the kind in [`DiagonalArguments`].
     const CODE: u32;
     /// Applies the stored A or A⁻¹ to N spinors.
     ///
@@ -71,7 +71,7 @@ pub trait SiteDiagonal: 'static {
         i: u32,
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N];
-    /// Returns the kernel's results at site `i`, and x there, for N right-hand sides.
+    /// Returns the kernel's result and x at site `i` for N right-hand sides from `first` on.
     ///
     /// # Safety
     /// The contract of [`Dslash::compute`](crate::dslash::Dslash::compute) holds.
@@ -87,7 +87,8 @@ pub trait SiteDiagonal: 'static {
         let mut results = [[DiracSpinor::ZERO; 2]; N];
         unsafe {
             if !inverse {
-                // A x + b D ψ. The index is opaque to the compiler: merged branches would keep the registers of both.
+                // Computes A x + b D ψ. The index is opaque, so that the compiler does not merge the branches, which would keep
+                // the registers of both.
                 let v = Self::apply::<P, N>(&dslash.diagonal, opaque(i), dslash.all_x::<P, N>(i, first));
                 each_rhs!(k < N: {
                     results[k] = [add(v[k], b, hops[k]), DiracSpinor::ZERO];
@@ -112,15 +113,15 @@ pub trait SiteDiagonal: 'static {
     }
 }
 
-/// A number: 4 + m. WilsonFormat without x are D ψ alone.
+/// The number 4 + m. Kernels without x compute D ψ alone.
 pub struct Mass;
 /// The clover term of [`clover`](crate::clover), or its exponential.
 pub struct CloverBlocks;
 /// a + iμγ_5 with numbers a and μ.
 pub struct TwistedMass;
-/// A clover term + iμγ_5, whose inverse is E + iγ_5 F with two Hermitian blocks for each chirality.
+/// A clover term + iμγ_5. Its inverse is E − iγ_5 F with Hermitian blocks E and F for each chirality.
 pub struct TwistedClover;
-/// The kind given by the arguments, resolved at run time: for kernels that are not worth compiling for each kind.
+/// The kind that the arguments give at run time, for kernels that are not compiled for each kind.
 pub struct AnyDiagonal;
 
 impl SiteDiagonal for Mass {
@@ -176,7 +177,7 @@ impl SiteDiagonal for CloverBlocks {
 
 impl SiteDiagonal for TwistedMass {
     const CODE: u32 = 2;
-    /// γ_5 exchanges upper and lower spins of the device's basis, with a sign.
+    /// Applies a + iμγ_5. In the device's basis γ_5 exchanges upper and lower spins, with a sign.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
@@ -184,7 +185,7 @@ impl SiteDiagonal for TwistedMass {
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N] {
         let (a, mu) = (P::Real::of(arguments.mass), P::Real::of(arguments.twist));
-        // a x − iμ y, where γ_5 turns the component next to x into −y.
+        // a x − iμ y, because the component of γ_5 ψ beside x is −y.
         let twisted =
             |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
         let mut out = [DiracSpinor::ZERO; N];
@@ -198,8 +199,8 @@ impl SiteDiagonal for TwistedMass {
 
 impl SiteDiagonal for TwistedClover {
     const CODE: u32 = 3;
-    /// Applies the block of one chirality after the other, like the plain clover term: γ_5 is 1 for the first and −1 for the
-    /// second.
+    /// Applies the block of one chirality after the other, like the plain clover term. γ_5 is 1 for the first chirality and −1
+    /// for the second.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
@@ -207,7 +208,7 @@ impl SiteDiagonal for TwistedClover {
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N] {
         let twist = P::Real::of(arguments.twist);
-        // Blocks are stored with a factor of ½ for the changes of basis.
+        // Blocks are stored with a factor of ½, which the changes of basis need.
         let half = P::Real::from_f64(HALF);
         let (mut upper, mut lower, mut out) = ([[Colour::ZERO; 2]; N], [[Colour::ZERO; 2]; N], [DiracSpinor::ZERO; N]);
         macro_rules! chirality {
@@ -231,7 +232,7 @@ impl SiteDiagonal for TwistedClover {
                 }
             };
         }
-        // √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+        // The spins are √2 times the upper and the lower spins of the DeGrand–Rossi basis.
         chirality!(0, upper, twist, |a, b, c, d| [a - c, b - d]);
         chirality!(1, lower, (-twist), |a, b, c, d| [a + c, b + d]);
         each_rhs!(k < N: {

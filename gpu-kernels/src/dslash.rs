@@ -1,5 +1,5 @@
-//! Operator kernels that compute out = a x + …, alone or together with the sums that solvers need of the result, which is then
-//! not read again.
+//! Operator kernels that compute out = a x + …, alone or together with the sums that solvers need of the result. The sums then
+//! need no further read of the result.
 use crate::algebra::Real;
 use crate::field::Field;
 use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks, each_rhs};
@@ -7,10 +7,10 @@ use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// Value on a site of the result.
+/// Value of the result on a site.
 pub type Value<F, K> = <<K as Dslash<F>>::Sites as SiteFormat>::Value;
 
-/// Computes out = a x + …, one site of one parity at a time, x on the same sites.
+/// Kernel that computes out = a x + … at one site of one parity at a time, with x on the same sites.
 ///
 /// # Safety
 /// Call (i, rhs) of `compute` reads no element of `out` but its own.
@@ -23,8 +23,8 @@ pub unsafe trait Dslash<F>: Copy + Send + Sync + 'static {
     fn out(&self) -> &Field;
     /// Returns the field w of the sums.
     fn w(&self) -> &Field;
-    /// Passes the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
-    /// returns its output. A kernel with two forms does so in each.
+    /// Passes the results and x at site `i` for N right-hand sides from `first` on to `then`, before the results are stored,
+    /// and returns the output of `then`. A kernel with two forms calls `then` in each.
     ///
     /// # Safety
     /// The contract of [`Kernel::site`] holds.
@@ -43,14 +43,15 @@ pub unsafe trait Dslash<F>: Copy + Send + Sync + 'static {
     fn group_sites(&self) -> u32;
 }
 
-/// Consumer of the results of a [`Dslash`]. A closure would become a separate function if two forms of a kernel called it.
+/// Consumer of the results of a [`Dslash`]. It is a trait, because a closure would become a separate function if two forms of a
+/// kernel called it.
 pub trait Then<Results> {
     /// Output of the consumer.
     type Output;
     /// Consumes the results.
     fn take(self, results: Results) -> Self::Output;
 }
-/// Consumer that returns the results.
+/// Consumer that returns the results unchanged.
 struct Keep;
 impl<Results> Then<Results> for Keep {
     type Output = Results;
@@ -79,7 +80,7 @@ impl<F, K: Dslash<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, 
 
 /// Format of a [`Dslash`] without sums.
 pub struct Plain<F>(PhantomData<F>);
-/// Format of a [`Dslash`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
+/// Format of a [`Dslash`] that also returns \[Re (w, out), Im (w, out), ‖out‖²\], for CG and the first half step of BiCGstab.
 pub struct DslashDot<F>(PhantomData<F>);
 /// Format of a [`Dslash`] that also returns the sums of y = A x for the second half step of BiCGstab: \[Re (x, y), Im (x, y), Re
 /// (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
@@ -98,7 +99,7 @@ pub(crate) fn dots<T: Real, V: SiteValue<T>>(x: V, y: V, w: V) -> [f64; 8] {
     [xy.re, xy.im, wx.re, wx.im, wy.re, wy.im, x.norm2(), y.norm2()]
 }
 
-/// Methods that take the order of sites from the [`Dslash`].
+/// Implements the methods for the order of sites by those of the [`Dslash`].
 macro_rules! in_order_of_dslash {
     () => {
         #[inline(always)]
@@ -184,7 +185,7 @@ unsafe impl<F, K: Dslash<F>> MultiRhsReduction<DslashDots<F>> for K {
     }
 }
 
-/// Implements staging of links for kernels with sums, from that of the kernels without.
+/// Implements the staging of links for kernels with sums by that of kernels without sums.
 macro_rules! stage_dslash {
     ($($sum:ident)*) => {$(
         impl<F, K: StageLinks<F>> StageLinks<$sum<F>> for K {

@@ -1,5 +1,5 @@
-//! Packing of a halo: the layers at both ends of the partitioned directions, written to the ghost zones of the neighbouring
-//! processes ([`Ghosts`]).
+//! Packing of a halo: kernels that copy the layers at both ends of the partitioned directions to the ghost zones of the
+//! neighbouring processes ([`Ghosts`]).
 use crate::Kernel;
 use crate::algebra::{Axis, Projector};
 use crate::field::Field;
@@ -7,8 +7,7 @@ use crate::ghost::Ghosts;
 use crate::lattice::{Divisor, Geometry};
 use crate::storage::{Colours, NumberFormat, Single, Spinors};
 
-/// The faces of a launch: for each direction that is cut, the sites of the layers at its beginning, then of those at its
-/// end.
+/// Faces of a launch: for each partitioned direction, the sites of the layers at its beginning, then those at its end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Faces {
@@ -16,22 +15,22 @@ pub struct Faces {
     pub geometry: Geometry,
     /// Parity of the field.
     pub parity: u32,
-    /// Layers of each face.
+    /// Number of layers of each face.
     pub layers: u32,
-    /// `[μ]`: index of the first site of direction μ.
+    /// `[μ]`: number of the first site of direction μ in the launch.
     pub first: [u32; 4],
-    /// Bit μ: direction μ is cut.
+    /// Bit μ is set if direction μ is partitioned.
     pub cut: u32,
 }
 
-/// A site of a face.
+/// Site of a face, and its place in the neighbour's ghost zone.
 #[derive(Clone, Copy, Debug)]
 struct FaceSite {
     /// Checkerboard index of the site.
     from: u32,
-    /// Index of the site in the neighbour's zone.
+    /// Index of the site in the neighbour's ghost zone.
     to: u32,
-    /// Whether the site is near the beginning of its direction, and so in the neighbour's forward zone.
+    /// Whether the site is near the beginning of its direction, and therefore in the neighbour's forward ghost zone.
     first: bool,
 }
 
@@ -50,7 +49,7 @@ impl Faces {
     pub fn sites(&self) -> u32 {
         (0..4).map(|mu| (self.cut >> mu & 1) * 2 * self.layers * self.geometry.face_sites(mu)).sum()
     }
-    /// Returns site `i` of the launch, if it belongs to direction `mu`, a constant where this is inlined.
+    /// Returns site `i` of the launch if it belongs to direction `mu`, which is a constant after inlining.
     #[inline(always)]
     fn locate(&self, i: u32, mu: usize) -> Option<FaceSite> {
         let (face, layers) = (self.geometry.face_sites(mu), self.layers);
@@ -60,7 +59,7 @@ impl Faces {
         }
         let first = k < layers * face;
         let to = if first { k } else { k - layers * face };
-        // At most three layers.
+        // A face has at most three layers.
         let layer = (to >= face) as u32 + (to >= 2 * face) as u32;
         let last = self.geometry.size()[mu] - 1;
         let coordinate = if first { layer } else { last - layer };
@@ -69,7 +68,7 @@ impl Faces {
     }
 }
 
-/// Sends half spinors: the projections, for the neighbour's hops, of the spinors at its end.
+/// Packs half spinors of the faces: the projections of spinors that the neighbours need for their hops.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackSpinors {
@@ -77,9 +76,9 @@ pub struct PackSpinors {
     pub input: Field,
     /// Sites to send.
     pub faces: Faces,
-    /// Destination: `(μ, forward)` is the neighbour's zone for the face.
+    /// Ghost zones of the neighbours: `(μ, forward)` is the zone that receives the face.
     pub to: Ghosts,
-    /// 1: for D†.
+    /// 1 for D†, 0 for D.
     pub dagger: u32,
 }
 // SAFETY: each site of a face goes to a place of its own.
@@ -91,7 +90,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for PackSpinors {
                 if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
                     unsafe {
                         let place = self.to.half_spinor::<P>(to, rhs, $mu, first);
-                        // Forward hops take 1 − γ_μ, in D† 1 + γ_μ.
+                        // The neighbour's forward hops need the projector 1 − γ_μ, or 1 + γ_μ for D†.
                         if first == (self.dagger == 0) {
                             self.input.project_to::<P>(from, rhs, Projector::minus(Axis::$axis), place)
                         } else {
@@ -108,7 +107,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for PackSpinors {
     }
 }
 
-/// Sends colour vectors.
+/// Packs colour vectors of the faces into the ghost zones of the neighbours.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackColours {
@@ -116,7 +115,7 @@ pub struct PackColours {
     pub input: Field,
     /// Sites to send.
     pub faces: Faces,
-    /// Destination: `(μ, forward)` is the neighbour's zone for the face.
+    /// Ghost zones of the neighbours: `(μ, forward)` is the zone that receives the face.
     pub to: Ghosts,
 }
 // SAFETY: each site of a face goes to a place of its own.
@@ -134,7 +133,7 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
     }
 }
 
-/// Sends all spinors of sites of a coarse level. Call i sends one of them.
+/// Packs all spinors of the sites of faces on a coarse level. Call i packs one spinor.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackSites {
@@ -142,9 +141,10 @@ pub struct PackSites {
     pub input: Field,
     /// Sites to send.
     pub faces: Faces,
-    /// Destination, in the same order of spinors: `(μ, forward)` is the neighbour's zone for the face.
+    /// Ghost zones of the neighbours, with spinors in the order of the field: `(μ, forward)` is the zone that receives the
+    /// face.
     pub to: Ghosts,
-    /// Spinors of a site.
+    /// Number of spinors of a site.
     pub spinors: Divisor,
 }
 // SAFETY: each spinor of a face goes to a place of its own.

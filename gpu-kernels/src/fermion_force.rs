@@ -6,10 +6,10 @@
 //! dS = 2 Re Σ_j a_j Σ_{n even} x_j†(n) (dD D x_j)(n) = Re Σ_{n,μ} tr (G†_μ(n) dF_μ(n)),
 //!
 //! G_μ(n) = 2 Σ_j a_j ε(n) η_μ(n) Z_j(n) Z_j†(n+μ̂), where F are the links that D hops over and ε(n) = ±1 on even and odd
-//! sites; for links three sites long n+3μ̂ stands for n+μ̂. In the following the coefficients are included in D x_j: of two vectors that
-//! a hop joins, one is a D x_j.
+//! sites. For links of three sites, n+3μ̂ replaces n+μ̂. In the following, D x_j includes the coefficient, because one of the
+//! two vectors that a hop joins is a D x_j.
 //!
-//! Where F is made from thin links by paths, gradients are propagated backward through the construction of F. For a staple
+//! If F is made from thin links by paths, gradients are propagated backward through the construction of F. For a staple
 //!
 //! S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂)
 //!
@@ -18,7 +18,8 @@
 //!
 //! G(y) U_ν(y+μ̂) V†(y+ν̂) + V(y) U_ν(y+μ̂) G†(y+ν̂) + G†(z) U_ν(z) V(z+ν̂) + V†(z) U_ν(z) G(z+ν̂).
 //!
-//! Between the two levels of HISQ they go back through the projection W = V (V†V)^(−1/2) to U(3): see [`ProjectionGradient`].
+//! Between the two levels of HISQ, gradients are propagated backward through the projection W = V (V†V)^(−1/2) to U(3): see
+//! [`ProjectionGradient`].
 use crate::algebra::{AntiHermitian, Complex, Hermitian, Real, Su3};
 use crate::field::{Field, Matrices, Momenta, ThinLinks};
 use crate::format::Between;
@@ -29,7 +30,7 @@ use crate::staggered::Phases;
 use crate::storage::{Colours, Element, NumberFormat};
 use crate::{Kernel, Reduction};
 
-/// Z for all j, as right-hand sides, and the factors of a hop between them.
+/// The vectors Z_j, stored as right-hand sides, and the factors of a hop between two of their sites.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopPairs {
@@ -39,12 +40,13 @@ pub struct HopPairs {
     pub count: u32,
     /// η
     pub phases: Phases,
-    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. Otherwise ghost sites of Z include it.
+    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. If it is, ghost sites of Z include the
+    /// sign.
     pub across: f64,
 }
 
 impl HopPairs {
-    /// Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂), s being 1 or 3.
+    /// Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂), with s = 1 or s = 3.
     ///
     /// # Safety
     /// Vectors exist at both sites.
@@ -70,8 +72,8 @@ impl HopPairs {
     }
 }
 
-/// P_μ(n) ← P_μ(n) + ε A for hops over thin links, A the traceless anti-Hermitian part of U_μ(n) G†_μ(n). The "right-hand
-/// side" is μ.
+/// P_μ(n) ← P_μ(n) + ε A for hops over thin links, where A is the traceless anti-Hermitian part of U_μ(n) G†_μ(n). The
+/// direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NaiveForce {
@@ -105,8 +107,8 @@ unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for Naiv
     }
 }
 
-/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice; s is 1, for [`ThreeSites`] it is 3.
-/// Values in the border have no meaning. The "right-hand side" is μ.
+/// G_μ(n) = c Σ_j ε(n) η_μ(n) Z_j(n) Z_j†(n + s μ̂) on all sites of the bordered lattice, with s = 1, or s = 3 for
+/// [`ThreeSites`]. Values in the border have no meaning. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct HopGradient {
@@ -145,7 +147,7 @@ unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
 }
 
 impl HopGradient {
-    /// Computes the gradient of hops over `STEPS` sites.
+    /// Computes the gradient of hops over `STEPS` sites, 1 or 3.
     #[inline(always)]
     unsafe fn over<P: NumberFormat, const STEPS: u32>(&self, i: u32, mu: u32) {
         let n = self.geometry.site_for::<P::Real>(i, self.parity);
@@ -156,15 +158,15 @@ impl HopGradient {
     }
 }
 
-/// Adds to the gradient of U_ν the contribution of a staple of V in direction ν, with the gradient `c` G.
+/// Adds to the gradient of U_ν the contribution of a staple of V in direction ν, where the gradient of the staple is `c` G.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StapleGradient {
     /// U on the even and on the odd sites.
     pub links: [ThinLinks; 2],
-    /// V, paths from x to x+μ̂, in the same way.
+    /// V, the paths from x to x+μ̂, on the even and on the odd sites.
     pub path: [Matrices; 2],
-    /// G in the same way.
+    /// G on the even and on the odd sites.
     pub gradient: [Matrices; 2],
     /// The gradient of U_ν on the sites of `parity`.
     pub sum: Matrices,
@@ -211,13 +213,13 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
 }
 
 /// Adds to the gradients of U the contributions of long links U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) with the gradient `c` G. The
-/// "right-hand side" is μ.
+/// direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LongGradient {
     /// U on the even and on the odd sites.
     pub links: [ThinLinks; 2],
-    /// G in the same way.
+    /// G on the even and on the odd sites.
     pub gradient: [ThinLinks; 2],
     /// The gradient of U on the sites of `parity`.
     pub sum: ThinLinks,
@@ -254,7 +256,7 @@ unsafe impl<T: Element> Kernel<T> for LongGradient {
     }
 }
 
-/// X ← a X + b Y for one matrix of each site.
+/// X ← a X + b Y, where X and Y have one matrix on each site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CombineMatrices {
@@ -262,7 +264,7 @@ pub struct CombineMatrices {
     pub out: Matrices,
     /// Y
     pub input: Matrices,
-    /// a; for 0, X is not read.
+    /// a; if a = 0, X is not read.
     pub a: f64,
     /// b
     pub b: f64,
@@ -279,19 +281,19 @@ unsafe impl<T: Element> Kernel<T> for CombineMatrices {
     }
 }
 
-/// Turns the gradient G of W = V (V†V)^(−1/2), the closest links in U(3), into the gradient of V: G ← 2 W Y. The "right-hand
-/// side" is μ.
+/// Converts the gradient G of W = V (V†V)^(−1/2), the matrix in U(3) closest to V, into the gradient of V: G ← 2 W Y. The
+/// direction μ takes the place of the right-hand side.
 ///
-/// With H = (V†V)^(1/2) = W†V and dW = W X, X anti-Hermitian, dV = dW H + W dH gives
+/// With H = (V†V)^(1/2) = W†V and dW = W X, where X is anti-Hermitian, dV = dW H + W dH gives
 ///
 /// H X + X H = W†dV − dV†W,
 ///
-/// which is solved in the basis of the eigenvectors of H: it divides by sums of eigenvalues, h_j + h_k. To do so is
-/// self-adjoint, so that Re tr(G†dW) = Re tr((2 W Y)†dV) where H Y + Y H = (W†G − G†W)/2. That is the derivative that Wong and
-/// Woloshyn (2007) and Bazavov et al. (2010, appendix C) write with the matrices of V†V.
+/// whose solution in the basis of the eigenvectors of H divides by sums of eigenvalues, h_j + h_k. This map is self-adjoint, so
+/// that Re tr(G†dW) = Re tr((2 W Y)†dV) with H Y + Y H = (W†G − G†W)/2. It is the derivative that Wong and Woloshyn (2007) and
+/// Bazavov et al. (2010, appendix C) write with the matrices of V†V.
 ///
-/// A singular value h of V that is small makes the gradient large. Where the smallest h² is below `cutoff`, sums are those of
-/// √(h² + cutoff), as MILC guards its force (Bazavov et al. 2010); [`SmallSingularValues`] counts such links.
+/// A small singular value h of V makes the gradient large. If the smallest h² is below `cutoff`, every h in the sums is
+/// replaced by √(h² + cutoff), as in MILC's force (Bazavov et al. 2010). [`SmallSingularValues`] counts such links.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectionGradient {
@@ -301,11 +303,11 @@ pub struct ProjectionGradient {
     pub unitary: ThinLinks,
     /// G
     pub gradient: ThinLinks,
-    /// Lower bound of h² in denominators.
+    /// Limit of the smallest h², below which `cutoff` is added to every h².
     pub cutoff: f64,
 }
 
-/// (V†V)^(1/2) from V and the unitary matrix W next to it.
+/// (V†V)^(1/2), computed from V and the unitary matrix W closest to V.
 #[inline(always)]
 fn hermitian_factor<T: Real>(v: Su3<T>, w: Su3<T>) -> Hermitian<T> {
     Hermitian::part_of(w.adjoint() * v)
@@ -318,7 +320,7 @@ fn smallest<T: Real>([a, b, c]: [T; 3]) -> T {
     (c - first).where_positive(first, c)
 }
 
-/// Returns the gradient of V from the quantities described in [`ProjectionGradient`].
+/// Returns the gradient of V from V, W, the gradient of W and the cutoff, as [`ProjectionGradient`] describes.
 #[inline(always)]
 pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T>, cutoff: T) -> Su3<T> {
     let (h, e) = hermitian_factor(v, w).eigen();
@@ -332,7 +334,7 @@ pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T
     }
     let (p, q, r) = (guarded!(p), guarded!(q), guarded!(r));
     let of_w = w.adjoint() * gradient;
-    // Twice the anti-Hermitian part, of which 2 Y is made.
+    // `turned` is W†G − G†W in the basis of the eigenvectors. Division by h_j + h_k makes 2 Y of it.
     let turned = (e.adjoint() * (of_w - of_w.adjoint()) * e).0;
     let (pq, pr, qr) = ((p + q).reciprocal(), (p + r).reciprocal(), (q + r).reciprocal());
     let (pp, qq, rr) = ((p + p).reciprocal(), (q + q).reciprocal(), (r + r).reciprocal());
@@ -365,7 +367,7 @@ unsafe impl<T: Element> Kernel<T> for ProjectionGradient {
 pub struct SmallSingularValues {
     /// V on the sites of one parity of the bordered lattice.
     pub links: ThinLinks,
-    /// W = V (V†V)^(−1/2) there.
+    /// W = V (V†V)^(−1/2) on the sites of `links`.
     pub unitary: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,

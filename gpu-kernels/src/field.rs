@@ -1,4 +1,4 @@
-//! Fields as kernels see them: their addresses, and the layout of their sites.
+//! Views of fields for kernels: their addresses, and the layout of their sites.
 use crate::LinkStorage;
 use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, ProjectorSign, Real, Scaled, ScaledColour, Su3};
 use crate::memory::{Access, Global};
@@ -8,7 +8,7 @@ use crate::storage::{
     StoreClover, StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
-/// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format fixed by the kernel.
+/// Field on the sites of one parity, with its right-hand sides one after the other. The kernel determines its format.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Field {
@@ -28,18 +28,18 @@ impl Field {
     /// Creates a view of the field at `base` whose right-hand sides are `rhs_step` times [`PADDING`] sites apart.
     ///
     /// # Safety
-    /// The field lies there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for, in the format that they are launched in.
+    /// The field stays at `base` while a kernel runs that holds the view or a copy of it. It has all sites and right-hand sides
+    /// for which the kernel is launched, in the format of the launch.
     pub unsafe fn new(base: *mut u8, rhs_step: u32) -> Self {
         Field { base: Global(base), rhs_step }
     }
-    /// Returns the field that begins with right-hand side `rhs` of this one, where a site takes `bytes` bytes.
+    /// Returns the field that begins with right-hand side `rhs` of this field. A site takes `bytes` bytes.
     #[must_use]
     pub fn from_rhs(&self, rhs: usize, bytes: usize) -> Self {
         let offset = rhs * self.rhs_step as usize * PADDING * bytes;
         Field { base: Global(self.base.0.wrapping_add(offset)), ..*self }
     }
-    /// Returns the tile of site `i`, of `bytes` bytes, and the site's place in it.
+    /// Returns the tile that holds site `i`, and the site's place in it. A site takes `bytes` bytes.
     #[inline(always)]
     unsafe fn tile<T: Element>(&self, i: u32, rhs: u32, bytes: usize) -> (Global, usize) {
         let (tile, lane) = place_in_tiles::<T>(i);
@@ -47,7 +47,7 @@ impl Field {
         let offset = tile as u64 * (T::TILE * bytes) as u64;
         (unsafe { self.base.offset(offset as usize) }, lane)
     }
-    /// Reads site `i`; nothing may write it while the kernel runs.
+    /// Reads the value at site `i`. Nothing may write it while the kernel runs.
     ///
     /// # Safety
     /// The site exists.
@@ -58,7 +58,7 @@ impl Field {
             F::load(tile, lane, Access::Shared)
         }
     }
-    /// Reads site `i`, which the same call of the kernel will write.
+    /// Reads the value at site `i`, which the same call of the kernel writes afterwards.
     ///
     /// # Safety
     /// The site exists.
@@ -69,7 +69,7 @@ impl Field {
             F::load(tile, lane, Access::Own)
         }
     }
-    /// Writes site `i`.
+    /// Writes the value at site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes it.
@@ -123,7 +123,7 @@ impl Field {
         let ([a, b], [c, d], [e, f]) = (two(0), two(2), two(4));
         [a, b, c, d, e, f]
     }
-    /// Returns the projection by `p` of the spinor at site `i`, reading no more than it needs.
+    /// Returns the projection by `p` of the spinor at site `i`. Reads only the components that the projection needs.
     ///
     /// # Safety
     /// The site exists; nothing writes it while the kernel runs.
@@ -139,7 +139,7 @@ impl Field {
             P::load_projected(tile, lane, p)
         }
     }
-    /// Writes the projection by `p` of the spinor at site `i` to a place in a tile of half spinors.
+    /// Writes the projection by `p` of the spinor at site `i` to place `to` in a tile of half spinors.
     ///
     /// # Safety
     /// The contract of [`projected`](Self::projected) holds; the place exists, and no other thread writes it.
@@ -170,13 +170,13 @@ impl Field {
     }
 }
 
-/// The links around the sites of one parity: for every site U_μ(x) and U†_μ(x−μ̂). The kernel's format fixes their storage, unless
-/// it is [`AnyLinks`](crate::storage::AnyLinks).
+/// Links around the sites of one parity: U_μ(x) and U†_μ(x−μ̂) for every site. The kernel's format determines their storage,
+/// unless it is [`AnyLinks`](crate::storage::AnyLinks).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Links {
     base: Global,
-    /// Read by kernels for CPUs only.
+    /// Storage of the links; only kernels for CPUs read it.
     storage: LinkStorage,
 }
 
@@ -191,8 +191,8 @@ impl Links {
     /// Creates a view of links at `base`.
     ///
     /// # Safety
-    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites that such kernels are launched for, in `storage` and in the format that they are launched in.
+    /// The links stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites for which the
+    /// kernel is launched, in `storage` and in the format of the launch.
     pub unsafe fn new(base: *mut u8, storage: LinkStorage) -> Self {
         Links { base: Global(base), storage }
     }
@@ -207,12 +207,12 @@ impl Links {
     pub(crate) fn storage(&self) -> LinkStorage {
         self.storage
     }
-    /// Whether a CPU can read the links of several sites at once.
+    /// Returns whether a CPU can read the links of several sites at once.
     #[inline(always)]
     pub(crate) fn in_lanes(&self) -> bool {
         matches!(self.storage, LinkStorage { reals: 18 | 12, temporal: false, half: false })
     }
-    /// Returns both links of direction `mu` at site `i`, still packed.
+    /// Returns both links of direction `mu` at site `i`, not yet unpacked.
     ///
     /// # Safety
     /// The site exists.
@@ -228,7 +228,7 @@ impl Links {
     pub unsafe fn forward<P: NumberFormat, R: HopLinks<P>>(&self, i: u32, mu: usize) -> Su3<P::Real> {
         R::forward_link(&unsafe { self.pair::<P, R>(i, mu) })
     }
-    /// Returns both links of direction `mu` at site `i`, for hops.
+    /// Returns both links of direction `mu` at site `i` for hops.
     ///
     /// # Safety
     /// The site exists, and the links are in temporal gauge if their storage is.
@@ -255,7 +255,7 @@ impl Links {
             R::store_pair(tile, lane, mu, forward, backward)
         }
     }
-    /// Returns the links of site `i`, kept for the thread: [`Staged`](crate::storage::Staged).
+    /// Returns the links of site `i` after copying them to the thread's own memory ([`Staged`](crate::storage::Staged)).
     ///
     /// # Safety
     /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.
@@ -264,22 +264,22 @@ impl Links {
         Links { base: unsafe { stage::<P, R>(self.base, i) }, ..*self }
     }
     /// Returns the links for right-hand sides from `first` on, like
-    /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs): the address depends on `first`, though there are never
-    /// 65536 right-hand sides.
+    /// [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs). The address depends on `first` for the compiler only,
+    /// because there are never 65536 right-hand sides.
     #[inline(always)]
     pub fn for_rhs(self, first: u32) -> Self {
         Links { base: Global(self.base.0.wrapping_add((first >> 16) as usize)), ..self }
     }
 }
 
-/// Both links of a direction at a site, for hops. In temporal gauge the temporal links are read where a hop crosses the
-/// boundary, and are 1 elsewhere.
+/// Both links of a direction at a site, for hops. In temporal gauge, temporal links are read only if a hop crosses the
+/// boundary; otherwise they are 1.
 #[derive(Clone, Copy)]
 pub struct DirectionLinks<P: NumberFormat, R: HopLinks<P>> {
     links: Links,
     i: u32,
     mu: usize,
-    /// `None`: not read yet.
+    /// The packed links; `None` for links in t in temporal gauge, which few hops need.
     pair: Option<R::HopPair>,
 }
 
@@ -318,8 +318,8 @@ fn times<T: Real, const N: usize>(u: Su3<T>, mut h: [Scaled<T>; N]) -> [Scaled<T
     h
 }
 
-/// Returns a tile of complex numbers, and a site's place in it. On a GPU the address includes the place, so that numbers take
-/// no more arithmetic.
+/// Returns a tile of complex numbers, and a site's place in it. On a GPU the address includes the place, so that access to a
+/// number takes no further arithmetic.
 #[inline(always)]
 unsafe fn row_of_tile<T: Element>(base: Global, bytes: u64, lane: usize) -> (Global, usize) {
     let (bytes, lane) =
@@ -327,7 +327,7 @@ unsafe fn row_of_tile<T: Element>(base: Global, bytes: u64, lane: usize) -> (Glo
     (unsafe { base.offset(bytes as usize) }, lane)
 }
 
-/// Matrix number `which` of `count` that are kept at each site of one parity: `[tile][matrix][element][site]`.
+/// Matrix number `which` of the `count` matrices on each site of one parity: `[tile][matrix][element][site]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Matrices {
@@ -337,15 +337,15 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// Creates a view of the only matrix of each site, at `base`.
+    /// Creates a view of matrices at `base`, one on each site.
     ///
     /// # Safety
-    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The matrices stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites and right-hand
+    /// sides for which the kernel is launched.
     pub unsafe fn new(base: *mut u8) -> Self {
         Matrices { base: Global(base), count: 1, which: 0 }
     }
-    /// Returns the bytes of a site.
+    /// Returns the number of bytes of a site's matrix.
     pub const fn site_bytes<T: Element>() -> usize {
         9 * T::BYTES
     }
@@ -373,8 +373,8 @@ impl Matrices {
     }
 }
 
-/// The links that start at the sites of one parity, each stored once: `[tile][μ][element][site]`. For code that changes links,
-/// which would otherwise have to update the second copy of [`Links`].
+/// The links that start at the sites of one parity, each stored once: `[tile][μ][element][site]`. Code that changes links uses
+/// this layout, because [`Links`] have a second copy of each link.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ThinLinks {
@@ -382,16 +382,16 @@ pub struct ThinLinks {
 }
 
 impl ThinLinks {
-    /// Returns the bytes of the links that start at a site.
+    /// Returns the number of bytes of the links that start at a site.
     pub const fn site_bytes<T: Element>() -> usize {
         4 * Matrices::site_bytes::<T>()
     }
 
-    /// Creates a view of links at `base`.
+    /// Creates a view of thin links at `base`.
     ///
     /// # Safety
-    /// The links lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The links stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites and right-hand
+    /// sides for which the kernel is launched.
     pub unsafe fn new(base: *mut u8) -> Self {
         ThinLinks { base: Global(base) }
     }
@@ -426,7 +426,7 @@ pub struct Momenta {
 }
 
 impl Momenta {
-    /// Returns the bytes of the momenta of a site.
+    /// Returns the number of bytes of the momenta of a site.
     pub const fn site_bytes<T: Element>() -> usize {
         16 * T::BYTES
     }
@@ -434,8 +434,8 @@ impl Momenta {
     /// Creates a view of momenta at `base`.
     ///
     /// # Safety
-    /// The momenta lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The momenta stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites and right-hand
+    /// sides for which the kernel is launched.
     pub unsafe fn new(base: *mut u8) -> Self {
         Momenta { base: Global(base) }
     }
@@ -471,18 +471,18 @@ pub struct Clover {
 }
 
 impl Clover {
-    /// Returns a placeholder for no term.
+    /// Returns a placeholder for no clover term.
     ///
     /// # Safety
     /// The view is passed only to kernels that do not use it.
     pub const unsafe fn none() -> Self {
         Clover { base: Global(core::ptr::null_mut()) }
     }
-    /// Creates a view of blocks at `base`.
+    /// Creates a view of clover blocks at `base`.
     ///
     /// # Safety
-    /// The blocks lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The blocks stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites and right-hand
+    /// sides for which the kernel is launched.
     pub unsafe fn new(base: *mut u8) -> Self {
         Clover { base: Global(base) }
     }
@@ -492,7 +492,7 @@ impl Clover {
         let offset = tile as u64 * (P::Real::TILE * P::CLOVER_BYTES) as u64;
         (unsafe { self.base.offset(offset as usize) }, lane)
     }
-    /// A ψ at site `i`.
+    /// Returns A ψ at site `i` for a spinor ψ.
     ///
     /// # Safety
     /// The site exists.
@@ -503,7 +503,7 @@ impl Clover {
             out
         }
     }
-    /// Returns A ψ at site `i` for N vectors ψ.
+    /// Returns A ψ at site `i` for N spinors ψ.
     ///
     /// # Safety
     /// The site exists.
@@ -518,7 +518,7 @@ impl Clover {
             apply_clover::<P, N>(tile, lane, all)
         }
     }
-    /// Reads the block of one chirality and the factor of its elements.
+    /// Reads the block of one chirality at site `i`, and the factor of its elements.
     ///
     /// # Safety
     /// The site exists.
@@ -540,7 +540,7 @@ impl Clover {
             P::store_blocks(tile, lane, blocks)
         }
     }
-    /// Writes the block of one chirality of site `i`.
+    /// Writes the block of one chirality at site `i`.
     ///
     /// # Safety
     /// The site exists, and no other thread writes its block.

@@ -1,5 +1,5 @@
-//! Formats as values, for code that passes fields and kernels on: [`Format`] is the format of a compiled kernel, and
-//! [`KernelFormat`] derives it from the types that kernels are written with.
+//! Formats as values, for code that does not compute with numbers: [`Format`] is the format of a compiled kernel, and
+//! [`KernelFormat`] derives it from the types in a kernel's source.
 use crate::storage::{
     CloverFormat, Double, Element, Fp16, Half, LinkFormat, NumberFormat, Reconstruct, Single, SiteKind, Sites,
 };
@@ -20,9 +20,9 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// All of them, the most precise first.
+    /// All precisions, the most precise first.
     pub const ALL: [Precision; 4] = [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16];
-    /// `double`, `single`, `half`, `fp16`
+    /// Returns the name: `double`, `single`, `half` or `fp16`.
     pub const fn name(self) -> &'static str {
         match self {
             Precision::Double => "double",
@@ -31,7 +31,7 @@ impl Precision {
             Precision::Fp16 => "fp16",
         }
     }
-    /// Returns the bytes of the clover term at a site.
+    /// Returns the number of bytes of the clover term at a site.
     pub const fn clover_bytes(self) -> usize {
         match self {
             Precision::Double => Double::CLOVER_BYTES,
@@ -40,7 +40,7 @@ impl Precision {
             Precision::Fp16 => Fp16::CLOVER_BYTES,
         }
     }
-    /// Returns the bytes of a projected spinor.
+    /// Returns the number of bytes of a projected spinor.
     pub const fn half_spinor_bytes(self) -> usize {
         match self {
             Precision::Double => Double::HALF_SPINOR_BYTES,
@@ -49,7 +49,7 @@ impl Precision {
             Precision::Fp16 => Fp16::HALF_SPINOR_BYTES,
         }
     }
-    /// Whether numbers can be too large or too small for the format in fields as they occur.
+    /// Returns whether numbers that occur in fields can be too large or too small for the format.
     pub const fn has_range(self) -> bool {
         matches!(self, Precision::Fp16)
     }
@@ -74,7 +74,7 @@ pub struct LinkStorage {
 }
 
 impl LinkStorage {
-    /// All 18 real numbers of each link.
+    /// Storage of all 18 real numbers of each link.
     pub const FULL: LinkStorage = Self::of(18);
     /// Returns the storage with `reals` real numbers per link, in the precision of the fields.
     pub const fn of(reals: u8) -> Self {
@@ -96,7 +96,7 @@ impl LinkStorage {
     pub const fn half(self, half: bool) -> Self {
         LinkStorage { half: half && !self.temporal, ..self }
     }
-    /// `18`; `8t` in temporal gauge, `12h` in half precision.
+    /// Returns the name, for example `18`, `8t` for temporal gauge, or `12h` for half precision.
     pub const fn name(self) -> &'static str {
         match (self.reals, self.temporal, self.half) {
             (18, false, false) => "18",
@@ -114,11 +114,11 @@ impl LinkStorage {
             _ => "unknown",
         }
     }
-    /// Whether the phase of the determinant is kept: for links in U(3).
+    /// Returns whether the phase of the determinant is stored, which links in U(3) need.
     pub const fn keeps_phase(self) -> bool {
         self.reals % 2 == 1
     }
-    /// Returns this storage with the phase of the determinant next to 12 or 8 reals, as links in U(3) need it.
+    /// Returns this storage with the phase of the determinant next to 12 or 8 reals, for links in U(3).
     #[must_use]
     pub const fn with_phase(self) -> Self {
         match (self.reals, self.temporal) {
@@ -126,7 +126,7 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Returns this storage with all 18 reals.
+    /// Returns this storage with all 18 reals per link.
     #[must_use]
     pub const fn with_all_reals(self) -> Self {
         LinkStorage { reals: 18, temporal: false, ..self }
@@ -139,21 +139,21 @@ impl LinkStorage {
             _ => self,
         }
     }
-    /// Whether this storage cannot represent some links of the group: those whose first row is (a, 0, 0).
+    /// Returns whether this storage cannot represent some links of the group: those whose first row is (a, 0, 0).
     pub const fn has_singular_links(self) -> bool {
         self.reals == 8 || self.reals == 9
     }
-    /// Returns the bytes of the eight links around a site, next to fields in a precision.
+    /// Returns the number of bytes of the eight links around a site, for fields in a precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         4 * self.pair_bytes(precision)
     }
-    /// Returns the bytes of the links that a hopping term reads at a site away from the boundary in t.
+    /// Returns the number of bytes of links that a hopping term reads at a site away from the boundary in t.
     pub const fn read_bytes(self, precision: Precision) -> usize {
         let directions = if self.temporal { 3 } else { 4 };
         directions * self.pair_bytes(precision)
     }
-    /// Returns the bytes of the two links of a direction. An odd number of reals is stored as complex numbers and a phase; the
-    /// phases of the two links share a complex number.
+    /// Returns the number of bytes of the two links of a direction. An odd number of reals is stored as complex numbers and a
+    /// phase; the phases of the two links share a complex number.
     const fn pair_bytes(self, precision: Precision) -> usize {
         let complex = match precision {
             Precision::Double => 16,
@@ -165,7 +165,7 @@ impl LinkStorage {
     }
 }
 
-/// 12 real numbers.
+/// The default storage has 12 real numbers per link.
 impl Default for LinkStorage {
     fn default() -> Self {
         Self::of(12)
@@ -195,7 +195,7 @@ impl FermionKind {
             FermionKind::Staggered => 1,
         }
     }
-    /// Returns the bytes of a site in a precision.
+    /// Returns the number of bytes of a site in a precision.
     pub const fn site_bytes(self, precision: Precision) -> usize {
         const fn bytes<P: NumberFormat>(kind: FermionKind) -> usize {
             match kind {
@@ -210,7 +210,7 @@ impl FermionKind {
             Precision::Fp16 => bytes::<Fp16>(self),
         }
     }
-    /// Returns the word used in names of kernels: `spinor`, `colour`.
+    /// Returns the word for the kind in names of kernels: `spinor` or `colour`.
     pub const fn name(self) -> &'static str {
         match self {
             FermionKind::Wilson => "spinor",
@@ -225,12 +225,12 @@ impl fmt::Display for FermionKind {
     }
 }
 
-/// Format of an instance of a kernel, as far as the kernel depends on it.
+/// Format of an instance of a kernel: the properties of its fields on which the kernel depends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Format {
     /// Kind of the fields.
     pub kind: Option<FermionKind>,
-    /// Precision of the fields; of the input, if input and output may differ.
+    /// Precision of the fields, or of the input if input and output may differ.
     pub precision: Option<Precision>,
     /// Precision of the output, if it may differ from that of the input.
     pub to: Option<Precision>,
@@ -239,7 +239,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// Format of kernels that exist once.
+    /// Format of kernels that have a single instance.
     pub const NONE: Format = Format { kind: None, precision: None, to: None, links: None };
     /// Returns the format of kernels for one precision.
     pub const fn of(precision: Precision) -> Self {
@@ -253,13 +253,13 @@ impl Format {
     pub const fn fermions(kind: FermionKind, precision: Precision) -> Self {
         Format { kind: Some(kind), ..Self::of(precision) }
     }
-    /// Returns the format of kernels for fields in a precision, and links.
+    /// Returns the format of kernels for fields in a precision and links in a storage.
     pub const fn with_links(precision: Precision, links: LinkStorage) -> Self {
         Format { links: Some(links), ..Self::of(precision) }
     }
 }
 
-/// Words used in names of kernels, separated by spaces: `spinor double`, `single 12`.
+/// Prints the words of a format in names of kernels, separated by spaces: `spinor double`, `single 12`.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut space = "";
@@ -277,7 +277,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format as a type, over which the code of kernels is generic.
+/// Format as a type, over which the code of kernels is generic.
 pub trait KernelFormat {
     /// The format as a value.
     const FORMAT: Format;
@@ -299,7 +299,7 @@ impl KernelFormat for f64 {
 impl KernelFormat for f32 {
     const FORMAT: Format = Format::of(<f32 as Element>::PRECISION);
 }
-/// Conversion from format P to format Q.
+/// Format of a conversion from format P to format Q.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<P, Q>(core::marker::PhantomData<(P, Q)>);
 impl<P: KernelFormat, Q: KernelFormat> KernelFormat for Between<P, Q> {
@@ -312,7 +312,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
     const FORMAT: Format = Format::with_links(P::PRECISION, <R as Reconstruct>::STORAGE);
 }
 
-/// A format of fields and links.
+/// Format of fields and links.
 pub trait Linked {
     /// Precision of the fields.
     type Precision;
@@ -324,12 +324,12 @@ impl<P, R> Linked for (P, R) {
     type Links = R;
 }
 
-/// A format in which a CPU can compute groups of sites, with registers V.
+/// Format in which a CPU can compute groups of sites with registers V.
 #[cfg(target_arch = "x86_64")]
 pub trait LaneFormat<V> {
     /// The corresponding format for several sites at once.
     type In;
-    /// Number of sites computed at once.
+    /// Number of sites that are computed at once.
     const LANES: usize;
 }
 #[cfg(target_arch = "x86_64")]
@@ -351,7 +351,7 @@ mod lanes {
         type In = V::Double;
         const LANES: usize = V::Double::LANES;
     }
-    // As many lanes as F: kernels process the output in parts if T has fewer.
+    // The number of lanes is that of F. If T has fewer, kernels process the output in parts.
     impl<F: LaneFormat<V>, T: LaneFormat<V>, V: VectorSet> LaneFormat<V> for Between<F, T> {
         type In = Between<F::In, T::In>;
         const LANES: usize = F::LANES;

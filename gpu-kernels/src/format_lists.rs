@@ -1,6 +1,6 @@
-//! Lists of the formats that kernels are compiled for, named in the tables of kernels ([`kernels!`](crate::kernels)).
+//! Lists of the formats for which kernels are compiled. The tables of kernels ([`kernels!`](crate::kernels)) name them.
 //!
-//! An entry has the cargo features that it needs, its PTX module, the suffix of its kernels' names, `lanes` where a CPU may
+//! An entry has the cargo features that it needs, its PTX module, the suffix of its kernels' names, `lanes` if a CPU may
 //! compute groups of sites, and the format.
 
 macro_rules! format_lists {
@@ -18,16 +18,16 @@ macro_rules! format_lists {
 }
 
 format_lists! {
-    // Kernels that exist once.
+    // Kernels that have a single instance.
     once {
         [] "" "": ();
     }
-    // Matrices in registers' formats.
+    // Matrices of numbers in 64 and 32 bits.
     real_numbers {
         [] "" "_double" lanes: f64;
         ["single"] "" "_single" lanes: f32;
     }
-    // Matrices in registers' formats, where a part of the arithmetic is in double.
+    // Matrices of numbers in 64 and 32 bits, with a part of the arithmetic in double precision.
     extended_numbers {
         [] "" "_double" lanes: f64;
         ["single"] "" "_single": f32;
@@ -65,7 +65,7 @@ format_lists! {
         ["single"] "_single" "_colour_single" lanes: Colours<Single>;
         ["half"] "_half" "_colour_half": Colours<Half>;
     }
-    // Spinors from one precision to another.
+    // Conversions of spinors from one precision to another.
     spinor_pairs {
         [] "_double" "_spinor_double_double": Between<Spinors<Double>, Spinors<Double>>;
         ["single"] "_double" "_spinor_double_single": Between<Spinors<Double>, Spinors<Single>>;
@@ -84,7 +84,7 @@ format_lists! {
         ["fp16" "half"] "_fp16" "_spinor_fp16_half": Between<Spinors<Fp16>, Spinors<Half>>;
         ["fp16"] "_fp16" "_spinor_fp16_fp16": Between<Spinors<Fp16>, Spinors<Fp16>>;
     }
-    // Colour vectors from one precision to another.
+    // Conversions of colour vectors from one precision to another.
     colour_pairs {
         [] "_double" "_colour_double_double": Between<Colours<Double>, Colours<Double>>;
         ["single"] "_double" "_colour_double_single": Between<Colours<Double>, Colours<Single>>;
@@ -96,7 +96,7 @@ format_lists! {
         ["half" "single"] "_half" "_colour_half_single": Between<Colours<Half>, Colours<Single>>;
         ["half"] "_half" "_colour_half_half": Between<Colours<Half>, Colours<Half>>;
     }
-    // Links of Wilson-like operators: in 64 bits, in 32 bits, and both.
+    // Links of Wilson-like operators in 64 bits (`double_links`), in 32 bits (`single_links`), and in both (`wide_links`).
     double_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -115,7 +115,7 @@ format_lists! {
         ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
     }
-    // Links of Wilson-like operators in 16 bits, where the minimal form of 8 real numbers is slower than 12.
+    // Links of Wilson-like operators in 16 bits. A storage of 8 real numbers is left out, because it is slower than 12.
     narrow_links {
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
@@ -140,7 +140,7 @@ format_lists! {
         ["temporal-gauge" "half" "reconstruct-12"] "_half_t" "_half_12t": (Half, Recon12T);
         ["temporal-gauge" "fp16" "reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp16, Recon12T);
     }
-    // Links of staggered operators: in SU(3).
+    // Links of staggered operators that are in SU(3).
     staggered_links {
         [] "_double" "_double_18" lanes: (Double, Recon18);
         ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
@@ -155,7 +155,7 @@ format_lists! {
         ["half-links" "single" "reconstruct-12"] "_single_h" "_single_12h": (Single, Recon12H);
         ["half-links" "single" "reconstruct-8"] "_single_h" "_single_8h": (Single, Recon8H);
     }
-    // Links of staggered operators in U(3).
+    // Links of staggered operators that are in U(3).
     unitary_links {
         ["reconstruct-12"] "_double_u3" "_double_13": (Double, Recon13);
         ["reconstruct-8"] "_double_u3" "_double_9": (Double, Recon9);
@@ -166,13 +166,13 @@ format_lists! {
         ["half-links" "single" "reconstruct-12"] "_single_u3_h" "_single_13h": (Single, Recon13H);
         ["half-links" "single" "reconstruct-8"] "_single_u3_h" "_single_9h": (Single, Recon9H);
     }
-    // Forces: the precision of links and of momenta.
+    // Forces, with the precision of the links and of the momenta.
     force_precisions {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // The force in double precision, which needs more registers than exist, and the others.
+    // Double precision alone for a force that needs more registers than exist there, and the other precisions.
     double_force {
         [] "" "_double_double" lanes: Between<f64, f64>;
     }
@@ -180,26 +180,26 @@ format_lists! {
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // Forces of fermions: the precision of the fields and of the momenta.
+    // Forces of fermions, with the precision of the fields and of the momenta.
     fermion_forces {
         [] "" "_double_double" lanes: Between<Colours<Double>, f64>;
         ["single"] "" "_single_double" lanes: Between<Colours<Single>, f64>;
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
         ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
-    // Changes of momenta: the precision of their source and of the momenta.
+    // Changes of momenta, with the precision of their source and of the momenta.
     force_pairs {
         [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
-    // Conversions from one precision to the other.
+    // Conversions between double and single precision.
     mixed_pairs {
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_double": Between<f32, f64>;
     }
-    // Multigrid: near-null vectors next to vectors in single precision, coarse links, and what is made in setup.
+    // Formats of multigrid: near-null vectors beside vectors in single precision, coarse links, and objects of the setup.
     null_vectors {
         ["single"] "" "_spinor_single": Spinors<Single>;
         ["single" "half"] "" "_spinor_half": Spinors<Half>;
@@ -220,12 +220,12 @@ format_lists! {
         [] "" "_double" lanes: Colours<Double>;
         ["single"] "" "_single" lanes: Colours<Single>;
     }
-    // Colour vectors in 32 and 64 bits, for kernels that also exist for spinors; their names include the kind.
+    // Colour vectors in 32 and 64 bits, for kernels that also exist for spinors, so that their names include the kind.
     wide_colour_fields {
         [] "_double" "_colour_double" lanes: Colours<Double>;
         ["single"] "_single" "_colour_single" lanes: Colours<Single>;
     }
-    // Formats of staggered links that Wilson-like operators do not have: with both lists, each format appears once.
+    // Formats of staggered links that Wilson-like operators do not have. A kernel with both lists has each format once.
     half_staggered_links {
         ["half" "reconstruct-8"] "_half" "_half_8": (Half, Recon8);
         ["half-links" "single"] "_single_h" "_single_18h": (Single, Recon18H);

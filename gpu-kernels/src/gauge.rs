@@ -5,7 +5,7 @@ use crate::lattice::Bordered;
 use crate::memory::Access;
 use crate::storage::Element;
 
-/// Sums over the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes, Σ_μ Re tr
+/// Sums over the sites of one parity of \[Re tr P in the three spatial planes, Re tr P in the three temporal planes, Σ_μ Re tr
 /// U_μ\], with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
 #[derive(Clone, Copy)]
 #[repr(C)]

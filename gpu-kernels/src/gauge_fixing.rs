@@ -1,13 +1,13 @@
 //! Landau and Coulomb gauge: relaxation, and the divergence of the gauge field.
 //!
-//! Links go to g(x) U_μ(x) g†(x+μ̂). Relaxation at one site increases F = Σ Re tr U, summed over the gauge-fixed directions, by
-//! making Re tr g W large, W = Σ_μ U_μ(x) + U†_μ(x−μ̂): in the subgroups SU(2) of rows (0, 1), (0, 2) and (1, 2), one after the
-//! other (Cabibbo and Marinari 1982). Over-relaxation extrapolates to g^ω ≈ 1 + ω (g − 1), projected back into SU(3) (Mandula
-//! and Ogilvie 1990). Sites of one parity share no link.
+//! The links are transformed to g(x) U_μ(x) g†(x+μ̂). Relaxation at one site increases F = Σ Re tr U, summed over the
+//! gauge-fixed directions, by increasing Re tr g W with W = Σ_μ U_μ(x) + U†_μ(x−μ̂). It does so in the subgroups SU(2) of rows
+//! (0, 1), (0, 2) and (1, 2), one after the other (Cabibbo and Marinari 1982). Over-relaxation extrapolates to g^ω ≈ 1 + ω (g −
+//! 1), projected back into SU(3) (Mandula and Ogilvie 1990). Sites of one parity share no link.
 //!
-//! The whole g is over-relaxed, not the rotation of each subgroup: all three rotate the two diagonal directions, and for small
-//! angles each undoes much of the overshoot of the one before. At ω = 1.9 the three together move one direction by 0.21 of the
-//! distance instead of 1.9.
+//! Over-relaxation applies to the whole g and not to the rotation of each subgroup. All three rotations contain the two
+//! diagonal directions, and for small angles each undoes much of the overshoot of the one before. At ω = 1.9 the three together
+//! would move one direction by 0.21 of the distance instead of 1.9.
 use crate::algebra::su2::{each_subgroup, largest_trace};
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::ThinLinks;
@@ -15,17 +15,17 @@ use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::{Kernel, Reduction};
 
-/// The sites of one parity with the links that begin and end there.
+/// Sites of one parity, with the links that begin and end at them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Star {
     /// The links that start at even and at odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Lattice of the links, and the sites of it to process.
+    /// Lattice of the links, with the sites to process.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// D: number of gauge-fixed directions, three or four, x first.
+    /// Number D of gauge-fixed directions, 3 or 4, of which x is the first.
     pub directions: u32,
 }
 
@@ -50,11 +50,11 @@ impl Star {
     }
 }
 
-/// Number of passes through all subgroups. For small angles the off-diagonal elements are exact after one pass; up to 1/4 of a
-/// diagonal one is left after one, which may be too much with ω near 2, and 1/32 after two.
+/// Number of passes through all subgroups. For small angles, one pass makes off-diagonal elements exact and leaves up to 1/4 of
+/// a diagonal element, which may be too much for ω near 2. Two passes leave 1/32.
 const PASSES: u32 = 2;
 
-/// g(x) from W.
+/// Returns the over-relaxed gauge transformation g(x) from W.
 #[inline(always)]
 pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     let (mut g, mut w) = (Su3::unit(), w);
@@ -66,13 +66,13 @@ pub fn turn(w: Su3<f64>, omega: f64) -> Su3<f64> {
     (Su3::unit().scale(1.0 - omega) + g.scale(omega)).unitarised()
 }
 
-/// Transforms the sites of one parity, each by its own over-relaxed optimum.
+/// Transforms the sites of one parity, each by its over-relaxed optimum g(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RelaxGauge {
-    /// The sites.
+    /// The sites to transform, with their links.
     pub at: Star,
-    /// ω, from 1 to below 2.
+    /// Over-relaxation parameter ω, 1 ≤ ω < 2.
     pub omega: f64,
 }
 // SAFETY: call i reads and writes the eight links that begin and end at its site; sites of one parity share none.
@@ -100,12 +100,12 @@ unsafe impl Kernel<()> for RelaxGauge {
     }
 }
 
-/// Sums over the sites of one parity: \[Σ tr Δ Δ†, Σ_μ Re tr U_μ\] over the gauge-fixed directions, with Δ(x) = Σ_μ A_μ(x) −
-/// A_μ(x−μ̂), A = (U − U†)/2i without its trace.
+/// Sums over the sites of one parity: \[Σ tr Δ Δ†, Σ_μ Re tr U_μ\] over the gauge-fixed directions, where Δ(x) = Σ_μ A_μ(x) −
+/// A_μ(x−μ̂), and A is the traceless part of (U − U†)/2i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Divergence {
-    /// The sites.
+    /// The sites to sum over, with their links.
     pub at: Star,
 }
 // SAFETY: reads only.
@@ -124,7 +124,7 @@ unsafe impl Reduction<()> for Divergence {
                 trace += ahead.re_trace();
                 mu += 1;
             }
-            // i Δ: the traceless anti-Hermitian part of a sum is the sum of the parts.
+            // This is the norm of i Δ, because the traceless anti-Hermitian part of a sum is the sum of the parts.
             [AntiHermitian::part_of(sum).norm2(), trace]
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! S = (β/3) Σ_x [ c_P Σ_{μ<ν} Re tr (1 − P_μν) + c_R Σ_{μ≠ν} Re tr (1 − R_μν) + c_C Σ Re tr (1 − C) ],
 //!
-//! with plaquettes P, rectangles R of 1×2 links and parallelograms C, closed paths of six links along three axes,
-//! (μ, ν, ρ, −μ, −ν, −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too
-//! (Lüscher and Weisz 1985). On anisotropic lattices c_P and c_R depend on the orientation of a loop relative to t.
+//! with plaquettes P, rectangles R of 1×2 links and parallelograms C, closed paths of six links along three axes, (μ, ν, ρ, −μ,
+//! −ν, −ρ): 6, 12 and 16 loops per site. Wilson's action has only c_P = 1. Symanzik's also has the others (Lüscher and Weisz
+//! 1985). On anisotropic lattices c_P and c_R depend on the orientation of a loop relative to t.
 //!
-//! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 parallelograms. Each is Re tr (U_μ(x) V) with a path V from x+μ̂
-//! back to x:
+//! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 parallelograms. Each has the form Re tr (U_μ(x) V), where the path V leads
+//! from x+μ̂ back to x:
 //!
 //! | loop | V |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | rectangle, long side first | a, a, −μ, −a, −a |
 //! | parallelogram | b, a, −μ, −b, −a |
 //!
-//! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added up
-//! before that common step.
+//! Here a is one of the six steps across μ, and b one of the four steps across both. All paths but one end with −a, and are
+//! added up before that common step.
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Momenta, ThinLinks};
 use crate::format::Between;
@@ -29,7 +29,7 @@ use crate::transfer::HostArray;
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// A path of links and its current end.
+/// Path of links, with its current end.
 #[derive(Clone, Copy)]
 struct Path<T> {
     at: Site,
@@ -37,7 +37,7 @@ struct Path<T> {
     product: Su3<T>,
 }
 
-/// A step along direction `mu`.
+/// Step along direction `mu`, forward or backward.
 type Step = (u32, bool);
 
 #[inline(always)]
@@ -57,7 +57,7 @@ impl Paths {
     fn links(&self, parity: u32) -> ThinLinks {
         if parity == 0 { self.links[0] } else { self.links[1] }
     }
-    /// Starts a path at a site, with no link yet.
+    /// Starts a path without links at a site.
     #[inline(always)]
     fn begin<T: Element>(&self, index: u32, parity: u32) -> Path<T> {
         Path { at: self.geometry.site_for::<T>(index, parity), parity, product: Su3::unit() }
@@ -76,7 +76,7 @@ impl Paths {
             Path { at: self.geometry.site_for::<T>(next, there), parity: there, product }
         }
     }
-    /// Returns the first step of a path.
+    /// Returns the path that consists of its first step.
     #[inline(always)]
     unsafe fn first<T: Element>(&self, from: Site, parity: u32, (mu, forward): Step) -> Path<T> {
         let there = 1 - parity;
@@ -92,8 +92,9 @@ impl Paths {
     }
 }
 
-/// P_μ(x) ← P_μ(x) − ε A, A the traceless anti-Hermitian part of U_μ(x) V, V the sum of paths with their coefficients.
-/// The kernel for [`ImprovedAction`] adds rectangles and parallelograms. The "right-hand side" is μ.
+/// P_μ(x) ← P_μ(x) − ε A, where A is the traceless anti-Hermitian part of U_μ(x) V, and V the sum of the paths with their
+/// coefficients. The kernel for [`ImprovedAction`] adds rectangles and parallelograms. The direction μ takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GaugeForce {
@@ -105,15 +106,15 @@ pub struct GaugeForce {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// ε β c / 3
+    /// Coefficients ε β c / 3 of the loops.
     pub coefficients: LoopCoefficients,
 }
 
-/// Coefficients of loops.
+/// Coefficients of the loops of a gauge action.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct LoopCoefficients {
-    /// Coefficients of spatial plaquettes, and of those with t.
+    /// Coefficients of spatial plaquettes, and of plaquettes with t.
     pub plaquettes: [f64; 2],
     /// Coefficients of spatial rectangles, of those with their short side in t, and of those with their long side in t.
     pub rectangles: [f64; 3],
@@ -142,7 +143,7 @@ impl LoopCoefficients {
     }
 }
 
-/// A format wrapper for actions with rectangles and parallelograms.
+/// Format wrapper for actions with rectangles and parallelograms.
 pub struct ImprovedAction<F>(PhantomData<F>);
 
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
@@ -169,7 +170,7 @@ unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for Ga
 }
 
 impl GaugeForce {
-    /// Changes P_μ(x); `IMPROVED` includes rectangles and parallelograms.
+    /// Subtracts the force from P_μ(x); `IMPROVED` includes rectangles and parallelograms.
     #[inline(always)]
     unsafe fn push<F: Element, T: Element, const IMPROVED: bool>(&self, i: u32, mu: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
@@ -188,7 +189,7 @@ impl GaugeForce {
                     continue;
                 }
                 let across = paths.go(paths.first::<F>(ahead, there, side), against);
-                // Paths that still have to return along this side.
+                // `fan` is the sum of the paths that still have to return along this side.
                 let mut fan = across.product.scale(F::from_f64(coefficients.plaquette(mu, side.0)));
                 if IMPROVED {
                     let rectangle = F::from_f64(coefficients.rectangle(mu, side.0));
@@ -220,7 +221,8 @@ impl GaugeForce {
     }
 }
 
-/// Writes P_μ(x) as a matrix, so that it can be exchanged with neighbours like links. The "right-hand side" is μ.
+/// Writes P_μ(x) as a matrix, so that it can be exchanged with neighbours like links. The direction μ takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForceMatrices {
@@ -250,13 +252,13 @@ unsafe impl<T: Element> Kernel<T> for ForceMatrices {
 ///
 /// ∇*_μ ∇_μ F_μ(x) = U_μ(x) F_μ(x+μ̂) U†_μ(x) + U†_μ(x−μ̂) F_μ(x−μ̂) U_μ(x−μ̂) − 2 F_μ(x),
 ///
-/// F being anti-Hermitian and traceless. The "right-hand side" is μ.
+/// where F is anti-Hermitian and traceless. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ZeuthenForce {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// F in the same way.
+    /// F on the even and on the odd sites of the bordered lattice.
     pub forces: [ThinLinks; 2],
     /// P on the sites of `parity`.
     pub momenta: Momenta,
@@ -301,7 +303,7 @@ pub struct Loop {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// The steps, four bits each, the first in the lowest: twice the direction, plus one for a step backward.
+    /// Steps of a path, four bits each, the first in the lowest bits: twice the direction, plus one for a step backward.
     pub steps: u32,
     /// Number of steps.
     pub length: u32,
@@ -329,7 +331,7 @@ unsafe impl<T: Element> Reduction<T> for Loop {
 }
 
 /// Sums over the sites of one parity of −Σ_{i<j} tr F_ij², −Σ_i tr F_it² and −tr (F_xy F_zt + F_xz F_ty + F_xt F_yz). F is the
-/// clover-leaf field strength, the traceless anti-Hermitian part of the four plaquettes around a site, over 4.
+/// clover-leaf field strength, the traceless anti-Hermitian part of the four plaquettes around a site, divided by 4.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FieldStrength {
@@ -342,11 +344,11 @@ pub struct FieldStrength {
 }
 
 impl FieldStrength {
-    /// F_μν at a site.
+    /// F_μν at the site x.
     #[inline(always)]
     unsafe fn leaves<T: Element>(&self, paths: &Paths, x: Site, mu: u32, nu: u32) -> AntiHermitian<T> {
         let mut sum = Su3::<T>::ZERO;
-        // Around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
+        // The leaves go around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
         let mut leaf = 0;
         while leaf < 4 {
             let along = (if leaf & 1 == 0 { mu } else { nu }, leaf < 2);
@@ -369,7 +371,8 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let x = self.lattice.site_for::<T>(i, self.parity);
         let [mut space, mut time, mut charge] = [T::ZERO; 3];
-        // Planes xy and zt, xz and ty, xt and yz: after x, the other three directions cyclically.
+        // The pairs of planes are xy and zt, xz and ty, xt and yz: x with each of the other directions, and the two that follow
+        // it cyclically.
         let next = |mu: u32| if mu == 3 { 1 } else { mu + 1 };
         let mut nu = 1;
         while nu <= 3 {
@@ -377,7 +380,7 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
             let (first, second) =
                 unsafe { (self.leaves::<T>(&paths, x, 0, nu), self.leaves::<T>(&paths, x, rho, sigma)) };
             let (a, b) = (first.norm2(), second.norm2());
-            // F_xt is the only temporal one among the first.
+            // Of the first planes only xt is temporal.
             (space, time) = if nu == 3 { (space + b, time + a) } else { (space + a, time + b) };
             charge = charge + first.dot(second);
             nu += 1;
@@ -390,7 +393,7 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
     }
 }
 
-/// The product of the local links in t that start at a site with t = 0, for both parities of such sites: site `i` of the
+/// Product of the local links in t that start at t = 0, for one parity of sites; call `i` writes the matrix of site `i` of the
 /// first time slice.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -405,7 +408,7 @@ pub struct TemporalLine {
     pub out: HostArray,
     /// Parity of the sites.
     pub parity: u32,
-    /// Local sites in t.
+    /// Number of local sites in t.
     pub length: u32,
 }
 // SAFETY: call i writes matrix i only.
@@ -432,7 +435,8 @@ impl<F: crate::format::LaneFormat<V>, V> crate::format::LaneFormat<V> for Improv
 
 crate::kernels! { FAMILY = "gauge_force";
     kernel WILSON_FORCE "wilson_force": [GaugeForce, in lanes] => force_precisions;
-    // In double precision sum, path, next link and product alone are 144 registers: this one spills a little.
+    // In double precision the sum, the path, the next link and a product need 144 registers, so that this kernel spills a
+    // little.
     setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => double_force;
     kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => single_forces;
     setup FORCE_MATRICES "force_matrices": [ForceMatrices, in lanes] => double_numbers;

@@ -1,10 +1,10 @@
-//! Ghost zones of a local lattice that is part of a larger one: one zone for each end of each direction that is partitioned. A
-//! zone holds whole layers across its direction, the nearest first, and in a layer the sites of one parity
-//! ([`Geometry::face_index`]), in tiles like those of fields.
+//! Ghost zones of a local lattice that is part of a larger one: one zone at each end of each partitioned direction. A zone
+//! holds whole layers across its direction, the nearest first. A layer has the sites of one parity ([`Geometry::face_index`]),
+//! in tiles like those of fields.
 //!
-//! Zones of spinors have one layer and hold the projection of each spinor that a hop needs, its two independent spins: the half
-//! that has to be sent (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as the longest hop. Zones
-//! of coarse levels of multigrid have one layer with all spinors of its sites.
+//! Zones of spinors have one layer. They hold the projection of each spinor that a hop needs, which is half of it (Babich et
+//! al. 2011, section 6.1). Zones of colour vectors have as many layers as the longest hop. Zones of coarse levels of multigrid
+//! have one layer with all spinors of its sites.
 use crate::algebra::{Axis, DiracSpinor, Projector, ProjectorSign, Real, Scaled, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Neighbours, Site};
@@ -12,19 +12,19 @@ use crate::memory::Global;
 use crate::schwarz::Blocks;
 use crate::storage::{Element, NumberFormat, PADDING};
 
-/// The zones around a field of one parity.
+/// Ghost zones around a field of one parity.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Ghosts {
-    /// `[μ][forward]`: addresses of the zones. Zones of directions that are not cut are not read.
+    /// `[μ][forward]`: addresses of the zones. Only zones of partitioned directions are read.
     zones: [[Global; 2]; 4],
-    /// Sites of a zone for one right-hand side, in units of [`PADDING`].
+    /// Number of sites of a zone for one right-hand side, in units of [`PADDING`].
     steps: [u32; 4],
-    /// Bit μ: direction μ is cut.
+    /// Bit μ is set if direction μ is partitioned.
     cut: u32,
-    /// 0: there are no zones, and fields are taken to be zero outside the local lattice or the block.
+    /// 0 if there are no zones, and fields are zero outside the local lattice or the block; else 1.
     open: u32,
-    /// Blocks of a domain decomposition, used where `open` is 0.
+    /// Blocks of a domain decomposition, which are used if `open` is 0.
     blocks: Blocks,
 }
 
@@ -34,28 +34,28 @@ pub const fn zone_steps(face: u32, layers: u32) -> u32 {
 }
 
 impl Ghosts {
-    /// No zones, for arguments that are not used.
+    /// Placeholder without zones, for arguments that are not used.
     pub const NONE: Ghosts = Self::closed(0, Blocks::NONE);
-    /// Creates zones of `steps[μ]` times [`PADDING`] sites at `zones[μ][0]`, backward of the first sites in direction μ, and at
-    /// `zones[μ][1]`, forward of the last, if bit μ of `cut` is set.
+    /// Creates zones of `steps[μ]` times [`PADDING`] sites for the directions μ whose bits are set in `cut`. `zones[μ][0]` is
+    /// the address of the zone before the first sites, and `zones[μ][1]` that of the zone after the last sites.
     ///
     /// # Safety
-    /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The zones stay at the given addresses while a kernel runs that holds the view or a copy of it. They have all sites and
+    /// right-hand sides for which the kernel is launched.
     pub unsafe fn new(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, blocks: Blocks) -> Self {
         Ghosts { zones: zones.map(|ends| ends.map(Global)), steps, cut, open: 1, blocks }
     }
-    /// Creates boundaries at which fields are zero outside the ends of blocks, in the directions in `cut`.
+    /// Creates boundaries outside the ends of blocks at which fields are zero, for the directions whose bits are set in `cut`.
     pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
         Ghosts { zones: [nowhere; 4], steps: [0; 4], cut, open: 0, blocks }
     }
-    /// Whether direction `mu` is cut.
+    /// Returns whether direction `mu` is partitioned.
     #[inline(always)]
     pub fn is_cut(&self, mu: usize) -> bool {
         self.cut >> mu & 1 != 0
     }
-    /// Returns a zone as a field.
+    /// Returns the zone at one end of direction `mu` as a field.
     ///
     /// # Safety
     /// The zone holds whole sites, not half spinors.
@@ -67,7 +67,7 @@ impl Ghosts {
     fn zone(&self, mu: usize, forward: bool) -> Global {
         if forward { self.zones[mu][1] } else { self.zones[mu][0] }
     }
-    /// Returns the tile of site `f` in a zone of half spinors, and the site's place in it.
+    /// Returns the tile that holds site `f` of a zone of half spinors, and the site's place in it.
     ///
     /// # Safety
     /// The zone holds half spinors, and that site.
@@ -82,10 +82,10 @@ impl Ghosts {
 
 /// Source of spinors for hops that leave the local lattice.
 pub trait SpinorGhosts: Copy {
-    /// Returns the sum of the hops so far, unchanged, as a barrier for the compiler's scheduling.
+    /// Returns `sum` unchanged. It prevents the compiler from moving hops across this point.
     fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real>;
-    /// Returns the projection by `p` of the spinor one step from `x`, in direction `way.0`, forward if `way.1`; `None` if that
-    /// site is in the local lattice.
+    /// Returns the projection by `p` of the spinor one step from `x`, in direction `way.0`, forward if `way.1`; `None` if the
+    /// neighbour is in the local lattice.
     ///
     /// # Safety
     /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
@@ -101,7 +101,8 @@ pub trait SpinorGhosts: Copy {
 
 /// Source of colour vectors for hops that leave the local lattice.
 pub trait ColourGhosts: Copy {
-    /// Returns the field that holds the vector at the neighbour in direction `way.0`, forward if `way.1`, and its index there.
+    /// Returns the field that holds the vector of the neighbour in direction `way.0`, forward if `way.1`, and its index in that
+    /// field.
     fn locate<const STEPS: u32>(
         &self,
         input: &Field,
@@ -110,7 +111,7 @@ pub trait ColourGhosts: Copy {
     ) -> (Field, u32);
 }
 
-/// No ghost zones: the local lattice is the whole one, or hops that leave it are not made.
+/// No ghost zones: the local lattice is the whole lattice, or hops that leave it are omitted.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NoGhosts;
@@ -146,7 +147,8 @@ impl ColourGhosts for NoGhosts {
 }
 
 impl SpinorGhosts for Ghosts {
-    // There are branches between the hops: without this, links and spinors of all hops stay in registers until the last one.
+    // Branches separate the hops. Without this function, links and spinors of all hops would stay in registers until the last
+    // hop.
     #[inline(always)]
     fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         sum.map(|z| complex(z.re.black_box(), z.im.black_box()))
@@ -188,7 +190,7 @@ impl ColourGhosts for Ghosts {
         let (local, ghost) = (neighbours.at(mu, forward), neighbours.ghost_index(mu, out));
         // SAFETY: an operator on colour vectors is given zones of colour vectors.
         let zone = unsafe { self.field(mu, forward) };
-        // A choice of addresses, not of paths.
+        // This selects between addresses and not between branches.
         if out == 0 { (*input, local) } else { (zone, ghost) }
     }
 }

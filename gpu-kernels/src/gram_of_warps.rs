@@ -1,21 +1,21 @@
 //! X†Y of two blocks of vectors on a GPU's tensor cores.
 //!
-//! Tensor cores multiply 16 × 4 by 4 × 8 numbers in double precision from compute capability 9.0 on, 8 × 4 by 4 × 8 before.
-//! This family is therefore compiled for both. An element of a product has the same terms either way; GPUs of different
-//! architectures may round their sums differently.
+//! In double precision, tensor cores multiply 16 × 4 by 4 × 8 numbers from compute capability 9.0 on, and 8 × 4 by 4 × 8
+//! numbers before. This family is therefore compiled for both. An element of a product has the same terms in both cases, but
+//! GPUs of different architectures may round their sums differently.
 use crate::Reduction;
 use crate::block::Gram;
 use crate::storage::SiteFormat;
 #[cfg(target_arch = "nvptx64")]
 use crate::{algebra::Complex, storage::SiteValue};
 
-/// [`Gram`] of at most 16 x and 16 y, on a GPU as products of matrices on its tensor cores, in double precision: for four sites
-/// and one component at a time, a warp multiplies all y with all x*, so that each vector is read once.
+/// [`Gram`] of at most 16 vectors x and 16 vectors y. On a GPU, tensor cores compute it in double precision: for four sites and
+/// one component at a time, a warp multiplies all y with all x*, so that each vector is read once.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GramOfWarps(pub Gram);
 impl GramOfWarps {
-    /// Maximum number of x, and of y: the size of a warp's product, which does not depend on their number.
+    /// Maximum number of vectors x, and of vectors y. It is the size of a warp's product for any number of vectors.
     pub const MOST: usize = 16;
 }
 // SAFETY: as for Gram.
@@ -43,7 +43,7 @@ unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
         let Gram { x, y, last_x, last_y, .. } = &self.0;
         let (row, site) = (lane / 4, lane % 4);
         let [first_x, first_y] = [4 * (row / 2) + row % 2, 2 * row];
-        // Blocks of columns: real and imaginary parts.
+        // `re` and `im` are the real and imaginary parts of the two blocks of columns.
         let [a, b, c, d, e, f, g, h, j, k, l, m, o, p, q, r] = sums;
         let (mut re, mut im) = ([[a, e, c, g], [j, o, l, q]], [[b, f, d, h], [k, p, m, r]]);
         let mut step = 0;
@@ -76,8 +76,8 @@ unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
     }
 }
 
-/// C + A B, with 16 × 4 elements of A, 4 × 8 of B and 16 × 8 of C, in this layout over a warp: thread 4 r + c has A at
-/// (r, c) and (r + 8, c), B at (c, r), and C at (r, 2 c), (r, 2 c + 1), (r + 8, 2 c), (r + 8, 2 c + 1).
+/// C + A B, with 16 × 4 elements of A, 4 × 8 of B and 16 × 8 of C. Thread 4 r + c of the warp has A at (r, c) and (r + 8, c), B
+/// at (c, r), and C at (r, 2 c), (r, 2 c + 1), (r + 8, 2 c), (r + 8, 2 c + 1).
 #[cfg(all(target_arch = "nvptx64", feature = "sm_90"))]
 #[inline(always)]
 fn mma([mut p, mut q, mut r, mut s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f64; 4] {
@@ -93,8 +93,8 @@ fn mma([mut p, mut q, mut r, mut s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f
     [p, q, r, s]
 }
 
-/// C + A B with the only shape of GPUs before compute capability 9.0, 8 × 8 elements of C: the upper half of C, then the lower
-/// half. A thread has the same elements as with the larger shape.
+/// C + A B with the only shape before compute capability 9.0, which has 8 × 8 elements of C: the upper half of C, then the
+/// lower half. A thread has the same elements as with the larger shape.
 #[cfg(all(target_arch = "nvptx64", not(feature = "sm_90")))]
 #[inline(always)]
 fn mma([p, q, r, s]: [f64; 4], [a0, a1]: [f64; 2], b: f64) -> [f64; 4] {

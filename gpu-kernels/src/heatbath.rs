@@ -25,15 +25,15 @@ use crate::memory::Access;
 use crate::random::{Philox, purpose};
 use crate::storage::Element;
 
-/// Number of proposals before a heat bath gives up and leaves the link as it is. The limit prevents an endless loop for links
-/// that are NaN; with numbers it is reached with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
+/// Number of proposals after which a heat bath leaves the link unchanged. The limit prevents an endless loop for links that are
+/// NaN. For numbers the probability of reaching it is 0.54²⁵⁶ = 10⁻⁶⁸.
 const ATTEMPTS: u32 = 256;
 
-/// Below this α the Haar measure is the better proposal.
+/// Limit of α below which the Haar measure is the better proposal.
 const SMALL: f64 = 0.86;
 
 /// Draws b_0 and δ = 1 − b_0 with the density √(1 − b_0²) exp(α b_0), α ≥ 0, and returns them with the number of proposals;
-/// `None` if `ATTEMPTS` were not enough, which means that α is NaN.
+/// `None` after `ATTEMPTS` proposals, which in practice means that α is NaN.
 #[inline(always)]
 pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     let mut attempt = 0;
@@ -42,7 +42,7 @@ pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
         let ([u, v], [angle, accept]) = (random.uniform_pair(), random.uniform_pair());
         let [_, cos] = sin_cos_turns(angle);
         if alpha < SMALL {
-            // A coordinate of an even point of the unit disc.
+            // b is a coordinate of a point that is uniformly distributed in the unit disc.
             let b = sqrt(u) * cos;
             if ln(accept) <= alpha * (b - 1.0) {
                 return Some(([b, 1.0 - b], attempt));
@@ -57,20 +57,20 @@ pub fn sample(alpha: f64, random: &mut Philox) -> Option<([f64; 2], u32)> {
     None
 }
 
-/// Draws the heat bath of one subgroup: a from w.
+/// Draws the heat bath of one subgroup: the matrix a for w.
 #[inline(always)]
 fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
     let norm = sqrt(dot(w, w));
     let Some(([b, delta], _)) = sample(beta_third * norm, random) else { return ONE };
-    // An even point on the sphere of radius √(1 − b_0²) = √(δ (2 − δ)).
+    // Draws a point uniformly on the sphere of radius √(1 − b_0²) = √(δ (2 − δ)).
     let [height, turn] = random.uniform_pair();
     let (up, radius) = (Real::mul_add(2.0, height, -1.0), sqrt(delta * (2.0 - delta)));
     let ([sin, cos], across) = (sin_cos_turns(turn), radius * sqrt(Real::mul_add(-up, up, 1.0)));
-    // Where the staples cancel, b alone is even over the group, whatever ŵ is.
+    // If the staples cancel, b alone is uniformly distributed over the group, whatever ŵ is.
     product([b, across * cos, across * sin, radius * up], largest_trace(w))
 }
-/// Draws the heat bath of a subgroup at the sites of a group, one after the other: the number of proposals differs from site to
-/// site.
+/// Draws the heat bath of a subgroup at the sites of a group, one site after the other, because the number of proposals differs
+/// from site to site.
 #[inline(always)]
 fn heat_each<T: Real, const N: usize>(w: Quaternion<T>, beta_third: f64, random: &mut [Philox; N]) -> Quaternion<T> {
     let mut a = w;
@@ -90,7 +90,7 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     let square = dot(w, w);
     let inverse = T::ONE.over(square);
     let along = T::from_f64(-2.0) * w[0] * inverse;
-    // Where the staples cancel, 1.
+    // Returns 1 if the staples cancel.
     [
         square.where_positive((-along).mul_add(w[0], -T::ONE), T::ONE),
         square.where_positive(along * w[1], T::ZERO),
@@ -99,10 +99,10 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     ]
 }
 
-/// Maximum number of double-precision numbers in a vector.
+/// Maximum number of sites whose double-precision numbers a value holds.
 const MOST_NUMBERS: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
 
-/// Applies one heat-bath hit to a link between its staples, with a random stream for each site that `T` holds.
+/// Applies one heat-bath hit to a link with the sum of its staples, with a random stream for each site that `T` holds.
 #[inline(always)]
 pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, random: &mut [Philox; N]) -> Su3<T> {
     let (mut u, mut m, third) = (u, u * staples, beta / 3.0);
@@ -110,7 +110,7 @@ pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, 
     u.unitarised()
 }
 
-/// Applies one over-relaxation hit to a link between its staples.
+/// Applies one over-relaxation hit to a link with the sum of its staples.
 #[inline(always)]
 pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     let (mut u, mut m) = (u, u * staples);
@@ -118,7 +118,7 @@ pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     u.unitarised()
 }
 
-/// The links of one direction at the sites of one parity, and the links around them.
+/// Links of one direction at the sites of one parity, with the links of their staples.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sublattice {
@@ -137,7 +137,7 @@ impl Sublattice {
     fn links(&self, parity: u32) -> ThinLinks {
         if parity == 0 { self.links[0] } else { self.links[1] }
     }
-    /// U_ν(y) for y of the given parity; it must not be one of the links that change.
+    /// U_ν(y) for y of the given parity, where the kernel does not change U_ν(y).
     #[inline(always)]
     unsafe fn near<T: Element>(&self, y: u32, parity: u32, nu: u32) -> Su3<T> {
         unsafe { self.links(parity).load(y, nu, Access::Shared) }
@@ -177,17 +177,17 @@ impl Sublattice {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Heatbath {
-    /// The links.
+    /// The links to change.
     pub at: Sublattice,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Position of the local lattice in the whole one.
+    /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// β
     pub beta: f64,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Number of this pass over the lattice: the same number gives the same random numbers.
+    /// Number of this pass over the lattice; equal numbers give equal random numbers.
     pub pass: u32,
 }
 // SAFETY: call i writes U_μ of the local lattice's site i only; the staples hold no other link of this parity and direction.
@@ -216,7 +216,7 @@ unsafe impl<T: Element> Kernel<T> for Heatbath {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Overrelax {
-    /// The links.
+    /// The links to change.
     pub at: Sublattice,
 }
 // SAFETY: as for `Heatbath`.

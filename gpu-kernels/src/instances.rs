@@ -1,26 +1,26 @@
-//! Compiled instances of kernels, and the macro that makes PTX entry points and CPU functions from them.
+//! Compiled instances of kernels, and the macro that generates PTX entry points and CPU functions from them.
 use crate::format::Format;
 use crate::multi_rhs::Variant;
 use core::marker::PhantomData;
 
-/// One compiled kernel.
+/// One compiled instance of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance {
-    /// Name of the entry point in PTX: name of the kernel, and suffix of the format.
+    /// Name of the entry point in PTX: the name of the kernel with the suffix of the format.
     pub name: &'static str,
     /// Format of the fields and links.
     pub format: Format,
-    /// PTX module (file) that contains the entry point; modules are loaded when first used.
+    /// PTX module (file) that contains the entry point. Modules are loaded when first used.
     pub module: &'static str,
-    /// Hot kernels may not spill, use local memory or generic loads.
+    /// Whether the kernel is in a hot loop, and therefore may not spill, use local memory or use generic loads.
     pub hot: bool,
-    /// Number of warps that compute a number together, for a [`WarpKernel`](crate::warp::WarpKernel).
+    /// Number of warps that compute a call together, for a [`WarpKernel`](crate::warp::WarpKernel).
     pub warps: Option<u32>,
     /// Launch parameters of the sum, for a reduction.
     pub sum: Option<Sum>,
-    /// Other rhs blockings for which the kernel is compiled for GPUs.
+    /// Further rhs blockings for which the kernel is compiled for GPUs.
     pub variants: &'static [Variant],
-    /// The instance on the CPU.
+    /// Functions of the instance on the CPU.
     #[cfg(all(feature = "cpu", not(test)))]
     pub cpu: crate::cpu::Functions,
 }
@@ -28,20 +28,20 @@ pub struct Instance {
 /// Properties of a [`Reduction`](crate::Reduction) that a launch needs; they are constants of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sum {
-    /// Numbers that are summed.
+    /// Number of values that are summed.
     pub values: usize,
-    /// Threads per block.
+    /// Number of threads per block.
     pub threads: u32,
-    /// Most blocks per right-hand side.
+    /// Maximum number of blocks per right-hand side.
     pub blocks: u32,
-    /// Whether a thread may have several sites.
+    /// Whether a thread may sum several sites.
     pub loops: bool,
-    /// Whether warps have all right-hand sides of their sites.
+    /// Whether a warp sums all right-hand sides of its sites.
     pub warps: bool,
 }
 
 impl Sum {
-    /// Returns `None`, for a kernel that sums nothing.
+    /// Returns `None`, for kernels without sums.
     pub const fn none<F, K: crate::Kernel<F>>() -> Option<Self> {
         None
     }
@@ -57,36 +57,36 @@ impl Sum {
 /// Maximum number of values that a reduction sums.
 pub const MOST_VALUES: usize = 16;
 
-/// A kernel in all its formats.
+/// Table of a kernel in all its formats.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// The kernel's name.
+    /// Name of the kernel.
     pub name: &'static str,
-    /// Instances that this build contains, by list of formats.
+    /// Instances that this build contains, as one array for each list of formats.
     pub lists: &'static [&'static [Instance]],
-    /// Formats for which the kernel is compiled with all features, by list.
+    /// Formats for which the kernel is compiled with all features, as one array for each list of formats.
     pub all: &'static [&'static [PossibleFormat]],
 }
 
-/// A format that a kernel is compiled for where cargo features are switched on.
+/// Format for which a kernel is compiled if certain cargo features are on.
 #[derive(Clone, Copy, Debug)]
 pub struct PossibleFormat {
     /// The format.
     pub format: Format,
-    /// The features, and whether each is on in this build.
+    /// Cargo features that the format needs, and whether each is on in this build.
     pub features: &'static [(&'static str, bool)],
 }
 
 impl Table {
-    /// Returns all instances.
+    /// Returns all instances that this build contains.
     pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
         self.lists.iter().copied().flatten()
     }
-    /// Returns the instance for a format, if it is compiled.
+    /// Returns the instance for `format`, if this build contains it.
     pub fn instance(&self, format: Format) -> Option<&'static Instance> {
         self.instances().find(|instance| instance.format == format)
     }
-    /// Returns the cargo features that are missing for an instance of this format: none if the instance exists, or if no
+    /// Returns the cargo features that are missing for an instance of `format`. There are none if the instance exists, or if no
     /// feature provides it.
     pub fn missing_features(&self, format: Format) -> impl Iterator<Item = &'static str> + use<> {
         let possible = self.all.iter().copied().flatten().find(move |possible| possible.format == format);
@@ -94,47 +94,47 @@ impl Table {
     }
 }
 
-/// A kernel with arguments `A`, in all its formats.
+/// Kernel with arguments `A`, in all its formats.
 #[derive(Debug)]
 pub struct Instances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
-/// A reduction with arguments `A`, in all its formats.
+/// Reduction with arguments `A`, in all its formats.
 #[derive(Debug)]
 pub struct SumInstances<A>(pub &'static Table, pub(crate) PhantomData<fn(&A)>);
 
-/// The kernels of one source file. They are compiled to PTX together, and apart from those of other files.
+/// Kernels of one source file. They are compiled to PTX together, and apart from those of other files.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// The name of the file.
+    /// Name of the source file.
     pub name: &'static str,
     /// Kernels of the file.
     pub tables: &'static [&'static Table],
-    /// Architectures whose own instructions the kernels use, such as `sm_90`: each has a PTX of its own, beside that for
-    /// [`OLDEST_ARCHITECTURE`], from source that is compiled with this name as a cargo feature.
+    /// Architectures, such as `sm_90`, for whose own instructions the kernels are also compiled. Each has a PTX beside that for
+    /// [`OLDEST_ARCHITECTURE`]; the name of the architecture is a cargo feature of the source.
     pub also_for: &'static [&'static str],
 }
 
-/// The oldest architecture of GPUs that kernels run on, and that of the PTX that every family has.
+/// Oldest architecture of GPUs on which kernels run. Every family has PTX for it.
 pub const OLDEST_ARCHITECTURE: &str = "sm_80";
 
 impl Family {
-    /// Returns all instances of all kernels.
+    /// Returns all instances of all kernels of the family.
     pub fn instances(&self) -> impl Iterator<Item = &'static Instance> + use<> {
         self.tables.iter().flat_map(|table| table.instances())
     }
 }
 
-/// An entry point in PTX.
+/// Entry point in PTX.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPoint {
     /// Name of the entry point.
     pub name: &'static str,
-    /// The PTX module.
+    /// PTX module that contains the entry point.
     pub module: &'static str,
-    /// Whether the kernel is hot, like [`Instance::hot`].
+    /// Whether the kernel is hot, as in [`Instance::hot`].
     pub hot: bool,
     /// Whether this entry point is one of [`Instance::variants`].
     pub variant: bool,
-    /// Whether several warps compute a number together.
+    /// Whether several warps compute a call together.
     pub parts: bool,
 }
 
@@ -148,7 +148,7 @@ impl Instance {
     }
 }
 
-/// The table of a family: its kernels, each with the lists of formats (`format_lists.rs`) that it is compiled for.
+/// Defines the table of a family: its kernels, each with the lists of formats (`format_lists.rs`) for which it is compiled.
 ///
 /// ```text
 /// kernels! { FAMILY = "wilson";
@@ -159,15 +159,15 @@ impl Instance {
 /// `FAMILY = "wilson" also for "sm_90"` adds a PTX for an architecture with instructions of its own
 /// ([`Family::also_for`](crate::Family::also_for)).
 ///
-/// The first word of a line is `kernel` or `reduce` for kernels in the loops of solvers, `setup` or `observe` for a kernel or a
-/// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS);
-/// `by_warps` and `setup_by_warps` for a [`WarpKernel`](crate::warp::WarpKernel).
-/// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
-/// kernel for that wrapper of each format. In parentheses are further blockings of several right-hand sides: `rhs 2`,
-/// two in a thread; `looped 2`, two at a time, until a thread has computed all. With `, in lanes` after the struct, a CPU computes
-/// groups of sites at once in formats that the lists mark with `lanes`. With `, any AnyWilsonLinks` a CPU has one instance for all
-/// storages of links in a precision ([`AnyLinks`](crate::storage::AnyLinks)), but for groups of sites. Register caps are in
-/// `registers.toml`.
+/// The first word of a line is the kind of kernel. `kernel` and `reduce` stand for a kernel and a reduction in the loops of
+/// solvers, `setup` and `observe` for those outside, which may spill. `warps` stands for a hot reduction with
+/// [`Reduction::WARPS`](crate::Reduction::WARPS), `by_warps` and `setup_by_warps` for a
+/// [`WarpKernel`](crate::warp::WarpKernel). The static by which the kernel is launched, its name, and the struct of arguments
+/// follow. With `as`, the struct implements the kernel for that wrapper of each format. Parentheses contain further blockings
+/// of several right-hand sides: with `rhs 2` a thread has two of them, with `looped 2` it computes all, two at a time. With
+/// `, in lanes` after the struct, a CPU computes groups of sites at once in formats that the lists mark with `lanes`. With
+/// `, any AnyWilsonLinks`, a CPU has one instance for all storages of links in a precision
+/// ([`AnyLinks`](crate::storage::AnyLinks)), except for groups of sites. Register caps are in `registers.toml`.
 #[macro_export]
 macro_rules! kernels {
     ($family:ident = $source:tt $(also for $architecture:literal)*; $($kind:ident $handle:ident $name:literal: $kernel:tt
@@ -176,13 +176,13 @@ macro_rules! kernels {
             #[doc = $crate::kernels!(@doc $kernel)]
             pub static $handle: $crate::kernels!(@handle $kind $kernel) =
                 $crate::kernels!(@wrap $kind)(&$handle::TABLE, core::marker::PhantomData);
-            // A module of its own for each kernel: the compiler works on modules in parallel, and does not compile one again
-            // that an edit leaves as it is.
+            // Each kernel has a module of its own. The compiler works on modules in parallel, and skips modules that an edit
+            // leaves unchanged.
             #[allow(non_snake_case)]
             mod $handle {
                 #[allow(unused_imports, reason = "formats and kernels name some")]
                 use super::*;
-                // Static, not const: the functions it points to are compiled in this crate and in no other.
+                // This is a static and not a constant, so that its functions are compiled in this crate only.
                 pub static TABLE: $crate::Table = $crate::Table {
                     name: $name,
                     lists: &[$($list! { instances $kind $source $name $kernel [$($($blocking $rhs)*)?] }),+],
@@ -193,7 +193,7 @@ macro_rules! kernels {
         )*
         pub(crate) static $family: $crate::Family =
             $crate::Family { name: $source, tables: &[$($handle.0),*], also_for: &[$($architecture),*] };
-        // `cargo xtask build-ptx` compiles each family by itself.
+        // `cargo xtask build-ptx` compiles each family separately.
         #[cfg(all(target_arch = "nvptx64", feature = $source))]
         #[allow(unused_imports, reason = "formats name some")]
         mod entry_points {
@@ -303,9 +303,11 @@ macro_rules! kernels {
     (@entry setup $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry kernel $name, $kernel, $format } };
     (@entry observe $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry reduce $name, $kernel, $format } };
     (@entry kernel $name:expr, $kernel:ty, $format:ty) => {
+        /// Entry point of a kernel.
+        ///
         /// # Safety
         /// The contract of [`Kernel::site`](crate::Kernel::site) holds.
-        // Both ends are compiled by the same compiler from the same source.
+        // Both ends are compiled by the same compiler from the same source, so that the layout of the arguments agrees.
         #[allow(improper_ctypes_definitions)]
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {
@@ -316,6 +318,8 @@ macro_rules! kernels {
         $crate::kernels! { @entry by_warps $name, $kernel, $format }
     };
     (@entry by_warps $name:expr, $kernel:ty, $format:ty) => {
+        /// Entry point of a kernel that warps compute.
+        ///
         /// # Safety
         /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds.
         #[allow(improper_ctypes_definitions)]
@@ -325,6 +329,8 @@ macro_rules! kernels {
         }
     };
     (@entry reduce $name:expr, $kernel:ty, $format:ty) => {
+        /// Entry point of a reduction.
+        ///
         /// # Safety
         /// The contract of [`Reduction::site`](crate::Reduction::site) holds.
         #[allow(improper_ctypes_definitions)]
@@ -334,6 +340,8 @@ macro_rules! kernels {
         }
     };
     (@entry warps $name:expr, $kernel:ty, $format:ty) => {
+        /// Entry point of a reduction in which warps compute all right-hand sides.
+        ///
         /// # Safety
         /// The contract of [`WarpSum::warp`](crate::device::WarpSum::warp) holds.
         #[allow(improper_ctypes_definitions)]
@@ -344,6 +352,8 @@ macro_rules! kernels {
     };
     (@variant reduce $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
+            /// Entry point of a reduction for several right-hand sides.
+            ///
             /// # Safety
             /// The contract of [`MultiRhsReduction::multi_rhs`](crate::multi_rhs::MultiRhsReduction::multi_rhs) holds.
             #[allow(improper_ctypes_definitions)]
@@ -355,6 +365,8 @@ macro_rules! kernels {
     };
     (@variant by_warps looped $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
+            /// Entry point of a kernel that warps compute for all right-hand sides.
+            ///
             /// # Safety
             /// The contract of [`LoopedWarpKernel::warp_looped`](crate::device::LoopedWarpKernel::warp_looped) holds.
             #[allow(improper_ctypes_definitions)]
@@ -366,6 +378,8 @@ macro_rules! kernels {
     };
     (@variant kernel $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
+            /// Entry point of a kernel for several right-hand sides.
+            ///
             /// # Safety
             /// The contract of [`MultiRhsKernel::multi_rhs`](crate::multi_rhs::MultiRhsKernel::multi_rhs) holds.
             #[allow(improper_ctypes_definitions)]

@@ -1,7 +1,7 @@
 //! Traits of kernels: a kernel is a plain struct, its arguments, and a function of one site that is generic over formats.
 use crate::lattice::MOST_LANES;
 
-/// Work done independently for every site index in `0..n` and every right-hand side, in format `F`.
+/// Kernel that does independent work for every site index in `0..n` and every right-hand side, in format `F`.
 ///
 /// # Safety
 /// `site(i, rhs)` may be called for all sites and right-hand sides at once, from different threads. An implementation of the
@@ -12,46 +12,46 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     /// Computes one site of one right-hand side.
     ///
     /// # Safety
-    /// The pointers inside the struct must be valid for site `i` and the sites it reads, in format `F`.
+    /// The pointers inside the struct are valid for site `i` and the sites that it reads, in format `F`.
     unsafe fn site(&self, i: u32, rhs: u32);
     /// Returns the site that call number `i` of a launch computes: site `i`, unless the kernel computes a part of the lattice.
     #[inline(always)]
     fn place(&self, i: u32) -> u32 {
         i
     }
-    /// Returns the site that call number `i` computes in a launch with several right-hand sides together, for which another
+    /// Returns the site that call number `i` computes in a launch with several right-hand sides together, for which a different
     /// order may be faster.
     #[inline(always)]
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
-    /// Returns the number of sites, starting at a multiple of this number, that a CPU may compute at once, where the kernel is
-    /// compiled for that: the sites of a group if its fields are in lane order ([`lattice::lanes`](crate::lattice)), and any
-    /// number if the kernel does not depend on positions.
+    /// Returns the number of sites that a CPU may compute at once, starting at a multiple of this number, if the kernel is
+    /// compiled for groups of sites. It is the size of a group if fields are in lane order
+    /// ([`lattice::lanes`](crate::lattice)), and any number if the kernel does not depend on positions.
     #[inline(always)]
     fn group_sites(&self) -> u32 {
         MOST_LANES
     }
 }
 
-/// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
+/// Kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
 ///
 /// # Safety
 /// The contract of [`Kernel`] holds.
 pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
-    /// Type of the sums: `[f64; K]`.
+    /// Type of the sums, `[f64; K]`.
     type Values: Values;
-    /// Threads per block on a GPU: at most 256, and at most 128 with 16 values, whose warp sums share the memory of a block,
-    /// unless [`WARPS`](Self::WARPS) is set. Fixed for a kernel, because the order of the sum depends on it.
+    /// Number of threads per block on a GPU: at most 256, and at most 128 with 16 values, whose warp sums share the memory of a
+    /// block, unless [`WARPS`](Self::WARPS) is set. It is a constant of the kernel, because the order of the sum depends on it.
     const THREADS: u32 = 256;
-    /// Maximum number of blocks per right-hand side on a GPU, where threads have several sites; also part of the order of the
-    /// sum.
+    /// Maximum number of blocks per right-hand side on a GPU, if threads have several sites. It also determines the order of
+    /// the sum.
     const BLOCKS: u32 = 1056;
-    /// Whether a thread may have several sites. If not, there are as many blocks as the sites need, and no loop; compilers
-    /// would hoist everything that is the same for all sites out of a loop, into registers that are not available.
+    /// Whether a thread may have several sites. If not, there are as many blocks as the sites need and no loop, out of which
+    /// compilers would move common subexpressions into registers that are not available.
     const LOOPS: bool = true;
     /// Whether a warp on a GPU computes all right-hand sides of its sites together, with `WarpSum` in place of
-    /// [`site`](Self::site): at most 32, and each thread has the sums of at most one.
+    /// [`site`](Self::site). There are at most 32 right-hand sides, and each thread has the sums of at most one.
     const WARPS: bool = false;
     /// Computes one site of one right-hand side.
     ///
@@ -86,7 +86,7 @@ pub trait Values: Copy + Send + Sync + 'static {
     fn add(self, other: Self) -> Self;
     /// Applies `f` to every component, unrolled.
     fn map(self, f: impl FnMut(f64) -> f64) -> Self;
-    /// Returns component `k`; only for constant `k` on the GPU.
+    /// Returns component `k`, which must be a constant on a GPU.
     fn get(&self, k: usize) -> f64;
 }
 

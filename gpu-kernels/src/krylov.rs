@@ -5,7 +5,7 @@ use crate::per_rhs::ComplexPerRhs;
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 
-/// (x_k, y) for four x_k: real and imaginary parts, one after the other.
+/// (x_k, y) for four vectors x_k: real and imaginary parts, one after the other.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiDot {
@@ -34,8 +34,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiDot {
     }
 }
 
-/// (x_a, x_b) for pairs of a few vectors with a ≤ b, four a at a time. Right-hand side g N + j of the launch computes group g
-/// for right-hand side j of the vectors; groups are counted through all b, and for each b through the a in fours.
+/// Inner products (x_a, x_b), a ≤ b, of a few vectors, in groups of four a for one b. Right-hand side g N + j of the launch
+/// computes group g for right-hand side j of the vectors. Groups are numbered through all b, and for each b through its a.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiGram {
@@ -43,7 +43,7 @@ pub struct MultiGram {
     pub x: [Field; MultiGram::MOST],
     /// N
     pub nrhs: Divisor,
-    /// The group of the first right-hand side of the launch.
+    /// Number of the group of the first right-hand side of the launch.
     pub first: u32,
 }
 
@@ -64,7 +64,7 @@ impl MultiGram {
     #[inline(always)]
     fn vector(&self, k: u32) -> Field {
         let mut x = self.x[0];
-        // No index, which would put the arguments into local memory of a GPU.
+        // Comparisons replace an index, which would put the arguments into local memory of a GPU.
         macro_rules! choose {
             ($($k:literal)*) => {$(
                 if k == $k {
@@ -98,7 +98,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiGram {
     }
 }
 
-/// y ← y + Σ_k a_k x_k with four x_k.
+/// y ← y + Σ_k a_k x_k with four vectors x_k.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MultiAxpy {

@@ -1,17 +1,17 @@
 //! Sites of one parity, their coordinates and neighbours.
 //!
-//! Sites of a parity are counted by the checkerboard index i = lexicographic index / 2, x fastest; on a CPU also in lane order
+//! Sites of a parity are numbered by the checkerboard index i = lexicographic index / 2, x fastest, or on a CPU in lane order
 //! ([`lanes`]).
 //!
-//! An index refers to a group where numbers are of several sites, and a field finds its numbers by such an index: this module
-//! and [`storage`](crate::storage) depend on each other.
+//! This module and [`storage`](crate::storage) depend on each other: an index refers to a group of sites if numbers hold
+//! several sites, and a field finds its numbers by such an index.
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod lanes;
 
 use crate::algebra::Real;
 use crate::storage::Element;
 
-/// Division by a number that is fixed when the kernel is launched, without a division instruction.
+/// Divisor that is fixed when the kernel is launched, so that a division needs no division instruction.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Divisor {
@@ -21,10 +21,10 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Creates a divisor from 1 to 2³¹, for dividends below 2³¹.
+    /// Creates a divisor between 1 and 2³¹, for dividends below 2³¹.
     pub const fn new(divisor: u32) -> Self {
         assert!(divisor != 0 && divisor <= 1 << 31);
-        // With s = ⌈log₂ d⌉ and m = ⌈2^(31+s) / d⌉ < 2³², ⌊n m / 2^(31+s)⌋ = ⌊n / d⌋ for every n < 2³¹.
+        // For s = ⌈log₂ d⌉ and m = ⌈2^(31+s) / d⌉ < 2³², ⌊n m / 2^(31+s)⌋ = ⌊n / d⌋ holds for every n < 2³¹.
         let s = divisor.next_power_of_two().trailing_zeros();
         let multiplier = (1u64 << (31 + s)).div_ceil(divisor as u64) as u32;
         Divisor { divisor, multiplier, shift: 31 + s }
@@ -34,12 +34,12 @@ impl Divisor {
     pub const fn get(self) -> u32 {
         self.divisor
     }
-    /// Returns the division by the divisor halved `times` times; halving must leave no remainder.
+    /// Returns division by the divisor halved `times` times, where halving must leave no remainder.
     #[inline(always)]
     const fn halved(self, times: u32) -> Self {
         Divisor { divisor: self.divisor >> times, multiplier: self.multiplier, shift: self.shift - times }
     }
-    /// Returns quotient and remainder.
+    /// Returns the quotient and the remainder of `n`.
     #[inline(always)]
     pub fn divide(self, n: u32) -> (u32, u32) {
         let q = ((n as u64 * self.multiplier as u64) >> self.shift) as u32;
@@ -47,7 +47,7 @@ impl Divisor {
     }
 }
 
-/// The local lattice as kernels see it.
+/// Geometry of the local lattice in the form that kernels use.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Geometry {
@@ -55,15 +55,14 @@ pub struct Geometry {
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Flags: ends in t that are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], whether sites are in [lane
-    /// order](LANE_ORDER), and from bit [`ODD_HALVES`] on the directions in which half of the lattice is then an odd number of
-    /// sites.
+    /// Flags: [`UPPER_END`] and [`LOWER_END`] for ends in t that are ends of the whole lattice, and [`LANE_ORDER`]. From bit
+    /// [`ODD_HALVES`] on they contain, in lane order, the directions in which half of the lattice is an odd number of sites.
     ends: u32,
     columns: Columns,
 }
 
-/// The order in which a launch for several right-hand sides traverses the lattice: in columns along t, so that vectors are
-/// still in the second-level cache when the next sites in t read them. All numbers count pairs of rows.
+/// Order in which a launch for several right-hand sides traverses the lattice. Columns along t keep vectors in the second-level
+/// cache until the next sites in t read them. All numbers count pairs of rows.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Columns {
@@ -101,13 +100,13 @@ impl Columns {
     }
 }
 
-/// The last sites in t are the last ones of the whole lattice.
+/// Flag of a local lattice whose last sites in t are the last ones of the whole lattice.
 pub const UPPER_END: u32 = 1;
-/// The first sites in t are the first ones of the whole lattice.
+/// Flag of a local lattice whose first sites in t are the first ones of the whole lattice.
 pub const LOWER_END: u32 = 2;
-/// Sites are in lane order, which exists on a CPU only.
+/// Flag of sites in lane order, which exists on a CPU only.
 const LANE_ORDER: u32 = 4;
-/// Position of the first of the four bits for directions.
+/// Position of the first of the four bits for directions with an odd half.
 const ODD_HALVES: u32 = 3;
 
 /// Maximum number of sites that a CPU computes at once.
@@ -118,14 +117,14 @@ pub const MOST_LANES: u32 = 16;
 pub struct Where(u32);
 
 impl Where {
-    /// False for all sites.
+    /// The condition is false for all sites.
     pub const NOWHERE: Where = Where(0);
-    /// Creates the truth value of one site.
+    /// Creates the truth value for a single site.
     #[inline(always)]
     const fn one(is: bool) -> Self {
         Where(is as u32)
     }
-    /// Whether the condition is true for the only site, or for any of the group.
+    /// Returns whether the condition is true for the only site, or for any site of the group.
     #[inline(always)]
     pub const fn any(self) -> bool {
         self.0 != 0
@@ -135,14 +134,14 @@ impl Where {
     pub const fn bits(self) -> u32 {
         self.0
     }
-    /// Whether the condition is true for site `lane` of the group.
+    /// Returns whether the condition is true for site `lane` of the group.
     #[cfg(test)]
     const fn is(self, lane: usize) -> bool {
         self.0 >> lane & 1 != 0
     }
 }
 
-/// Whether an index is that of the first site, or of the first group.
+/// Returns whether an index is that of the first site, or of the first group.
 #[inline(always)]
 pub const fn is_first(index: u32) -> bool {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -150,8 +149,8 @@ pub const fn is_first(index: u32) -> bool {
     index == 0
 }
 
-/// Returns the index of part number `part` of a group, where numbers of `T` hold fewer sites than the index refers to;
-/// otherwise the index.
+/// Returns the index of part number `part` of a group if numbers of `T` hold fewer sites than the group has; otherwise returns
+/// `index`.
 #[inline(always)]
 pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
     #[cfg(not(target_arch = "nvptx64"))]
@@ -163,14 +162,14 @@ pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
     }
 }
 
-/// A site of a given parity.
+/// Site of a given parity, or a group of such sites.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
-    /// Checkerboard index.
+    /// Checkerboard index of the site.
     pub index: u32,
-    /// x / 2.
+    /// Half of the coordinate x, rounded down.
     pub half_x: u32,
-    /// x mod 2.
+    /// Remainder of x / 2, 0 or 1.
     pub odd_x: u32,
     /// Coordinate y.
     pub y: u32,
@@ -178,29 +177,30 @@ pub struct Site {
     pub z: u32,
     /// Coordinate t.
     pub t: u32,
-    /// Whether this is a group: the index is that of the group, and the coordinates are those of the site in the first
-    /// sub-lattice.
+    /// Whether this is a group of sites. The index is then that of the group, and the coordinates are those of its site in the
+    /// first sub-lattice.
     #[cfg(not(target_arch = "nvptx64"))]
     group: bool,
-    /// Additional increment of the index where a step leads to the other half of the lattice, if that half is an odd number of
+    /// Additional increment of the index if a step leads to the other half of the lattice and that half is an odd number of
     /// sites.
     #[cfg(not(target_arch = "nvptx64"))]
     shift: u32,
 }
 
-/// Meaning of an index: sites by the checkerboard, sites in lane order, or groups.
+/// Meaning of an index: sites in checkerboard order, sites in lane order, or groups.
 #[derive(Clone, Copy)]
 struct Order {
-    /// Directions in which the lattice is halved, one bit each.
+    /// Bits of the directions in which the lattice is halved.
     halved: u32,
-    /// The next site in x / 2 of the same sub-lattice is 1 << `unit` further.
+    /// Logarithm of the distance between the indices of neighbouring sites in x / 2 in one sub-lattice: the distance is 1 <<
+    /// `unit`.
     unit: u32,
-    /// The bit of an index where the lowest bit of a lane's number is; 0 without lanes.
+    /// Value of the index bit that holds the lowest bit of a lane's number; 0 without lanes.
     #[cfg(not(target_arch = "nvptx64"))]
     lanes: u32,
 }
 
-/// Position of a site in its sub-lattice along a direction.
+/// Position of a site in its sub-lattice along a direction, with the steps of its index.
 struct Along {
     here: u32,
     extent: u32,
@@ -220,7 +220,7 @@ impl Along {
     }
 }
 
-/// Extents of the sub-lattices of an order: of the whole lattice if it is not halved.
+/// Extents of the sub-lattices of an order. They are those of the whole lattice if it is not halved.
 struct SubLatticeExtents {
     half_x: Divisor,
     y: Divisor,
@@ -233,12 +233,12 @@ impl Geometry {
     pub const fn new(extents: [u32; 4]) -> Self {
         Self::part(extents, UPPER_END | LOWER_END)
     }
-    /// Creates a part of a larger lattice; `ends` has those of [`UPPER_END`] and [`LOWER_END`] that it includes.
+    /// Creates a part of a larger lattice. `ends` contains [`UPPER_END`] and [`LOWER_END`] if the part has these ends.
     pub const fn part([x, y, z, t]: [u32; 4], ends: u32) -> Self {
         let columns = Columns::new([x, y, z, t]);
         Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
-    /// Returns the lattice with its sites in lane order, if its extents are even. For kernels on a CPU only.
+    /// Returns the lattice with its sites in lane order if its extents are even. Only kernels on a CPU support this order.
     #[must_use]
     pub fn in_lane_order(self) -> Self {
         let size = self.size();
@@ -248,13 +248,13 @@ impl Geometry {
         let odd: u32 = (0..4).map(|mu| (size[mu] / 2 % 2) << mu).sum();
         Geometry { ends: self.ends & (UPPER_END | LOWER_END) | LANE_ORDER | odd << ODD_HALVES, ..self }
     }
-    /// Whether its sites are in lane order.
+    /// Returns whether the sites are in lane order.
     #[inline(always)]
     pub const fn is_in_lane_order(&self) -> bool {
         cfg!(not(target_arch = "nvptx64")) && self.ends & LANE_ORDER != 0
     }
-    /// Returns the number of sites, starting at a multiple of this number, that a kernel on a CPU may compute at once: those of
-    /// a group.
+    /// Returns the number of sites that a kernel on a CPU may compute at once, starting at a multiple of this number: the size
+    /// of a group.
     #[inline(always)]
     pub const fn group_sites(&self) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -272,7 +272,7 @@ impl Geometry {
     pub const fn size(&self) -> [u32; 4] {
         [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t]
     }
-    /// Returns the order of sites, or of groups.
+    /// Returns the order of sites, or that of groups.
     #[inline(always)]
     const fn order(&self, group: bool) -> Order {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -314,7 +314,7 @@ impl Geometry {
     pub fn site(&self, index: u32, parity: u32) -> Site {
         self.site_or_group(index, parity, false)
     }
-    /// Returns the site of `parity` with index `index`, for kernels that compute with `T`: if `T` is a vector, the index is
+    /// Returns the site of `parity` with index `index`, for kernels that compute with `T`. If `T` is a vector, the index is
     /// that of a group.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, index: u32, parity: u32) -> Site {
@@ -347,7 +347,7 @@ impl Geometry {
         let site = self.at_own_place(site);
         site
     }
-    /// Returns the checkerboard index of site number `i` in the order by columns.
+    /// Returns the checkerboard index of site number `i` in the order of columns.
     #[inline(always)]
     fn in_columns(&self, i: u32) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -355,7 +355,7 @@ impl Geometry {
             return i;
         }
         let (row, half_x) = self.half_x.divide(i);
-        // Two rows each in y, z and t are consecutive, then pairs in y, z and t of a column.
+        // Two rows each in y, z and t are consecutive. Pairs of rows in y, z and t of a column follow.
         let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
         let (rest, y) = self.columns.y.divide(row >> 3);
         let (rest, z) = self.columns.z.divide(rest);
@@ -365,7 +365,7 @@ impl Geometry {
         let z = 2 * (z + self.columns.z.get() * column_z) + dz;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * (2 * t + dt)))
     }
-    /// Returns the checkerboard index of the site at these coordinates.
+    /// Returns the checkerboard index of the site with coordinates x, y, z, t.
     #[inline(always)]
     pub fn index_of(&self, [x, y, z, t]: [u32; 4]) -> u32 {
         self.of_half(x >> 1, [y, z, t], x + y + z + t)
@@ -398,16 +398,16 @@ impl Geometry {
         let (turn, shift) = (0, 0);
         Along { here, extent, stride, turn, shift }
     }
-    /// Returns the checkerboard index, among the sites of the other parity, of the neighbour one step forward (`true`) or
-    /// backward in direction `mu`. `mu` and `forward` are constants where this is inlined.
+    /// Returns the checkerboard index of the neighbour one step forward (`true`) or backward in direction `mu`, which has the
+    /// other parity. `mu` and `forward` are constants after inlining.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // No copy on a GPU, where it would lie in memory.
+        // A GPU makes no copy of the site, which would be in memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
         let Along { here, extent, stride, .. } = along;
-        // In x, two sites of opposite parity share x / 2: one of the two steps does not change it.
+        // In x, two sites of opposite parity share x / 2, so that one of the two steps does not change it.
         let moves = mu != 0 || (s.odd_x == 1) == forward;
         let wrap = (extent - 1) * stride;
         let moved = if forward {
@@ -422,12 +422,12 @@ impl Geometry {
     /// Returns the checkerboard index of the neighbour three steps forward (`true`) or backward in direction `mu`.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        // No copy on a GPU, where it would lie in memory.
+        // A GPU makes no copy of the site, which would be in memory.
         #[cfg(not(target_arch = "nvptx64"))]
         let s = &self.at_first_place(s);
         let along = self.along(s, mu);
         let Along { here, extent, stride, turn, .. } = along;
-        // In x, where two sites of opposite parity share x / 2, three steps change it by one or two.
+        // In x, two sites of opposite parity share x / 2, so that three steps change it by one or two.
         let steps = if mu > 0 {
             3
         } else if (s.odd_x == 1) == forward {
@@ -435,10 +435,10 @@ impl Geometry {
         } else {
             1
         };
-        // On the smallest lattices three steps go once around, in x with its extent halved even twice.
+        // On the smallest lattices three steps go around once, or twice in x if its extent is halved.
         let once = if steps >= extent { steps - extent } else { steps };
         let rest = if once >= extent { once - extent } else { once };
-        // Three times where half of the lattice is one site.
+        // They go around three times if half of the lattice is one site.
         #[cfg(not(target_arch = "nvptx64"))]
         let rest = if rest >= extent { rest - extent } else { rest };
         let to = if forward {
@@ -454,7 +454,7 @@ impl Geometry {
         let around = if forward { here + steps - to } else { to + steps - here };
         if turn == 0 || (around == 0 || around == 2 * extent) { moved } else { along.of_next(moved) }
     }
-    /// Returns the neighbours of a site, one or three steps away.
+    /// Returns the neighbours of a site that are one or three steps away.
     #[inline(always)]
     pub fn neighbours<'a, const STEPS: u32>(&'a self, site: &'a Site) -> Neighbours<'a, STEPS> {
         Neighbours {
@@ -473,13 +473,13 @@ impl Geometry {
     fn all_neighbours<const STEPS: u32>(&self, s: &Site) -> [[u32; 2]; 4] {
         [0, 1, 2, 3].map(|mu| [self.step::<STEPS>(s, mu, false), self.step::<STEPS>(s, mu, true)])
     }
-    /// Returns the number of a site among those of its parity in its layer across direction `mu`: neighbours across the end of
+    /// Returns the number of a site among those of its parity in its layer across direction `mu`. Neighbours across the end of
     /// the local lattice have the same number in their layers.
     #[inline(always)]
     pub fn face_index(&self, s: &Site, mu: usize) -> u32 {
         let (nx, ny, nz) = (self.half_x.get(), self.y.get(), self.z.get());
         match mu {
-            // Sites of a parity alternate in y.
+            // Sites of one parity alternate in y, so that half of the index counts them.
             0 => (s.y + ny * (s.z + nz * s.t)) >> 1,
             1 => s.half_x + nx * (s.z + nz * s.t),
             2 => s.half_x + nx * (s.y + ny * s.t),
@@ -497,7 +497,7 @@ impl Geometry {
             _ => nx * ny * nz,
         }
     }
-    /// Returns the checkerboard index of site number `f` of the layer where coordinate `mu` is `c`; inverse of
+    /// Returns the checkerboard index of site number `f` of the layer in which coordinate `mu` is `c`. It is the inverse of
     /// [`face_index`](Self::face_index).
     #[inline(always)]
     pub fn of_face(&self, f: u32, mu: usize, c: u32, parity: u32) -> u32 {
@@ -528,7 +528,7 @@ impl Geometry {
         }
         self.of_half(half_x, [y, z, t], parity)
     }
-    /// Returns the checkerboard index of the site at x / 2, y, z, t; only the lowest bit of `parity` matters.
+    /// Returns the checkerboard index of the site with coordinates x / 2, y, z, t; only the lowest bit of `parity` matters.
     #[inline(always)]
     pub(crate) fn of_half(&self, half_x: u32, [y, z, t]: [u32; 3], parity: u32) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -539,8 +539,8 @@ impl Geometry {
         _ = parity;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
     }
-    /// Returns the number of layers by which `steps` steps in direction `mu` leave the local lattice: 0 if they stay inside.
-    /// The lattice has at least `steps` sites in that direction.
+    /// Returns the number of layers by which `steps` steps in direction `mu` leave the local lattice, or 0 if they do not leave
+    /// it. The lattice has at least `steps` sites in that direction.
     #[inline(always)]
     pub fn layers_out(&self, s: &Site, mu: usize, forward: bool, steps: u32) -> u32 {
         let (here, extent) = match mu {
@@ -570,7 +570,7 @@ impl Geometry {
         }
         Where::one(self.three_cross(s.t, forward) && self.has_end(forward))
     }
-    /// Whether three steps in t go around the lattice an odd number of times.
+    /// Returns whether three steps in t go around the lattice an odd number of times.
     #[inline(always)]
     const fn three_cross(&self, t: u32, forward: bool) -> bool {
         if forward { (t + 3 >= self.t) != (t + 3 >= 2 * self.t) } else { (t < 3) != (t + self.t < 3) }
@@ -579,7 +579,8 @@ impl Geometry {
     fn has_end(&self, forward: bool) -> bool {
         self.ends & (if forward { UPPER_END } else { LOWER_END }) != 0
     }
-    /// Whether a step in direction `mu` leaves the local lattice; periodically, it comes back at the opposite end.
+    /// Returns whether a step in direction `mu` leaves the local lattice. With periodic boundaries it returns at the opposite
+    /// end.
     #[inline(always)]
     pub fn wraps(&self, s: &Site, mu: usize, forward: bool) -> bool {
         let (here, extent) = match mu {
@@ -592,8 +593,8 @@ impl Geometry {
     }
 }
 
-/// The neighbours of a site, one or three `STEPS` away. On a GPU, each is computed where it is used; on a CPU, all are computed
-/// beforehand by a separate function: with index arithmetic inside a hopping term, compilers keep sums in memory.
+/// Neighbours of a site that are `STEPS`, one or three, away. A GPU computes each where it is used. On a CPU a separate
+/// function computes all of them before, because with index arithmetic inside a hopping term compilers keep sums in memory.
 #[derive(Clone, Copy)]
 pub struct Neighbours<'a, const STEPS: u32> {
     geometry: &'a Geometry,
@@ -603,7 +604,7 @@ pub struct Neighbours<'a, const STEPS: u32> {
 }
 
 impl<const STEPS: u32> Neighbours<'_, STEPS> {
-    /// Returns the checkerboard index of the neighbour forward or backward in direction `mu`.
+    /// Returns the checkerboard index of the neighbour in direction `mu`, forward or backward.
     #[inline(always)]
     pub fn at(&self, mu: usize, forward: bool) -> u32 {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -611,17 +612,17 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
         #[cfg(target_arch = "nvptx64")]
         self.geometry.step::<STEPS>(self.site, mu, forward)
     }
-    /// Returns the number of layers by which the neighbour is outside the local lattice: 0 if it is inside.
+    /// Returns the number of layers by which the neighbour is outside the local lattice, or 0 if it is in the local lattice.
     #[inline(always)]
     pub fn layers_out(&self, mu: usize, forward: bool) -> u32 {
         self.geometry.layers_out(self.site, mu, forward, STEPS)
     }
-    /// Returns the number, in the layers outside the local lattice, of the neighbour that is in layer `layer`, from 1 on.
+    /// Returns the number of the neighbour among the sites outside the local lattice, if it is in layer `layer` ≥ 1 of them.
     #[inline(always)]
     pub fn ghost_index(&self, mu: usize, layer: u32) -> u32 {
         self.geometry.face_index(self.site, mu) + layer.wrapping_sub(1).wrapping_mul(self.geometry.face_sites(mu))
     }
-    /// Returns the sites at which the steps in t cross the end of the whole lattice, an odd number of times.
+    /// Returns the sites at which the steps in t cross the end of the whole lattice an odd number of times.
     #[inline(always)]
     pub fn cross_end(&self, forward: bool) -> Where {
         if STEPS == 3 {
@@ -632,42 +633,42 @@ impl<const STEPS: u32> Neighbours<'_, STEPS> {
     }
 }
 
-/// The sites of one parity that a launch computes: all, or those in a box whose intervals may run around the end of the
+/// Sites of one parity that a launch computes: all sites, or those of a box whose intervals may wrap around the end of the
 /// lattice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Region {
-    /// [`ALL`], [`LAYERS`] or [`BOX`].
+    /// Kind of the region: [`ALL`], [`LAYERS`] or [`BOX`].
     kind: u32,
     start: [u32; 4],
     half_x: Divisor,
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Parameters for all sites and for layers: checkerboard index of the first site, and the index that wraps to 0.
+    /// Checkerboard index of the first site, and the index that wraps to 0, for regions of kind [`ALL`] and [`LAYERS`].
     run: [u32; 2],
 }
 
 const ALL: u32 = 0;
-/// Whole layers across t, whose sites are consecutive.
+/// Kind of a region of whole layers across t, whose sites are consecutive.
 const LAYERS: u32 = 1;
 const BOX: u32 = 2;
 
 impl Region {
-    /// All sites.
+    /// All sites of the lattice.
     pub const WHOLE: Self = {
         let one = Divisor::new(1);
         Region { kind: ALL, start: [0; 4], half_x: one, y: one, z: one, t: 1, run: [0, u32::MAX] }
     };
-    /// Creates the box of `length` sites from `start` on, which wraps around the end if necessary: from 1 to the lattice's
-    /// extent in each direction, and even in x.
+    /// Creates a box of sites that begins at `start` and wraps around the end if necessary. Its extents x, y, z, t are at least
+    /// 1 and at most those of the lattice, and x is even.
     pub const fn new(start: [u32; 4], [x, y, z, t]: [u32; 4]) -> Self {
         assert!(x.is_multiple_of(2) && t > 0);
         let (half_x, y, z) = (Divisor::new(x / 2), Divisor::new(y), Divisor::new(z));
         Region { kind: BOX, start, half_x, y, z, t, run: [0; 2] }
     }
-    /// Creates the box of `length` sites from `start` on for this lattice: the sites and their order are those of
-    /// [`new`](Self::new), but indices take less work if the box consists of whole layers across t.
+    /// Creates the box of `length` sites from `start` on for the lattice `geometry`. The sites and their order are those of
+    /// [`new`](Self::new), but indices are cheaper if the box consists of whole layers across t.
     pub fn on(geometry: &Geometry, start: [u32; 4], length: [u32; 4]) -> Self {
         let region = Self::new(start, length);
         let size = geometry.size();
@@ -677,7 +678,7 @@ impl Region {
         let run = [start[3] * geometry.face_sites(3), geometry.half_volume()];
         Region { kind: LAYERS, run, ..region }
     }
-    /// Whether the region is the whole lattice.
+    /// Returns whether the region is the whole lattice.
     #[inline(always)]
     pub const fn is_whole(&self) -> bool {
         self.kind == ALL
@@ -718,20 +719,20 @@ impl Region {
         let [x0, y0, z0, t0] = self.start;
         let (nx, ny, nz) = (geometry.half_x.get(), geometry.y.get(), geometry.z.get());
         let (y, z, t) = (around(y0 + y, ny), around(z0 + z, nz), around(t0 + t, geometry.t));
-        // If x0 is odd, the first site with an even x is one further.
+        // If x0 is odd, the first site with an even x is one step further.
         let even = (y + z + t + parity + 1) & 1;
         let half_x = around((x0 >> 1) + k + (x0 & even), nx);
         geometry.of_half(half_x, [y, z, t], parity)
     }
 }
 
-/// The local lattice with a border of other processes' sites around it, in the directions that are partitioned.
+/// The local lattice with a border of other processes' sites, in the directions that are partitioned.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Bordered {
-    /// The local lattice and its border, as one lattice. Hops across its ends have no meaning where there is a border.
+    /// The local lattice with its border, as one lattice. Hops across the ends of a border have no meaning.
     pub geometry: Geometry,
-    /// The local lattice in it.
+    /// Region of the local lattice in the bordered lattice.
     pub inner: Region,
 }
 
@@ -740,13 +741,14 @@ impl Bordered {
     pub const fn bare(geometry: Geometry) -> Self {
         Bordered { geometry, inner: Region::WHOLE }
     }
-    /// Returns site `i` of the local lattice as a site of the bordered lattice. Borders are even: parities are the same.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice. Parities are equal in both, because borders are
+    /// even.
     #[inline(always)]
     pub fn site(&self, i: u32, parity: u32) -> Site {
         self.geometry.site(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// Returns site `i` of the local lattice as a site of the bordered lattice, for kernels that compute with `T`: a group if
-    /// `T` is a vector.
+    /// Returns site `i` of the local lattice as a site of the bordered lattice, for kernels that compute with `T`. If `T` is a
+    /// vector, `i` and the result are groups.
     #[inline(always)]
     pub fn site_for<T: Element>(&self, i: u32, parity: u32) -> Site {
         self.geometry.site_for::<T>(self.inner.index(i, &self.geometry, parity), parity)
@@ -758,18 +760,18 @@ impl Bordered {
     }
 }
 
-/// Position of the local lattice in the whole one.
+/// Position of the local lattice in the whole lattice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Position {
-    /// First site of the local lattice.
+    /// Coordinates of the first site of the local lattice.
     pub origin: [u32; 4],
-    /// X, Y and Z of the whole lattice.
+    /// Extents X, Y and Z of the whole lattice.
     pub extents: [u32; 3],
 }
 
 impl Position {
-    /// Returns the lexicographic index, in the whole lattice, of a site of the local one: random numbers depend on it.
+    /// Returns the lexicographic index in the whole lattice of a site of the local lattice. Random numbers depend on it.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u64 {
         let ([x0, y0, z0, t0], [nx, ny, nz]) = (self.origin, self.extents);

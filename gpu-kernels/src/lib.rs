@@ -1,9 +1,9 @@
 //! Lattice QCD kernels: one source for the GPU and the CPU.
 //!
-//! A kernel is a plain struct, its arguments, and a function of one site, which is generic over formats:
+//! A kernel is a plain struct, which holds its arguments, with a function of one site that is generic over formats:
 //! [`Kernel::site`]. The table of each source file, [`kernels!`](crate::kernels), lists its kernels and their formats, and
-//! makes PTX entry points and CPU functions of them; on the CPU the same function is called from a parallel loop. A
-//! [`Reduction`] returns numbers per site, which the launcher adds up in double precision and in a fixed order.
+//! generates PTX entry points and CPU functions. On the CPU, a parallel loop calls the function. A [`Reduction`] returns
+//! numbers for each site, which the launcher adds up in double precision and in a fixed order.
 //!
 //! * [`algebra`]: real and complex numbers, colour vectors, SU(3), spin projection
 //! * [`storage`]: precisions and link reconstructions, as types; [`format`]: as values
@@ -17,8 +17,8 @@
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
-//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: the caller that makes the views
-//! in a kernel, which only `unsafe` functions do, guarantees their memory and the sites for which the kernel is launched, and
+//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]. Only `unsafe` functions make
+//! the views in a kernel. Their caller guarantees the memory of the views and the sites for which the kernel is launched, and
 //! every `unsafe` block in this crate relies on that guarantee alone.
 #![no_std]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, above")]
@@ -36,7 +36,7 @@ pub mod block;
 pub mod clover;
 pub mod coarse;
 pub mod contraction;
-// Unit tests need no instances, which take minutes to compile.
+// Unit tests leave out the instances, which take minutes to compile.
 #[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
 pub mod device;
@@ -86,8 +86,7 @@ pub use instances::{
 };
 pub use kernel::{Kernel, Reduction, Values};
 
-/// Number that identifies the source of this crate: PTX with another number has other kernels, or the same with other
-/// arguments.
+/// Number that identifies the source of this crate. PTX with another number has other kernels or other arguments.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 

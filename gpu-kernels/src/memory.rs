@@ -1,18 +1,18 @@
-//! Global memory as kernels see it: 16-byte chunks, and the few instructions that differ between GPU and CPU.
+//! Global memory of kernels: 16-byte chunks, and the few instructions that differ between GPU and CPU.
 #[cfg(target_arch = "nvptx64")]
 use core::arch::asm;
 
-/// 16 bytes: the unit in which fields are read and written.
+/// Chunk of 16 bytes, the unit in which fields are read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Chunk(pub [u32; 4]);
 
-/// 8 bytes, where a record is not a multiple of 16.
+/// Half of a chunk, 8 bytes, for records whose size is not a multiple of 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct HalfChunk(pub [u32; 2]);
 
-/// An address in device memory (host memory for the CPU backend).
+/// Address in device memory, or in host memory for the CPU backend.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Global(pub *mut u8);
@@ -22,7 +22,7 @@ unsafe impl Send for Global {}
 // SAFETY: as above.
 unsafe impl Sync for Global {}
 
-/// Returns `x`, hidden from the optimiser of compilers for GPUs.
+/// Returns `x` and hides its value from the optimiser of compilers for GPUs.
 #[inline(always)]
 pub fn opaque(x: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -36,14 +36,14 @@ pub fn opaque(x: u32) -> u32 {
     x
 }
 
-/// Way of reading memory.
+/// Way of reading memory, which determines the instruction on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing writes the field while the kernel runs: the read-only path.
+    /// Nothing writes the field while the kernel runs, so that the read-only path is used.
     Shared,
-    /// Like `Shared`, and read once: does not displace other data from the first-level cache.
+    /// Like `Shared`, but data is read only once and does not displace other data from the first-level cache.
     Once,
-    /// The kernel itself writes the element it reads here.
+    /// The kernel itself writes the element that it reads.
     Own,
 }
 
@@ -63,7 +63,7 @@ macro_rules! load {
 }
 
 impl Global {
-    /// Returns the address `bytes` further on.
+    /// Returns the address plus `bytes`.
     ///
     /// # Safety
     /// The address is inside the same allocation.
@@ -71,7 +71,7 @@ impl Global {
     pub unsafe fn offset(self, bytes: usize) -> Self {
         Global(unsafe { self.0.add(bytes) })
     }
-    /// Reads 16 bytes.
+    /// Reads 16 bytes at the given address.
     ///
     /// # Safety
     /// `self + bytes` is valid and aligned, and read as `access` promises.
@@ -101,7 +101,7 @@ impl Global {
             *(address as *const Chunk)
         }
     }
-    /// Reads 8 bytes; see [`load16`](Self::load16).
+    /// Reads 8 bytes at the address `self + bytes`.
     ///
     /// # Safety
     /// The contract of [`load16`](Self::load16) holds.
@@ -124,7 +124,7 @@ impl Global {
             *(address as *const HalfChunk)
         }
     }
-    /// Reads one 32-bit float; see [`load16`](Self::load16).
+    /// Reads a 32-bit float at the address `self + bytes`.
     ///
     /// # Safety
     /// The contract of [`load16`](Self::load16) holds.
@@ -147,7 +147,7 @@ impl Global {
             *(address as *const f32)
         }
     }
-    /// Writes 16 bytes.
+    /// Writes 16 bytes at the given address.
     ///
     /// # Safety
     /// `self + bytes` is valid and aligned, and no other thread writes there.
@@ -165,7 +165,7 @@ impl Global {
             *(address as *mut Chunk) = chunk
         }
     }
-    /// Writes 8 bytes.
+    /// Writes 8 bytes at the given address.
     ///
     /// # Safety
     /// The contract of [`store16`](Self::store16) holds.
@@ -183,7 +183,7 @@ impl Global {
             *(address as *mut HalfChunk) = chunk
         }
     }
-    /// Writes one 32-bit float.
+    /// Writes a 32-bit float at the address `self + bytes`.
     ///
     /// # Safety
     /// The contract of [`store16`](Self::store16) holds.
@@ -201,12 +201,12 @@ impl Global {
     }
 }
 
-/// Memory that the threads of a block share.
+/// Access to memory that the threads of a block share.
 #[cfg(target_arch = "nvptx64")]
 pub mod shared {
     use super::{Chunk, HalfChunk, asm};
 
-    /// Reads 16 bytes.
+    /// Reads 16 bytes at the given address.
     ///
     /// # Safety
     /// The address is valid and aligned, and written by no other thread meanwhile.
@@ -219,7 +219,7 @@ pub mod shared {
         }
         Chunk([a, b, c, d])
     }
-    /// Reads 8 bytes.
+    /// Reads 8 bytes at the given address.
     ///
     /// # Safety
     /// The contract of [`load16`] holds.
@@ -232,7 +232,7 @@ pub mod shared {
         }
         HalfChunk([a, b])
     }
-    /// Writes 16 bytes.
+    /// Writes 16 bytes at the given address.
     ///
     /// # Safety
     /// The address is valid and aligned, and used by no other thread meanwhile.
@@ -244,7 +244,7 @@ pub mod shared {
                 in(reg32) d, in(reg32) address, options(nostack));
         }
     }
-    /// Writes 8 bytes.
+    /// Writes 8 bytes at the given address.
     ///
     /// # Safety
     /// The contract of [`store16`] holds.
@@ -258,7 +258,7 @@ pub mod shared {
     }
 }
 
-/// Returns the low 16 bits of `word` below the high 16 bits of `high`: one byte permutation on the GPU.
+/// Returns the low 16 bits of `word` below the high 16 bits of `high`, which is one byte permutation on a GPU.
 #[inline(always)]
 pub fn low_half_over(word: u32, high: u32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -274,7 +274,7 @@ pub fn high_half_over(word: u32, high: u32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     return f32::from_bits((word >> 16) | (high & 0xffff_0000));
 }
-/// Joins the low halves of two words.
+/// Returns the low halves of two words in one word.
 #[inline(always)]
 pub fn join_low_halves(low: u32, high: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
@@ -294,7 +294,7 @@ fn permute<const SELECT: u32>(a: u32, b: u32) -> u32 {
     out
 }
 
-/// 1/x, rounded to nearest as a CPU does it (but for a handful of arguments), so that fixed-point codes agree.
+/// Returns 1/x, rounded as on a CPU (except for a few arguments), so that fixed-point codes agree.
 #[inline(always)]
 pub fn reciprocal(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -311,7 +311,7 @@ pub fn reciprocal(x: f32) -> f32 {
     return 1.0 / x;
 }
 
-/// Returns the larger of two numbers, or NaN if either is: a NaN must survive storage.
+/// Returns the larger of two numbers, or NaN if either is NaN, because a NaN must survive storage.
 #[inline(always)]
 pub fn max_or_nan(a: f32, b: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -21,11 +21,11 @@ pub struct DrawMomenta {
     pub momenta: Momenta,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Position of the local lattice in the whole one.
+    /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
-    /// Number of the trajectory: the same number gives the same momenta.
+    /// Number of the trajectory; equal numbers give equal momenta.
     pub trajectory: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -46,7 +46,7 @@ unsafe impl<T: Element> Kernel<T> for DrawMomenta {
     }
 }
 
-/// Σ_μ (½ Σ_jk |P_jk|² − 4): the kinetic energy of a site's links above its mean.
+/// Σ_μ (½ Σ_jk |P_jk|² − 4), the kinetic energy of a site's links minus its mean.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct KineticEnergy {
@@ -69,7 +69,7 @@ unsafe impl<T: Element> Reduction<T> for KineticEnergy {
     }
 }
 
-/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x), then reunitarised in double if requested.
+/// U_μ(x) ← exp(ε P_μ(x)) U_μ(x). If requested, the links are then reunitarised in double precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct MoveLinks {
@@ -81,7 +81,7 @@ pub struct MoveLinks {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// 1: links are made unitary afterwards.
+    /// 1 to make links unitary after the update, else 0.
     pub unitarise: u32,
     /// ε
     pub step: f64,
@@ -110,7 +110,7 @@ unsafe impl<T: Element> Kernel<T> for MoveLinks {
 pub struct AddMomenta {
     /// P on the sites of one parity.
     pub momenta: Momenta,
-    /// Q. May be P itself.
+    /// Q; it may be P itself.
     pub other: Momenta,
     /// a
     pub a: f64,
@@ -129,7 +129,7 @@ unsafe impl<T: Element> Kernel<T> for AddMomenta {
     }
 }
 
-/// P_μ(x) ← P_μ(x) + ε A, A the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
+/// P_μ(x) ← P_μ(x) + ε A, where A is the traceless anti-Hermitian part of U_μ(x) G†_μ(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddForce {
@@ -137,7 +137,7 @@ pub struct AddForce {
     pub momenta: Momenta,
     /// U on the sites of `parity` of the bordered lattice.
     pub links: ThinLinks,
-    /// G in the same way.
+    /// G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
     /// Lattice of U and G.
     pub lattice: Bordered,
@@ -164,7 +164,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
 }
 
 impl Momenta {
-    /// P_μ(x) ← P_μ(x) + ε A. For a group, A may hold more sites than numbers of `T` do, not fewer.
+    /// P_μ(x) ← P_μ(x) + ε A. In a group, a number of A may hold more sites than a number of `T`, but not fewer.
     ///
     /// # Safety
     /// The site exists, and no other thread writes the momentum.
@@ -183,7 +183,7 @@ impl Momenta {
     }
 }
 
-/// Links in another precision.
+/// Converts links to another precision.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ConvertThin {
@@ -200,7 +200,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for ConvertThin {
     }
 }
 
-/// \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\], with ‖X‖² = Σ_jk |X_jk|²: the distance of two states.
+/// Squared distance of two states: \[Σ_μ ‖U_μ − V_μ‖², Σ_μ ‖P_μ − Q_μ‖²\] with ‖X‖² = Σ_jk |X_jk|².
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Distance {
@@ -233,8 +233,8 @@ unsafe impl<T: Element> Reduction<T> for Distance {
     }
 }
 
-/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of one parity: right-hand side j has the noise
-/// number `which` + j. The field has colour vectors, or spinors for [`OnSpinors`].
+/// Draws complex numbers from the normal distribution with ⟨|z|²⟩ = 1 on the sites of one parity. Right-hand side j has the
+/// noise vector number `which` + j. The field has colour vectors, or spinors for [`OnSpinors`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DrawNoise {
@@ -242,15 +242,15 @@ pub struct DrawNoise {
     pub out: Field,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Position of the local lattice in the whole one.
+    /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
-    /// Number of the trajectory: the same numbers give the same noise.
+    /// Number of the trajectory; equal numbers give equal noise.
     pub trajectory: u32,
     /// Purpose of the noise: one of [`purpose`].
     pub purpose: u64,
-    /// Number of the noise vector, below 2¹².
+    /// Number of the first noise vector, below 2¹².
     pub which: u32,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -263,7 +263,7 @@ unsafe impl Kernel<()> for DrawNoise {
         unsafe { self.out.store::<Colours<Double>>(i, rhs, &colour(&mut random)) }
     }
 }
-/// A format wrapper for spinors.
+/// Format wrapper for noise on spinors.
 pub struct OnSpinors<F>(core::marker::PhantomData<F>);
 // SAFETY: as for colour vectors.
 unsafe impl Kernel<OnSpinors<()>> for DrawNoise {
@@ -280,7 +280,7 @@ unsafe impl Kernel<OnSpinors<()>> for DrawNoise {
     }
 }
 impl DrawNoise {
-    /// Returns the random stream of a site and right-hand side.
+    /// Returns the random stream of site `i` and right-hand side `rhs`.
     #[inline(always)]
     fn random(&self, i: u32, rhs: u32) -> Philox {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
@@ -306,7 +306,7 @@ fn colour(random: &mut Philox) -> Colour<f64> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackMomenta {
-    /// `[site][4][3][3]`
+    /// Matrices on the host, `[site][4][3][3]`.
     pub host: HostArray,
     /// P on the sites of `parity`.
     pub momenta: Momenta,
@@ -327,11 +327,11 @@ unsafe impl<T: Element> Kernel<T> for PackMomenta {
     }
 }
 
-/// The momenta of one parity as host matrices.
+/// Writes the momenta of one parity to host matrices `[site][μ][row][column]`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackMomenta {
-    /// `[site][4][3][3]`
+    /// Matrices on the host, `[site][4][3][3]`.
     pub host: HostArray,
     /// P on the sites of `parity`.
     pub momenta: Momenta,

@@ -1,96 +1,97 @@
-//! Several right-hand sides of a site at a time: shared data, the links above all, is read and decoded once.
+//! Kernels that compute several right-hand sides of a site at a time. They read and decode shared data, above all the links,
+//! once.
 //!
-//! Such a kernel is compiled for more than one [`RhsBlocking`]; they differ in speed, not in their results.
+//! Such a kernel is compiled for more than one [`RhsBlocking`]. Blockings differ in speed, not in their results.
 use crate::{Kernel, Reduction};
 
-/// Register blocking over right-hand sides: their distribution over the threads of a launch.
+/// Register blocking over right-hand sides, which distributes them over the threads of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RhsBlocking {
-    /// Right-hand sides that a thread computes at a time, with links in its registers.
+    /// Number of right-hand sides that a thread computes at a time, with links in its registers.
     pub rhs: u32,
-    /// Whether a thread proceeds to the next right-hand sides until it has computed all, with links that it keeps in shared
+    /// Whether a thread continues with further right-hand sides until it has computed all, with links that it keeps in shared
     /// memory. Otherwise other threads compute them.
     pub looped: bool,
 }
 
 impl RhsBlocking {
-    /// One right-hand side for a thread.
+    /// Blocking of one right-hand side for each thread.
     pub const ONE: RhsBlocking = RhsBlocking { rhs: 1, looped: false };
 }
 
-/// Threads of a block that keeps links: each has its own site, all along x.
+/// Number of threads of a block that keeps links. Each thread has its own site, and all are along x.
 pub const LOOPED_THREADS: u32 = 128;
 
 /// Maximum number of warps in a block that sums several right-hand sides in each thread.
 pub const SUM_WARPS: u32 = 8;
 
-/// Returns the bytes of shared memory for the sums of a block with `warps` warps: in every thread `values` numbers for each of
-/// `rhs` right-hand sides, and their sums for each warp.
+/// Returns the number of bytes of shared memory for the sums of a block with `warps` warps. Every thread has `values` numbers
+/// for each of `rhs` right-hand sides, and every warp has their sums.
 pub const fn kept_sum_bytes(rhs: u32, values: u32, warps: u32) -> u32 {
     8 * rhs * values * warps * (32 + 1)
 }
 
-/// Returns the bytes of shared memory for the sums of a block of `threads` threads whose warps have all of the
+/// Returns the number of bytes of shared memory for the sums of a block of `threads` threads. Each warp has the sums of all
 /// right-hand sides, `values` numbers each.
 pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
     8 * nrhs * values * (threads / 32)
 }
 
-/// A kernel compiled for another blocking than [`RhsBlocking::ONE`].
+/// Variant of a kernel that is compiled for another blocking than [`RhsBlocking::ONE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Name of the entry point in PTX.
     pub name: &'static str,
     /// Blocking of the variant.
     pub blocking: RhsBlocking,
-    /// Bytes of links that a block keeps.
+    /// Number of bytes for each block to keep its links.
     pub shared: u32,
 }
 
-/// A kernel that computes several right-hand sides at a time.
+/// Kernel that computes several right-hand sides at a time.
 ///
 /// # Safety
 /// The contract of [`Kernel`] holds, and `multi_rhs` does what `site` does for each of `first..first + N`.
 pub unsafe trait MultiRhsKernel<F>: Kernel<F> {
-    /// Computes N right-hand sides of a site.
+    /// Computes N right-hand sides of a site, from `first` on.
     ///
     /// # Safety
     /// The contract of [`Kernel::site`] holds.
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32);
 }
 
-/// A reduction that computes several right-hand sides at a time.
+/// Reduction that computes several right-hand sides at a time.
 ///
 /// # Safety
 /// The contract of [`Reduction`] holds, and `multi_rhs` does what `site` does for each of `first..first + N`.
 pub unsafe trait MultiRhsReduction<F>: Reduction<F> {
-    /// Computes N right-hand sides of a site.
+    /// Computes N right-hand sides of a site, from `first` on.
     ///
     /// # Safety
     /// The contract of [`Reduction::site`] holds.
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [Self::Values; N];
 }
 
-/// Kernels that read links which can be kept in shared memory.
+/// Kernels whose links can be kept in shared memory.
 pub trait StageLinks<F>: Copy {
-    /// The format with links that are kept in shared memory.
+    /// Format with links that are kept in shared memory.
     type Staged;
-    /// Bytes that a thread keeps.
+    /// Number of bytes that each thread keeps.
     const BYTES: usize;
     /// Returns the arguments with the links of site `i`, which are stored for the thread and valid for that site only. On a CPU
-    /// links stay where they are, in its caches.
+    /// the links stay where they are, because its caches keep them.
     ///
     /// # Safety
-    /// The site exists. On a GPU the block has [`LOOPED_THREADS`] threads in a row and memory for what they keep.
+    /// The site exists. On a GPU the block has [`LOOPED_THREADS`] threads in a row, and memory for the links that they keep.
     unsafe fn stage(&self, i: u32) -> Self;
-    /// Returns the arguments for the right-hand sides from `first` on. They are equal to `staged`, which is hidden from
-    /// compilers: otherwise decoding is hoisted out of the loop over right-hand sides, and all links into registers that are
-    /// not available.
+    /// Returns the arguments for the right-hand sides from `first` on. They equal `staged`, but compilers do not detect this.
+    /// They would otherwise hoist decoding out of the loop over right-hand sides, and all links into registers that are not
+    /// available.
     fn for_rhs(staged: Self, first: u32) -> Self;
 }
 
-/// A block of statements for each k below N ≤ 4, with k as a constant: loops over arrays that are not unrolled would put
-/// them into local memory.
+/// Repeats a block of statements for each k below N ≤ 4, with k as a constant. Loops over arrays that are not unrolled would
+/// put them into local memory.
 macro_rules! each_rhs {
     ($k:ident < $n:ident: $body:block) => {
         $crate::multi_rhs::each_rhs!(@ $k $n $body 0 1 2 3)

@@ -1,13 +1,14 @@
-//! Multigrid: aggregates of sites, near-null vectors on them, restriction, prolongation, and the projection of operators.
+//! Multigrid: aggregates of sites, the near-null vectors on them, restriction and prolongation, and the projection of
+//! operators.
 //!
-//! A vector on any level is a block of spinors in checkerboard order: a site has [`Aggregates::spinors`] of them one after
-//! the other, one on the lattice itself. The two halves of a spinor are six numbers of one chirality each; a site with
-//! f spinors has 2 f halves, of which the first f have chirality + (upper spins of the DeGrand–Rossi basis), and the others
-//! −. Number (χ, k) of a coarse site belongs to near-null vector k restricted to chirality χ: it is number k mod 6 of half
-//! χ f + k / 6. The linear algebra of spinors therefore serves all levels.
+//! A vector on any level is a block of spinors in checkerboard order. A site has [`Aggregates::spinors`] of them one after the
+//! other; on the lattice itself it has one. The two halves of a spinor are six numbers of one chirality each. A site with f
+//! spinors has 2 f halves, of which the first f have chirality + (upper spins of the DeGrand–Rossi basis), and the others
+//! chirality −. Number (χ, k) of a coarse site belongs to near-null vector k restricted to chirality χ: it is number k mod 6 of
+//! half χ f + k / 6. The linear algebra of spinors therefore serves all levels.
 //!
-//! P takes a coarse vector c to Σ_k V_k(x)|_χ c(A(x), χ, k), with A(x) the aggregate of site x, and R = P†: chirality is
-//! preserved, and γ5 P = P γ5 (Babich et al. 2010, arXiv 1005.3043; Clark et al. 2016, arXiv 1612.07873).
+//! P takes a coarse vector c to Σ_k V_k(x)|_χ c(A(x), χ, k), where A(x) is the aggregate of site x, and R = P†. Chirality is
+//! preserved: γ5 P = P γ5 (Babich et al. 2010, arXiv 1005.3043; Clark et al. 2016, arXiv 1612.07873).
 use crate::Kernel;
 use crate::algebra::{
     Axis, Colour, Complex, DiracSpinor, Projector, Real, Su3, complex, to_degrand_rossi, to_device_basis,
@@ -35,19 +36,20 @@ pub struct Aggregates {
     fine: Geometry,
     coarse: Geometry,
     block: [Divisor; 4],
-    /// Length of a row of an aggregate: its sites of one parity, or all of its sites if their number is odd.
+    /// Length of a row of an aggregate: its number of sites of one parity, or of all sites if their number is odd.
     row: Divisor,
-    /// Spinors of a fine site.
+    /// Number of spinors of a fine site.
     spinors: Divisor,
-    /// Spinors of a coarse site.
+    /// Number of spinors of a coarse site.
     coarse_spinors: u32,
-    /// Number of aggregates consecutive in x that a warp restricts to together, as a power of 2.
+    /// Binary logarithm of the number of aggregates, consecutive in x, to which a warp restricts together.
     along: u32,
-    /// Spinors of one parity in a row of an aggregate, as a power of 2, if a warp restricts to several aggregates.
+    /// Binary logarithm of the number of spinors of one parity in a row of an aggregate, if a warp restricts to several
+    /// aggregates.
     within: u32,
 }
 
-/// An aggregate that a lane works on.
+/// Aggregate on which a lane works.
 #[derive(Clone, Copy)]
 struct LaneAggregate {
     /// First site of the aggregate.
@@ -58,14 +60,14 @@ struct LaneAggregate {
     site: u32,
 }
 
-/// Maximum number of aggregates to restrict to together, as a power of 2: rows of four are as long as a cache line.
+/// Binary logarithm of the maximum number of aggregates to restrict to together. Rows of four are as long as a cache line.
 const MOST_ALONG: u32 = 2;
-/// Minimum number of groups of aggregates: fewer give too few warps for a GPU.
+/// Minimum number of groups of aggregates. Fewer groups would give too few warps for a GPU.
 const LEAST_GROUPS: u32 = 1024;
 
 impl Aggregates {
-    /// Divides a lattice with `spinors` on each site into blocks, an even number of them in each direction, for `vectors`
-    /// near-null vectors.
+    /// Divides a lattice with `spinors` spinors on each site into blocks for `vectors` near-null vectors. The number of blocks
+    /// in each direction is even.
     pub const fn new(fine: Geometry, spinors: u32, block: [u32; 4], vectors: u32) -> Self {
         let [x, y, z, t] = fine.size();
         let [a, b, c, d] = block;
@@ -94,7 +96,7 @@ impl Aggregates {
             within,
         }
     }
-    /// Returns the number of groups of aggregates that a warp restricts to together.
+    /// Returns the number of groups of aggregates; a warp restricts to a group at a time.
     pub fn groups(&self) -> u32 {
         self.count() >> self.along
     }
@@ -113,7 +115,7 @@ impl Aggregates {
         let origin = [x * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()];
         LaneAggregate { origin, odd: (x + s.y + s.z + s.t) & 1 != 0, site: first + j / 2 }
     }
-    /// Returns the aggregate of a group that a lane works on, and the number of the lane's first element. The stride between
+    /// Returns the aggregate of a group on which a lane works, and the number of the lane's first element. The stride between
     /// its elements is the number of lanes of an aggregate. Consecutive lanes have consecutive elements in rows of the whole
     /// group.
     #[inline(always)]
@@ -130,18 +132,18 @@ impl Aggregates {
     pub fn count(&self) -> u32 {
         2 * self.coarse.half_volume()
     }
-    /// Returns the number of spinors of one parity in an aggregate, or the number of candidates for them.
+    /// Returns the number of spinors of one parity in an aggregate, or an upper limit if its extent in x is odd.
     #[inline(always)]
     fn elements(&self) -> u32 {
         self.row.get() * self.block[1].get() * self.block[2].get() * self.block[3].get() * self.spinors.get()
     }
-    /// Returns the aggregate that number `i` of a launch computes. Neighbours in x, which are of different parity, follow each
-    /// other: each memory transaction serves both.
+    /// Returns the aggregate that call `i` of a launch computes. Neighbours in x, which have different parity, are consecutive,
+    /// so that each memory transaction serves both.
     #[inline(always)]
     fn numbered(&self, i: u32) -> u32 {
         i / 2 + (i % 2) * self.coarse.half_volume()
     }
-    /// Returns the first site of an aggregate; aggregates with an even coarse site come first.
+    /// Returns the coordinates of the first site of an aggregate. Aggregates whose coarse site is even come first.
     #[inline(always)]
     fn origin(&self, aggregate: u32) -> [u32; 4] {
         let half = self.coarse.half_volume();
@@ -150,7 +152,8 @@ impl Aggregates {
         let [a, b, c, d] = self.block;
         [(2 * s.half_x + s.odd_x) * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()]
     }
-    /// Returns spinor number `k` of one parity in the aggregate that begins at a site, if that number exists.
+    /// Returns spinor number `k` of one parity in the aggregate that begins at the given site; `None` if the number does not
+    /// exist.
     #[inline(always)]
     fn element(&self, [x, y, z, t]: [u32; 4], parity: u32, k: u32) -> Option<AggregateSpinor> {
         let (site, spinor) = self.spinors.divide(k);
@@ -168,15 +171,15 @@ impl Aggregates {
         let index = self.fine.index_of([x + a, y + b, z + c, t + d]);
         Some(AggregateSpinor { place: [a, b, c, d], at: index * self.spinors.get() + spinor, spinor })
     }
-    /// Returns number `k` of one parity and chirality among the halves of spinors of an aggregate, if that number exists; there
-    /// are as many as spinors.
+    /// Returns number `k` of one parity and chirality among the half spinors of an aggregate; `None` if the number does not
+    /// exist. There are as many half spinors of one chirality as spinors.
     #[inline(always)]
     fn half_element(&self, origin: [u32; 4], parity: u32, k: u32, chirality: u32) -> Option<HalfElement> {
         let AggregateSpinor { place, at, spinor } = self.element(origin, parity, k)?;
         let half = chirality * self.spinors.get() + spinor;
         Some(HalfElement { place, at: at - spinor + half / 2, which: half % 2 })
     }
-    /// Returns the parity and the checkerboard index of the aggregate of a site.
+    /// Returns the parity and the checkerboard index of the coarse site of the aggregate that holds a site.
     #[inline(always)]
     fn of(&self, s: &Site) -> (u32, u32) {
         let place = [2 * s.half_x + s.odd_x, s.y, s.z, s.t];
@@ -188,7 +191,7 @@ impl Aggregates {
         let [x, y, z, t] = [coordinate!(0), coordinate!(1), coordinate!(2), coordinate!(3)];
         ((x + y + z + t) & 1, self.coarse.index_of([x, y, z, t]))
     }
-    /// Whether a step forward in a direction leads out of an aggregate from a place in it.
+    /// Returns whether a step forward in `direction` leads from a place in an aggregate to another aggregate.
     #[inline(always)]
     fn leaves(&self, [x, y, z, t]: [u32; 4], direction: u32) -> bool {
         let [a, b, c, d] = self.block;
@@ -200,7 +203,7 @@ impl Aggregates {
             _ => false,
         }
     }
-    /// Whether the halves of spinor number `spinor` of a fine site have chirality +.
+    /// Returns, for both halves of spinor number `spinor` of a fine site, whether their chirality is +.
     #[inline(always)]
     fn upper(&self, spinor: u32) -> [bool; 2] {
         [2 * spinor < self.spinors.get(), 2 * spinor + 1 < self.spinors.get()]
@@ -212,34 +215,34 @@ pub const fn spinors_of(vectors: u32) -> u32 {
     vectors.div_ceil(6)
 }
 
-/// A spinor of an aggregate.
+/// Spinor of an aggregate.
 #[derive(Clone, Copy)]
 struct AggregateSpinor {
     /// Coordinates of the site in the aggregate.
     place: [u32; 4],
-    /// Index of the spinor among those of its parity.
+    /// Index of the spinor among all spinors of its parity.
     at: u32,
-    /// Number of the spinor among those of its site.
+    /// Number of the spinor at its site.
     spinor: u32,
 }
 
-/// Half a spinor of an aggregate.
+/// Half of a spinor of an aggregate.
 #[derive(Clone, Copy)]
 struct HalfElement {
     /// Coordinates of the site in the aggregate.
     place: [u32; 4],
-    /// Index of the spinor among those of its parity.
+    /// Index of the spinor among all spinors of its parity.
     at: u32,
     /// Half of the spinor, 0 or 1.
     which: u32,
 }
 
-/// (a, b) of the two halves of two spinors.
+/// (a, b) for each of the two halves of two spinors.
 #[inline(always)]
 fn dots(a: &DiracSpinor<f32>, b: &DiracSpinor<f32>) -> [Complex<f32>; 2] {
     [a.0[0].dot(b.0[0]) + a.0[1].dot(b.0[1]), a.0[2].dot(b.0[2]) + a.0[3].dot(b.0[3])]
 }
-/// Returns the sums of the numbers of two halves for chirality + and −, as four reals.
+/// Returns the sums of the numbers of two halves for chirality + and for chirality −, as four reals.
 #[inline(always)]
 fn by_chirality([low, high]: [Complex<f32>; 2], [a, b]: [bool; 2]) -> [f32; 4] {
     let zero = Complex::ZERO;
@@ -255,7 +258,7 @@ fn scaled(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2]) -> DiracSpinor<f
     DiracSpinor([times(a, low), times(b, low), times(c, high), times(d, high)])
 }
 
-/// Returns another spinor plus each half of a spinor times the factor of its chirality.
+/// Returns the spinor `to` plus each half of the spinor `s` times the factor of its chirality.
 #[inline(always)]
 fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSpinor<f32>) -> DiracSpinor<f32> {
     let add = |v: Colour<f32>, z: Complex<f32>, to: Colour<f32>| v.zip(to, |v, to| z.mul_add(v, to));
@@ -263,12 +266,12 @@ fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSp
     DiracSpinor([add(a, low, e), add(b, low, f), add(c, high, g), add(d, high, h)])
 }
 
-/// A coarse vector from a fine one: R r = P† r, of the sites of one parity. Number i computes eight near-null vectors'
-/// numbers of a group of aggregates.
+/// Restriction of a fine vector to a coarse one, R r = P† r, from the sites of one parity. Call i computes the numbers of eight
+/// near-null vectors in a group of aggregates.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Restrict {
-    /// The near-null vectors on the parity, one for each right-hand side.
+    /// The near-null vectors on the sites of one parity, one for each right-hand side.
     pub vectors: Field,
     /// r
     pub fine: Field,
@@ -278,11 +281,11 @@ pub struct Restrict {
     pub aggregates: Aggregates,
     /// An eighth of the number of near-null vectors.
     pub groups: Divisor,
-    /// Parity of the fine vector.
+    /// Parity of the sites of the fine vector.
     pub parity: u32,
-    /// 1: adds to the coarse vector.
+    /// 1 to add to the coarse vector, 0 to overwrite it.
     pub add: u32,
-    /// 1: the fine vector is in the device's spin basis.
+    /// 1 if the fine vector is in the device's spin basis, 0 if it is in the spin basis of chirality.
     pub spins: u32,
 }
 
@@ -320,13 +323,13 @@ unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
     }
 }
 impl Restrict {
-    /// r, in the spin basis of chirality.
+    /// r at a site, in the spin basis of chirality.
     #[inline(always)]
     unsafe fn fine(&self, at: u32, rhs: u32) -> DiracSpinor<f32> {
         let r = unsafe { self.fine.load::<Spinors<Single>>(at, rhs) };
         if self.spins != 0 { to_degrand_rossi(r) } else { r }
     }
-    /// Writes number (χ, k) of an aggregate.
+    /// Stores number (χ, k) of an aggregate.
     #[inline(always)]
     unsafe fn put(&self, to: &LaneAggregate, chirality: u32, k: u32, rhs: u32, z: Complex<f32>) {
         let coarse = if to.odd { self.coarse[1] } else { self.coarse[0] };
@@ -340,7 +343,7 @@ impl Restrict {
     }
 }
 
-/// Returns the six numbers of each half of a spinor.
+/// Returns the six numbers of each of the two halves of a spinor.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn halves(s: &DiracSpinor<f32>) -> [[Complex<f32>; 6]; 2] {
@@ -350,9 +353,9 @@ fn halves(s: &DiracSpinor<f32>) -> [[Complex<f32>; 6]; 2] {
 
 #[cfg(target_arch = "nvptx64")]
 impl Restrict {
-    /// Computes, on tensor cores, an aggregate's numbers of eight near-null vectors for right-hand sides `first` and the next
-    /// 15: rows are right-hand sides, columns are vectors, and each lane of a quad has its own spinors. `ONE`: fine sites have
-    /// one spinor, and an aggregate a multiple of four.
+    /// Computes the numbers of eight near-null vectors in an aggregate for right-hand sides `first` … `first` + 15 on tensor
+    /// cores. Rows are right-hand sides, columns are vectors, and each lane of a quad has its own spinors. With `ONE`, fine
+    /// sites have one spinor, and their number in an aggregate is a multiple of four.
     #[inline(always)]
     unsafe fn on_tensor_cores<P: NumberFormat<Real = f32>, const ONE: bool>(
         &self,
@@ -369,7 +372,7 @@ impl Restrict {
         while k - t < aggregates.elements() {
             let found =
                 if ONE || k < aggregates.elements() { aggregates.element(from.origin, self.parity, k) } else { None };
-            // A lane without an element reads that of the first site, and contributes nothing.
+            // A lane without an element reads the element of the first site, and contributes nothing.
             let AggregateSpinor { at, spinor, .. } =
                 found.unwrap_or(AggregateSpinor { place: [0; 4], at: 0, spinor: 0 });
             let upper = aggregates.upper(spinor);
@@ -415,8 +418,8 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
         let Self { aggregates, .. } = self;
         let (number, group) = self.groups.divide(i);
         let one = aggregates.spinors() == 1 && aggregates.elements().is_multiple_of(4);
-        // A warp processes the same member of as many groups as a group has members. Warps of these groups then read rows of
-        // one group at the same time.
+        // A warp processes the same member of several groups, as many as a group has members. Warps of these groups then read
+        // rows of one group at the same time.
         let last = (1 << aggregates.along) - 1;
         let together = aggregates.groups() & last == 0;
         let mut step = 0;
@@ -439,11 +442,11 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
     }
 }
 
-/// A fine vector from a coarse one, P c, on the sites of one parity.
+/// Prolongation of a coarse vector to a fine one, P c, on the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Prolong {
-    /// The near-null vectors on the parity, one for each right-hand side.
+    /// The near-null vectors on the sites of one parity, one for each right-hand side.
     pub vectors: Field,
     /// The coarse vector on even and on odd sites.
     pub coarse: [Field; 2],
@@ -453,9 +456,9 @@ pub struct Prolong {
     pub aggregates: Aggregates,
     /// Number of near-null vectors.
     pub count: u32,
-    /// Parity of the fine vector.
+    /// Parity of the sites of the fine vector.
     pub parity: u32,
-    /// 1: the fine vector is in the device's spin basis.
+    /// 1 to store the fine vector in the device's spin basis, 0 for the spin basis of chirality.
     pub spins: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
@@ -503,7 +506,7 @@ fn random_number(random: &mut Philox) -> Complex<f32> {
     complex(re as f32, im as f32)
 }
 
-/// Vectors of normal random numbers that depend on the seed, the vector, and the site of the whole lattice.
+/// Draws vectors of normal random numbers that depend on the seed, the number of the vector, and the site of the whole lattice.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RandomVectors {
@@ -511,13 +514,13 @@ pub struct RandomVectors {
     pub out: Field,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Position of the local lattice in the whole one.
+    /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
     /// Number of the first vector.
     pub first: u32,
-    /// Seed.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only.
@@ -537,7 +540,7 @@ unsafe impl Kernel<Single> for RandomVectors {
     }
 }
 
-/// Takes vectors from the device's spin basis to that of chirality.
+/// Converts vectors from the device's spin basis to the spin basis of chirality.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ToChiralBasis {
@@ -555,26 +558,26 @@ unsafe impl Kernel<Single> for ToChiralBasis {
     }
 }
 
-/// Products of vectors on an aggregate: vectors v give the rows of a matrix, vectors w its columns.
+/// Inner products of vectors on an aggregate. Vectors v give the rows of a matrix, vectors w its columns.
 #[derive(Clone, Copy)]
 struct Tile<'a> {
     aggregates: &'a Aggregates,
-    /// v on even and on odd sites.
+    /// The vectors v on even and on odd sites.
     rows: &'a [Field; 2],
-    /// w on even and on odd sites.
+    /// The vectors w on even and on odd sites.
     columns: &'a [Field; 2],
-    /// The aggregate's first site.
+    /// Coordinates of the aggregate's first site.
     origin: [u32; 4],
     chirality: u32,
-    /// The first of eight rows.
+    /// Number of the first of eight rows.
     row: u32,
-    /// The first of four columns.
+    /// Number of the first of four columns.
     column: u32,
 }
 
 impl Tile<'_> {
-    /// Returns a lane's contribution to (v_r, w_c), number 4 r + c, over the sites whose place in the aggregate satisfies
-    /// `keep`.
+    /// Returns a lane's contribution to the products (v_r, w_c), which have number 4 r + c. It comes from the sites whose place
+    /// in the aggregate satisfies `keep`.
     ///
     /// # Safety
     /// The vectors exist, and nothing writes them while the kernel runs.
@@ -611,34 +614,34 @@ impl Tile<'_> {
     }
 }
 
-/// Two square matrices for each aggregate, one of each chirality: `[aggregate][chirality][row][column]`.
+/// Two square matrices for each aggregate, one for each chirality: `[aggregate][chirality][row][column]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Squares {
     base: Global,
-    /// Rows of a matrix.
+    /// Number of rows of a matrix.
     size: u32,
 }
 
 impl Squares {
-    /// Creates a view of matrices of `size` rows at `base`.
+    /// Creates a view of square matrices of `size` rows at `base`.
     ///
     /// # Safety
-    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, for all aggregates.
+    /// The matrices stay at `base`, for all aggregates, while a kernel runs that holds the view or a copy of it.
     pub unsafe fn new(base: *mut u8, size: u32) -> Self {
         Squares { base: Global(base), size }
     }
-    /// Returns the bytes of the matrices for `aggregates` aggregates.
+    /// Returns the number of bytes of the matrices for `aggregates` aggregates.
     pub const fn bytes(aggregates: usize, size: usize) -> usize {
         2 * aggregates * size * size * 8
     }
-    /// Returns the address of an element of a matrix: number `which` is 2 `aggregate` + `chirality`.
+    /// Returns the address of an element of matrix number `which` = 2 `aggregate` + `chirality`.
     #[inline(always)]
     unsafe fn at(&self, which: u32, row: u32, column: u32) -> Global {
         let matrix = which as u64 * (self.size * self.size) as u64;
         unsafe { self.base.offset(8 * (matrix + (row * self.size + column) as u64) as usize) }
     }
-    /// Reads an element, which the same warp may have written.
+    /// Reads an element. The same warp may have written it.
     #[inline(always)]
     unsafe fn get(&self, which: u32, row: u32, column: u32) -> Complex<f32> {
         unsafe {
@@ -646,7 +649,7 @@ impl Squares {
             complex(at.load4(0, Access::Own), at.load4(4, Access::Own))
         }
     }
-    /// Reads four elements from an even column on, which nothing writes while the kernel runs.
+    /// Reads four consecutive elements of a row from an even column on. Nothing may write them while the kernel runs.
     #[inline(always)]
     unsafe fn four(&self, which: u32, row: u32, column: u32) -> [Complex<f32>; 4] {
         unsafe {
@@ -656,7 +659,7 @@ impl Squares {
             [a, b, c, d]
         }
     }
-    /// Writes an element.
+    /// Writes an element of matrix number `which`.
     #[inline(always)]
     unsafe fn set(&self, which: u32, row: u32, column: u32, z: Complex<f32>) {
         unsafe {
@@ -667,7 +670,7 @@ impl Squares {
     }
 }
 
-/// G = V† V on each aggregate for each chirality, on and above the diagonal. Number i computes eight rows of four columns.
+/// G = V† V on each aggregate for each chirality, on and above the diagonal. Call i computes eight rows of four columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AggregateGram {
@@ -710,23 +713,23 @@ unsafe impl WarpKernel<Single> for AggregateGram {
     }
 }
 
-/// Cholesky factor that makes vectors V orthonormal: T = U⁻¹ of G + s diag G = U† U with an upper triangular U, for each
-/// aggregate and chirality. Where less than a given part of a vector is independent of those before it, its column of T is
-/// zero. Number i is matrix i.
+/// Inverse Cholesky factor that makes vectors V orthonormal, for each aggregate and chirality: T = U⁻¹, where G + s diag G = U†
+/// U and U is upper triangular. If the part of a vector that is independent of those before it is too small, its column of T is
+/// zero. Call i computes matrix i.
 ///
-/// G is rounded to single precision, so that one such step is not enough for nearly dependent vectors. Two steps with a shift s
-/// of several times the rounding error, then one without, are enough: shifted Cholesky QR (Fukaya et al. 2020, arXiv
-/// 1809.11085), with vectors of unequal lengths on an equal footing.
+/// G is rounded to single precision, so that one such step is not enough for nearly dependent vectors. Enough are two steps
+/// with a shift s of several times the rounding error and one without. This is shifted Cholesky QR (Fukaya et al. 2020, arXiv
+/// 1809.11085), with a shift that is relative to the length of each vector.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Factorise {
-    /// G; overwritten.
+    /// G, which the kernel overwrites.
     pub gram: Squares,
     /// T
     pub inverse: Squares,
     /// s
     pub shift: f32,
-    /// Minimum independent part of ‖v‖².
+    /// Minimum part of ‖v‖² that is independent of the vectors before v.
     pub least: f32,
 }
 // SAFETY: number i works on matrices of its own; lanes have columns of their own, and read others' after they wait.
@@ -735,7 +738,7 @@ unsafe impl WarpKernel<Single> for Factorise {
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let (gram, inverse, size) = (&self.gram, &self.inverse, self.gram.size);
         let get = |row: u32, column: u32| unsafe { gram.get(i, row, column) };
-        // The diagonal of T keeps that of G for now.
+        // The diagonal of T holds the diagonal of G at first.
         warp.each(|lane| {
             each_column(lane, size, |column| unsafe {
                 let norm = get(column, column).re;
@@ -792,11 +795,11 @@ unsafe impl WarpKernel<Single> for Factorise {
     }
 }
 
-/// V ← V T on each aggregate for each chirality, T upper triangular. Number i is aggregate i.
+/// V ← V T on each aggregate for each chirality, with an upper triangular T. Call i computes aggregate i.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Combine {
-    /// V, on even and on odd sites.
+    /// The vectors V on even and on odd sites.
     pub vectors: [Field; 2],
     /// T
     pub factors: Squares,
@@ -818,7 +821,7 @@ unsafe impl WarpKernel<Single> for Combine {
                 if let Some(element) = aggregates.element(origin, parity, number) {
                     let field = if odd { &self.vectors[1] } else { &self.vectors[0] };
                     let [low, high] = aggregates.upper(element.spinor).map(|upper| 2 * i + u32::from(!upper));
-                    // The last columns first: the others still have their old values.
+                    // The last columns come first, so that the others still have their old values.
                     let mut first = factors.size;
                     while first > 0 {
                         first -= 4;
@@ -843,19 +846,19 @@ unsafe impl WarpKernel<Single> for Combine {
     }
 }
 
-/// The part of near-null vectors that has one chirality, on the sites of one parity: P e, the columns of P.
+/// Part of the near-null vectors with one chirality, on the sites of one parity. These are the columns of P.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Chiral {
     /// The near-null vectors, one for each right-hand side.
     pub vectors: Field,
-    /// The vectors with zero for the other chirality.
+    /// The vectors, with zeros for the other chirality.
     pub out: Field,
-    /// Spinors of a site.
+    /// Number of spinors of a site.
     pub spinors: Divisor,
-    /// 0 for +, 1 for −.
+    /// Chirality to keep: 0 for +, 1 for −.
     pub chirality: u32,
-    /// 1: in the device's spin basis.
+    /// 1 to store the result in the device's spin basis, 0 for the spin basis of chirality.
     pub spins: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
@@ -875,7 +878,7 @@ unsafe impl Kernel<Single> for Chiral {
     }
 }
 
-/// One of the eight hops of the Wilson operator: c U_μ(x) (1 − γ_μ) ψ(x + μ̂) on the sites of one parity, those of a region.
+/// One of the eight hops of the Wilson operator: c U_μ(x) (1 − γ_μ) ψ(x + μ̂) on the sites of one parity in a region.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForwardHop {
@@ -883,7 +886,7 @@ pub struct ForwardHop {
     pub input: Field,
     /// The result.
     pub out: Field,
-    /// The links on the sites of the parity.
+    /// The links on the sites of `parity`.
     pub links: ThinLinks,
     /// Lattice of the links.
     pub lattice: Bordered,
@@ -899,9 +902,9 @@ pub struct ForwardHop {
     pub direction: u32,
     /// c
     pub factor: f64,
-    /// c where the hop crosses the end of the lattice in t.
+    /// c for hops that cross the end of the lattice in t.
     pub factor_across: f64,
-    /// 1: the result is in the spin basis of chirality, not in the device's.
+    /// 1 to store the result in the spin basis of chirality, 0 for the device's basis.
     pub chiral: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only, on another parity than it reads.
@@ -941,15 +944,16 @@ unsafe impl Kernel<Single> for ForwardHop {
     }
 }
 
-/// Columns of a coarse operator from w, the products of the operator with columns of P: R w, with the contributions of hops
-/// that leave the aggregate kept separate. Number i computes eight near-null vectors' rows of one chirality of four columns of
-/// an aggregate.
+/// Columns R w of a coarse operator, where w are products of the operator with columns of P. Contributions of hops that leave
+/// the aggregate are kept separate. Call i computes the rows of eight near-null vectors of one chirality in four columns of an
+/// aggregate.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Project {
     /// The near-null vectors on even and on odd sites, one for each right-hand side.
     pub vectors: [Field; 2],
-    /// w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of chirality.
+    /// The products w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of
+    /// chirality.
     pub columns: [Field; 2],
     /// Contributions that stay in the aggregate.
     pub inside: CoarseTiles,
@@ -965,7 +969,7 @@ pub struct Project {
     pub chirality: u32,
     /// Direction of the forward hop that made w; 4 if w is not from a hop.
     pub direction: u32,
-    /// 1: adds to the values of `inside`.
+    /// 1 to add to the values of `inside`, 0 to overwrite them.
     pub add: u32,
 }
 // SAFETY: number i writes elements of its own rows and columns only.

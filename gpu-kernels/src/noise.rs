@@ -8,11 +8,11 @@ use crate::random::Philox;
 use crate::storage::{Colours, NumberFormat, SiteKind, Sites, Spinors, StaggeredFermion};
 use crate::transfer::HostArray;
 
-/// Position of the vector's number in the stream: sites are numbered below 2⁴⁸, noise vectors below 2¹⁶.
+/// Position of the number of the noise vector in the stream's number. Sites have numbers below 2⁴⁸, noise vectors below 2¹⁶.
 const NUMBER: u32 = 48;
 
-/// Parts of noise vectors at the sites of one parity, one for each right-hand side: ±1, or (±1 ± i)/√2, on the times, parities, spins and
-/// colours of the part, and zero elsewhere.
+/// Draws parts of noise vectors at the sites of one parity, one part for each right-hand side: ±1 or (±1 ± i)/√2 at the times,
+/// parities, spins and colours of the part, and zero elsewhere.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NoiseParts {
@@ -20,21 +20,22 @@ pub struct NoiseParts {
     pub field: Field,
     /// The lattice.
     pub geometry: Geometry,
-    /// Position of the lattice in the whole one.
+    /// Position of the local lattice in the whole lattice.
     pub position: Position,
     /// Parity of the sites in the whole lattice.
     pub parity: u32,
-    /// The number of the first right-hand side: part + parts · vector.
+    /// Number of the first right-hand side, part + parts · vector.
     pub first: u32,
     /// Number of parts of a vector.
     pub parts: Divisor,
-    /// Number of colours, spins, parities and times; the part is colour + colours (spin + spins (parity + parities time)).
+    /// Numbers of colours, spins, parities and times of the partition. The part's number is colour + colours (spin + spins
+    /// (parity + parities time)).
     pub counts: [u32; 4],
     /// Seed of the random numbers.
     pub seed: u64,
     /// Substream of the seed.
     pub substream: u32,
-    /// 1 for ±1, 0 for (±1 ± i)/√2.
+    /// Kind of noise: 1 for ±1, 0 for (±1 ± i)/√2.
     pub is_real: u32,
 }
 // SAFETY: call (i, rhs) writes the value of its own site and right-hand side only.
@@ -65,8 +66,8 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for NoiseParts {
     }
 }
 
-/// Σ_c η*_{sc} ψ_{tc} at the sites of one parity, of one right-hand side each: numbers `4 s + t` of spinors, one number of colour
-/// vectors.
+/// Σ_c η*_{sc} ψ_{tc} at the sites of one parity, for one right-hand side of each field. Spinors give numbers `4 s + t`, colour
+/// vectors one number.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct NoiseSpins {
@@ -74,7 +75,7 @@ pub struct NoiseSpins {
     pub noise: Field,
     /// ψ
     pub solution: Field,
-    /// `[4 s + t][site]`
+    /// Output array, `[4 s + t][site]`.
     pub out: HostArray,
     /// The lattice.
     pub geometry: Geometry,

@@ -1,11 +1,11 @@
-//! Numbers that differ between right-hand sides, among the arguments of a kernel.
+//! Arguments of a kernel that are numbers for each right-hand side.
 use crate::algebra::{Complex, Real, complex};
 
-/// Maximum number of right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for
-/// each rhs, the most that a kernel has, take 1632.
+/// Maximum number of right-hand sides of a launch with numbers for each. Arguments may take 4096 bytes. Four complex numbers
+/// for each right-hand side, the most that a kernel has, take 1632 bytes.
 pub const MAX_RHS_WITH_NUMBERS: usize = 16;
 
-/// A real number for each right-hand side of a launch, rounded to each precision before it.
+/// A real number for each right-hand side of a launch, rounded to each precision before the launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PerRhs {
@@ -17,8 +17,8 @@ pub struct PerRhs {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ComplexPerRhs {
-    /// Number of the first right-hand side, apart from the others: launches with one right-hand side are short, and each
-    /// multiprocessor fetches the arguments that it reads anew.
+    /// Number of the first right-hand side, apart from the others. Launches with one right-hand side are short, and in each
+    /// launch every multiprocessor fetches the arguments that it reads.
     first: PerRhsNumber,
     re: PerRhs,
     im: PerRhs,
@@ -32,14 +32,14 @@ pub struct PerRhsNumber {
     f32: Complex<f32>,
 }
 
-/// Real types to which the numbers of [`PerRhs`] can be rounded.
+/// Real types in which a kernel can read the numbers of [`PerRhs`].
 pub trait Rounded: Real {
     /// Returns the number of one right-hand side in this precision.
     fn of_rhs(all: &PerRhs, rhs: u32) -> Self;
     /// Returns one complex number in this precision.
     fn number(of: &PerRhsNumber) -> Complex<Self>;
 }
-/// Precisions in which the numbers are kept.
+/// Precisions in which [`PerRhs`] stores numbers.
 trait Kept: Real {
     fn numbers(all: &PerRhs) -> &[Self; MAX_RHS_WITH_NUMBERS];
 }
@@ -77,19 +77,19 @@ impl Kept for f32 {
 }
 
 impl PerRhs {
-    /// Creates the numbers `number(rhs)`; those of rhs that are not launched are never used.
+    /// Creates the numbers `number(rhs)`. Numbers of right-hand sides that are not launched are never used.
     pub fn new(number: impl FnMut(usize) -> f64) -> Self {
         let f64: [f64; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(number);
         PerRhs { f64, f32: f64.map(|x| x as f32) }
     }
-    /// Returns the number of right-hand side `rhs`, one of the first [`MAX_RHS_WITH_NUMBERS`].
+    /// Returns the number of right-hand side `rhs` < [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> T {
         T::of_rhs(self, rhs)
     }
     #[inline(always)]
     fn kept<T: Kept>(&self, rhs: u32) -> T {
-        // Arguments that are indexed at run time would be copied to local memory.
+        // A GPU would copy arguments that are indexed at run time to local memory.
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
         #[cfg(not(target_arch = "nvptx64"))]
@@ -111,7 +111,7 @@ impl PerRhs {
 }
 
 impl ComplexPerRhs {
-    /// Creates the numbers `number(rhs)`; those of rhs that are not launched are never used.
+    /// Creates the numbers `number(rhs)`. Numbers of right-hand sides that are not launched are never used.
     pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
         let all: [Complex<f64>; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(&mut number);
         let [first, ..] = all;
@@ -121,7 +121,7 @@ impl ComplexPerRhs {
             im: PerRhs::new(|k| all[k].im),
         }
     }
-    /// Returns the number of right-hand side `rhs`, one of the first [`MAX_RHS_WITH_NUMBERS`].
+    /// Returns the number of right-hand side `rhs` < [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
         if rhs == 0 { T::number(&self.first) } else { complex(self.re.at(rhs), self.im.at(rhs)) }

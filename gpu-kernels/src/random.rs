@@ -1,8 +1,8 @@
-//! Counter-based random numbers (Philox 4×32-10, Salmon et al. 2011): the numbers of a site depend on the seed and the
-//! site only, not on the order of the calls, the process grid or the backend.
+//! Counter-based random numbers (Philox 4×32-10, Salmon et al. 2011). The numbers of a site depend on the seed and the site
+//! only, not on the order of the calls, the process grid or the backend.
 use crate::algebra::elementary;
 
-/// A stream of random numbers for one key and one counter, four 32-bit words a block.
+/// Stream of random numbers for one key and one counter, in blocks of four 32-bit words.
 #[derive(Clone, Debug)]
 pub struct Philox {
     key: [u32; 2],
@@ -12,13 +12,14 @@ pub struct Philox {
 }
 
 impl Philox {
-    /// Creates the stream of `stream` (a site and a direction, say) and `substream` (a trajectory, a sweep) under `seed`.
+    /// Creates the stream with number `stream` (for example of a site and a direction) and `substream` (for example a
+    /// trajectory or a sweep) under `seed`.
     #[inline(always)]
     pub fn new(seed: u64, stream: u64, substream: u32) -> Self {
         let counter = [0, substream, stream as u32, (stream >> 32) as u32];
         Philox { key: [seed as u32, (seed >> 32) as u32], counter, block: [0; 4], used: 4 }
     }
-    /// 32 random bits.
+    /// Returns 32 random bits.
     #[inline(always)]
     pub fn next_u32(&mut self) -> u32 {
         if self.used == 4 {
@@ -29,14 +30,14 @@ impl Philox {
         self.used += 1;
         self.block[self.used - 1]
     }
-    /// Returns a number uniform in (0, 1), never 0 nor 1, with 53 random bits.
+    /// Returns a number uniform in (0, 1), never 0 or 1, with 52 random bits.
     #[inline(always)]
     pub fn uniform(&mut self) -> f64 {
         let bits = (self.next_u32() as u64) << 32 | self.next_u32() as u64;
         uniform(bits)
     }
-    /// Returns two numbers like those of [`uniform`](Self::uniform), from a new block: the rest of the current one is dropped.
-    /// For kernels, where words must not be counted at run time.
+    /// Returns two numbers like [`uniform`](Self::uniform), from a new block; the rest of the current block is dropped. Kernels
+    /// use this function, because they must not count words at run time.
     #[inline(always)]
     pub fn uniform_pair(&mut self) -> [f64; 2] {
         let [a, b, c, d] = philox(self.counter, self.key);
@@ -46,25 +47,25 @@ impl Philox {
     }
 }
 
-/// Purposes of a site's streams, in the four uppermost bits of their number.
+/// Purposes of a site's streams, which are the four uppermost bits of a stream's number.
 pub mod purpose {
-    /// Heat bath of links.
+    /// Purpose of the heat bath of links.
     pub const HEATBATH: u64 = 8 << 60;
-    /// Momenta.
+    /// Purpose of momenta.
     pub const MOMENTA: u64 = 9 << 60;
-    /// Pseudofermions; their number is in the bits from [`WHICH`] on.
+    /// Purpose of pseudofermions, whose number is in the bits from [`WHICH`] on.
     pub const PSEUDOFERMIONS: u64 = 10 << 60;
-    /// Noise vectors of observables; their number is in the bits from [`WHICH`] on.
+    /// Purpose of noise vectors of observables, whose number is in the bits from [`WHICH`] on.
     pub const NOISE: u64 = 11 << 60;
-    /// The Metropolis step of a trajectory.
+    /// Purpose of the Metropolis step of a trajectory.
     pub const METROPOLIS: u64 = 12 << 60;
-    /// Random start vectors of the multigrid setup; their number is in the bits from [`WHICH`] on.
+    /// Purpose of the random start vectors of the multigrid setup, whose number is in the bits from [`WHICH`] on.
     pub const NEAR_NULL_VECTORS: u64 = 13 << 60;
-    /// The first bit of a number below 2¹² beside that of the site.
+    /// Position of the first bit of a vector's number, below 2¹², above that of the site.
     pub const WHICH: u32 = 48;
 }
 
-/// Returns a number in (0, 1): the upper 52 bits plus one half.
+/// Returns a number in (0, 1) from the upper 52 bits plus one half.
 #[inline(always)]
 fn uniform(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / 4_503_599_627_370_496.0)
@@ -82,10 +83,10 @@ impl Philox {
     }
 }
 
-/// Two numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).
+/// Normal random numbers that need not have the same bits on every machine.
 #[cfg(not(target_arch = "nvptx64"))]
 impl Philox {
-    /// Returns two independent normal numbers.
+    /// Returns two independent numbers with the normal distribution of mean 0 and variance 1 (Box and Muller 1958).
     pub fn normal_pair(&mut self) -> [f64; 2] {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         let (sin, cos) = (core::f64::consts::TAU * self.uniform()).sin_cos();
@@ -93,7 +94,7 @@ impl Philox {
     }
 }
 
-/// Returns a block of four words: ten rounds of the generator.
+/// Returns a block of four words after ten rounds of the generator.
 #[inline(always)]
 fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let (mut c, mut k) = (counter, key);

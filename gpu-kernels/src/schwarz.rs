@@ -1,5 +1,5 @@
-//! Additive Schwarz: independent blocks of the lattice, each with a system of its own (Babich et al. 2011, section 8.1). A few
-//! MR sweeps in every block suffice; their coefficients stay on the device, so that the host does not wait for them.
+//! Additive Schwarz method: independent blocks of the lattice, each with its own system (Babich et al. 2011, section 8.1). A
+//! few MR sweeps in every block suffice. Their coefficients stay on the device, so that the host does not wait for them.
 use crate::algebra::{Complex, complex};
 use crate::dslash::dot;
 use crate::field::Field;
@@ -8,7 +8,7 @@ use crate::storage::{NumberFormat, SiteFormat, Spinors};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
 
-/// The local lattice in equal blocks of even extents.
+/// Division of the local lattice into equal blocks of even extents.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Blocks {
@@ -16,18 +16,18 @@ pub struct Blocks {
     y: Divisor,
     z: Divisor,
     t: Divisor,
-    /// Blocks along x, y and z, and all of them.
+    /// Number of blocks along x, y and z.
     counts: [Divisor; 3],
     all: Divisor,
 }
 
 impl Blocks {
-    /// No blocks, for arguments that are not used.
+    /// Placeholder without blocks, for arguments that are not used.
     pub const NONE: Blocks = {
         let one = Divisor::new(1);
         Blocks { half_x: one, y: one, z: one, t: one, counts: [one; 3], all: one }
     };
-    /// Divides the lattice into blocks of `extents`, all even.
+    /// Divides the lattice into blocks of `extents`, which must be even.
     pub fn new(geometry: &Geometry, extents: [u32; 4]) -> Self {
         let size = geometry.size();
         let count = |mu: usize| {
@@ -55,7 +55,7 @@ impl Blocks {
     pub fn extents(&self) -> [u32; 4] {
         [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t.get()]
     }
-    /// Returns the block that a site is in.
+    /// Returns the number of the block that contains a site.
     #[inline(always)]
     fn of(&self, s: &Site) -> u32 {
         let [nx, ny, nz] = self.counts;
@@ -64,7 +64,7 @@ impl Blocks {
         let (z, t) = (along(self.z, s.z), along(self.t, s.t));
         x + nx.get() * (y + ny.get() * (z + nz.get() * t))
     }
-    /// Returns the checkerboard index of site `i` of a block, among those of a parity.
+    /// Returns the checkerboard index of site `i` of a block among the sites of a parity.
     #[inline(always)]
     fn index(&self, i: u32, block: u32, (geometry, parity): (&Geometry, u32)) -> u32 {
         let [nx, ny, nz] = self.counts;
@@ -78,7 +78,7 @@ impl Blocks {
         let (z, t) = (z * self.z.get() + l, t * self.t.get() + m);
         geometry.of_half(half_x, [y, z, t], parity)
     }
-    /// Whether a step leads out of a block.
+    /// Returns whether a step from a site leads out of its block.
     #[inline(always)]
     pub fn leaves(&self, s: &Site, mu: usize, forward: bool) -> bool {
         let (here, extent) = match mu {
@@ -91,8 +91,8 @@ impl Blocks {
     }
 }
 
-/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block: call `rhs` computes block d, of D, of right-hand side j, where j D + d =
-/// `first` + `rhs`.
+/// \[Re (r, t), Im (r, t), ‖t‖²\] in each block. Call `rhs` computes block d of D for right-hand side j, where
+/// j D + d = `first` + `rhs`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockDot {
@@ -106,7 +106,7 @@ pub struct BlockDot {
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// Number of sums computed by other launches before this one.
+    /// Number of sums that other launches computed before this one.
     pub first: u32,
 }
 // SAFETY: reads only.
@@ -120,8 +120,8 @@ unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
     }
 }
 
-/// An MR step in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with α = (t, r) / ‖t‖² of the
-/// site's block. A block whose α is not finite stays as it is.
+/// MR step in every block, with t = A r: x ← x + ω α r and t ← r − ω α t, the new residual, with α = (t, r) / ‖t‖² of the
+/// site's block. A block whose α is not finite keeps its x and r.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SchwarzMrUpdate {
@@ -129,17 +129,17 @@ pub struct SchwarzMrUpdate {
     pub x: Field,
     /// r
     pub r: Field,
-    /// t before, the new residual after.
+    /// t = A r before the launch, and the new residual after it.
     pub t: Field,
     /// (r, t) and ‖t‖²
     pub sums: DeviceSums,
-    /// The blocks of the sums.
+    /// The blocks to which the sums belong.
     pub blocks: Blocks,
     /// The lattice.
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,
-    /// 1: x is still 0, and is not read.
+    /// 1 if x is still 0 and is not read, else 0.
     pub first: u32,
     /// ω
     pub relaxation: f64,
@@ -163,7 +163,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for SchwarzMrUpdate {
                 r.zip(self.x.load_own::<Spinors<P>>(i, rhs), |r, x| alpha.mul_add(r, x))
             };
             self.x.store::<Spinors<P>>(i, rhs, &x);
-            // NaN must not stay in a field of many blocks.
+            // t is not read, because NaN must not stay in a field with other blocks.
             let t = if sane { self.t.load_own::<Spinors<P>>(i, rhs).zip(r, |t, r| (-alpha).mul_add(t, r)) } else { r };
             self.t.store::<Spinors<P>>(i, rhs, &t);
         }

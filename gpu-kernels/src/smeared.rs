@@ -1,9 +1,9 @@
 //! Links that are sums and products of links along paths: the fat and long links of improved staggered fermions
 //! (Orginos, Toussaint and Sugar 1999), and the projection to U(3) between the two levels of HISQ (Follana et al. 2007).
 //!
-//! Every staple of a fat link is made from a shorter one: with V = U_μ the three-link staple, from that the five-link
-//! one in a further direction, from that the seven-link one; the three-link staple's own staple in its own direction is
-//! the Lepage term.
+//! Each staple of a fat link is made from a shorter one. V = U_μ gives the three-link staple, which gives the five-link staple
+//! in another direction, which gives the seven-link staple. The staple of the three-link staple in its own direction is the
+//! Lepage term.
 use crate::algebra::{Colour, Complex, Hermitian, Real, Su3, complex};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
@@ -12,7 +12,8 @@ use crate::storage::{Element, NumberFormat, Recon8, StoreLinks};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
-/// S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), V a path from x to x+μ̂, and F_μ(x) ← F_μ(x) + c S(x).
+/// S(x) = U_ν(x) V(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) V(x−ν̂) U_ν(x−ν̂+μ̂), where V is a path from x to x+μ̂, and F_μ(x) ← F_μ(x) +
+/// c S(x).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Staple {
@@ -32,7 +33,7 @@ pub struct Staple {
     pub mu: u32,
     /// ν
     pub nu: u32,
-    /// 0: S is not written.
+    /// 1 to store S, 0 to omit it.
     pub keep: u32,
     /// c
     pub coefficient: f64,
@@ -57,7 +58,7 @@ unsafe impl<T: Element> Kernel<T> for Staple {
     }
 }
 
-/// S(x), the two staples of V in direction ν, at a site of a parity.
+/// S(x), the sum of the two staples of V in direction ν, at a site of a parity.
 ///
 /// # Safety
 /// The sites of the staples exist, and nothing writes links or V meanwhile.
@@ -81,12 +82,12 @@ pub(crate) unsafe fn staple_at<T: Element>(
     }
 }
 
-/// Returns the element for a parity. Written as a branch: an index would be an address in local memory.
+/// Returns the element for a parity. It is selected by a branch, because an index would be an address in local memory.
 #[inline(always)]
 pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
     if parity == 0 { halves[0] } else { halves[1] }
 }
-/// U_μ at a site. A function, not a closure: with vectors it is large.
+/// U_μ at a site. This is a function and not a closure, because its code is large if `T` is a vector.
 ///
 /// # Safety
 /// The site exists, and nothing writes the link meanwhile.
@@ -94,7 +95,7 @@ pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
 pub(crate) unsafe fn link<T: Element>(links: &[ThinLinks; 2], parity: u32, at: u32, mu: u32) -> Su3<T> {
     unsafe { of(links, parity).load(at, mu, Access::Shared) }
 }
-/// Returns the only matrix of a site, in fields with one matrix for each site.
+/// Returns the matrix of a site, in fields with one matrix on each site.
 ///
 /// # Safety
 /// The contract of [`link`] holds.
@@ -107,13 +108,14 @@ pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
     g.neighbour(x, mu as usize, forward)
 }
 
-/// F_μ(x) = c_μ U_μ(x) for all μ: the initial value of sums of staples, and links with the phases of a boundary condition.
+/// F_μ(x) = c_μ U_μ(x) for all μ. This gives the initial value of sums of staples, and links with the phases of a boundary
+/// condition.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ScaleLinks {
     /// U
     pub input: ThinLinks,
-    /// F. May be `input` itself.
+    /// F; it may be the field `input`.
     pub out: ThinLinks,
     /// c_μ
     pub factors: [Complex<f64>; 4],
@@ -171,13 +173,13 @@ unsafe impl<T: Element> Kernel<T> for LongLinks {
     }
 }
 
-/// W = V (V†V)^(−1/2), the closest unitary matrix to V, for all four links of a site.
+/// W = V (V†V)^(−1/2), the unitary matrix closest to V, for all four links of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectU3 {
     /// V
     pub input: ThinLinks,
-    /// W. May be `input` itself.
+    /// W; it may be the field `input`.
     pub out: ThinLinks,
 }
 
@@ -205,11 +207,11 @@ fn norm2<T: Real>(v: &Su3<T>) -> T {
     Colour(a).norm2() + Colour(b).norm2() + Colour(c).norm2()
 }
 
-/// Returns the unitary polar factor by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖ (Higham 1986), which
-/// converges quadratically, for regular matrices. A singular one gives numbers that are not finite.
+/// Returns the unitary polar factor of a regular matrix by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖
+/// (Higham 1986), which converges quadratically. A singular matrix gives numbers that are not finite.
 #[inline(always)]
 pub fn polar<T: Real>(v: &Su3<T>) -> Su3<T> {
-    // With this scaling nine steps are enough for condition numbers up to 10¹⁵.
+    // Nine steps suffice with this scaling for condition numbers up to 10¹⁵; the tenth is a reserve.
     const STEPS: u32 = 10;
     let mut x = *v;
     let mut k = 0;
@@ -234,42 +236,42 @@ unsafe impl<T: Element> Kernel<T> for ProjectU3 {
     }
 }
 
-/// V ← W, the matrix in SU(3) with the largest Re tr (W V†), for one V of each site.
+/// V ← W, the matrix in SU(3) with the largest Re tr (W V†), for one matrix V on each site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ProjectSu3 {
-    /// V, then W.
+    /// V before the launch, and W after it.
     pub matrices: Matrices,
 }
 
-/// Number of steps that halve an angle between 0 and π down to the rounding of doubles.
+/// Number of halvings that reduce an angle between 0 and π to the rounding error of double precision.
 const HALVINGS: u32 = 54;
 
-/// Returns e^{iθ} for the angle with sin θ = r sin t and cos θ ≥ 0, of `x` = e^{it} and 0 ≤ r ≤ 1. The cosine keeps its digits where
-/// sin θ is close to 1.
+/// Returns e^{iθ} with sin θ = r sin t and cos θ ≥ 0, for `x` = e^{it} and 0 ≤ r ≤ 1. The cosine keeps its digits if sin θ is
+/// close to 1.
 #[inline(always)]
 fn refracted(r: f64, x: Complex<f64>) -> Complex<f64> {
     let along = r * x.re;
     complex(along.mul_add(along, (1.0 - r) * (1.0 + r)).sqrt_or_zero(), r * x.im)
 }
 
-/// Returns the e^{iθ_k} with the largest Σ_k σ_k cos θ_k among those whose product is e^{iψ} = `whole`, for 0 ≤ ψ ≤ π and positive σ_k
-/// of which the first is the smallest.
+/// Returns the e^{iθ_k} with the largest Σ_k σ_k cos θ_k among those with product e^{iψ} = `whole`, for 0 ≤ ψ ≤ π and positive
+/// σ_k. The first σ_k must be the smallest.
 ///
-/// At an extremum all σ_k sin θ_k are equal, and at the largest one the angles are not negative, add up to ψ, and only the first may
-/// exceed π/2. As a function of θ_0 = t their sum A(t) increases up to t = π/2 and is concave above, from A(0) = 0 to A(π) = π ≥ ψ:
-/// bisection on 0 ≤ t ≤ π finds where it reaches ψ first, which is the maximum. No function is evaluated for that: angles are
-/// halved and compared as unit complex numbers.
+/// At an extremum all σ_k sin θ_k are equal. At the maximum the angles are not negative, their sum is ψ, and only the first may
+/// exceed π/2. As a function of θ_0 = t, their sum A(t) increases up to t = π/2 and is concave above, from A(0) = 0 to A(π) = π
+/// ≥ ψ. Bisection on 0 ≤ t ≤ π finds the smallest t with A(t) = ψ, which is the maximum. It needs no trigonometric functions,
+/// because angles are halved and compared as unit complex numbers.
 #[inline(always)]
 fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Complex<f64>; 3] {
     let (second, third) = (least / second, least / third);
     let (mut low, mut high, mut x) = (complex(1.0, 0.0), complex(-1.0, 0.0), complex(0.0, 1.0));
     let mut step = 0;
     while step < HALVINGS {
-        // A(t), which is 3π/2 at most.
+        // `sum` is e^{iA(t)}, where A(t) is at most 3π/2.
         let sum = x * refracted(second, x) * refracted(third, x);
         let excess = sum * whole.conj();
-        // The sign of A(t) − ψ: by its sine where the two are close, else by their cosines.
+        // The sign of A(t) − ψ follows from its sine if the angles are close, and otherwise from their cosines.
         let is_high = if excess.re > 0.0 { excess.im > 0.0 } else { sum.im < 0.0 || sum.re < whole.re };
         if is_high {
             high = x;
@@ -284,15 +286,15 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
 }
 
 /// Returns the W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E
-/// e^{iθ} E† with the largest Σ_k σ_k cos θ_k for which det W = 1. Nothing is iterated to convergence, however close to each
-/// other σ_k are. Where V is singular numbers are not finite.
+/// e^{iθ} E† with the largest Σ_k σ_k cos θ_k for which det W = 1. The number of steps is fixed, however close to each other
+/// the σ_k are. A singular V gives numbers that are not finite.
 #[inline(always)]
 pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
     let u = polar(v);
     let ([a, b, c], e) = Hermitian::part_of(u.adjoint() * *v).eigen();
     let det = u.determinant();
     let whole = det.conj().scale(1.0 / det.norm_sqr().sqrt_or_zero());
-    // The phases of the complex conjugate problem are complex conjugate.
+    // The complex conjugate problem has the complex conjugate phases.
     let is_below = whole.im < 0.0;
     let whole = if is_below { whole.conj() } else { whole };
     let (is_first, is_second) = (a <= b && a <= c, b <= c);
@@ -325,7 +327,7 @@ unsafe impl Kernel<()> for ProjectSu3 {
     }
 }
 
-/// Σ_μ ‖U†_μ U_μ − 1‖²
+/// Σ_μ ‖U†_μ U_μ − 1‖², the violation of unitarity.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnitarityViolation {
@@ -361,7 +363,7 @@ pub struct ComponentsAbove {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Upper bound of all components.
+    /// Upper bound of the absolute values of all components.
     pub bound: f64,
 }
 // SAFETY: reads only.
@@ -395,23 +397,24 @@ unsafe impl Reduction<()> for ComponentsAbove {
     }
 }
 
-/// Copies links stored once to the layout with the links around the sites of one parity, each multiplied by a complex number of
-/// its direction: the forward link and the one that ends at the site, one site long or, for [`ThreeSites`], three.
+/// Copies links that are stored once to the layout with the links around the sites of one parity: the link that starts at a
+/// site and the link that ends there, each times a complex factor of its direction. Links are one site long, or three for
+/// [`ThreeSites`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThin {
     /// The links on the even and on the odd sites of the bordered lattice.
     pub input: [ThinLinks; 2],
-    /// The links around the sites of the local lattice.
+    /// The copied links, around the sites of the local lattice.
     pub links: Links,
-    /// The lattice of the input.
+    /// Lattice of the input.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Factors of the four directions.
+    /// Complex factors of the four directions.
     pub factors: [Complex<f64>; 4],
 }
-/// A format wrapper for links and hops that are three sites long.
+/// Format wrapper for links and hops that are three sites long.
 pub struct ThreeSites<F>(PhantomData<F>);
 
 #[cfg(target_arch = "x86_64")]
@@ -454,7 +457,7 @@ impl PackThin {
     }
 }
 
-/// Counts the links, times `scale`, that start at the local lattice's sites of one parity and that neither [`Recon8`] nor
+/// Counts the links that start at the local lattice's sites of one parity and that, times `scale`, neither [`Recon8`] nor
 /// [`Recon9`](crate::storage::Recon9) can represent.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -467,7 +470,7 @@ pub struct SingularThin {
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
-    /// 1: links in t count only across the boundary, as the others are not stored in temporal gauge.
+    /// 1 to count links in t only across the boundary, because others are not stored in temporal gauge; else 0.
     pub temporal: u32,
     /// Factor that makes the links unitary.
     pub scale: f64,
@@ -490,19 +493,19 @@ unsafe impl Reduction<()> for SingularThin {
     }
 }
 
-/// Copies links from one lattice to another: to and from the buffers for the links of other processes.
+/// Copies links from one region to another, to and from the buffers for the links of other processes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopyThin {
     /// Source of the links.
     pub input: ThinLinks,
-    /// Region to read: site `i` is number `i` of it.
+    /// Region to read; call `i` reads its site number `i`.
     pub from: Region,
     /// Destination of the links.
     pub out: ThinLinks,
-    /// Region to write: site `i` is number `i` of it.
+    /// Region to write; call `i` writes its site number `i`.
     pub to: Region,
-    /// The lattice of the regions.
+    /// Lattice of both regions.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,

@@ -2,8 +2,8 @@
 //! (D ψ)(x) = Σ_μ η_μ(x) \[F_μ(x) ψ(x+μ̂) − F†_μ(x−μ̂) ψ(x−μ̂) + L_μ(x) ψ(x+3μ̂) − L†_μ(x−3μ̂) ψ(x−3μ̂)\]
 //! (Babich et al. 2011, eqs. 3 and 4). [`Naive`] has thin links for F and no L, [`Improved`] fat and long links.
 //!
-//! Links are kept without the phases η_μ and without the sign of the boundary condition: thin links stay in SU(3), long
-//! ones of asqtad are a number times SU(3), those of HISQ a number times U(3), and all can be reconstructed.
+//! Links are stored without the phases η_μ and without the sign of the boundary condition. Thin links therefore stay in SU(3),
+//! long links of asqtad are a number times SU(3), long links of HISQ are a number times U(3), and all can be reconstructed.
 use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
 use crate::dslash::{Dslash, DslashDot, Plain, Then};
 use crate::field::{Field, Links};
@@ -15,15 +15,16 @@ use crate::storage::{Colours, HopLinks, ImprovedHops, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
 
-/// Signs η_μ(x) that depend on which coordinates are odd.
+/// Signs η_μ(x), which depend on the parities of the coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Phases(u64);
 
 impl Phases {
-    /// η_μ = (−1)^(sum of the coordinates whose bits are set in `counted[μ]`), bit 0 for x to bit 3 for t.
+    /// Creates the signs η_μ = (−1)^(sum of the coordinates whose bits are set in `counted[μ]`), where bit 0 stands for x and
+    /// bit 3 for t.
     pub const fn new(counted: [u32; 4]) -> Self {
-        // Bit 16 μ + k: whether η_μ is −1 where the coordinates are odd whose bits are set in k.
+        // Bit 16 μ + k is set if η_μ is −1 at sites where exactly the coordinates of the bits in k are odd.
         let mut table = 0;
         let mut bit = 0;
         while bit < 64 {
@@ -33,7 +34,7 @@ impl Phases {
         }
         Phases(table)
     }
-    /// η_μ `factor` at a site.
+    /// η_μ times `factor` at the site x.
     #[inline(always)]
     pub(crate) fn times<T: Real>(self, lattice: &Geometry, x: &Site, mu: u32, factor: T) -> T {
         let odd = x.odd_x | (x.y & 1) << 1 | (x.z & 1) << 2 | (x.t & 1) << 3;
@@ -48,7 +49,7 @@ impl Phases {
         _ = lattice;
         factor
     }
-    /// Returns the coordinates that are counted in a direction.
+    /// Returns the bits of the coordinates that η_μ counts.
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     const fn counted(self, mu: u32) -> u32 {
@@ -57,18 +58,18 @@ impl Phases {
     }
 }
 
-/// Arguments of a staggered operator at the sites of one parity: D ψ, or a x + b D ψ. The kernel's format fixes the hopping
-/// term, with one link or two.
+/// Arguments of a staggered operator at the sites of one parity: D ψ, or a x + b D ψ. The kernel's format determines the
+/// hopping term, with one link or with two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StaggeredDslash {
     /// The result, on the sites of one parity.
     pub out: Field,
-    /// x, on the same parity. May be `out` itself.
+    /// x on the parity of `out`; it may be the field `out`.
     pub x: Field,
-    /// Field w of the sums, on the same parity as `out`. May be x.
+    /// Field w of the sums, on the parity of `out`; it may be x.
     pub w: Field,
-    /// 0: D ψ alone.
+    /// 0 for D ψ alone, else 1.
     pub sum: u32,
     /// Parity of the sites.
     pub parity: u32,
@@ -86,11 +87,11 @@ pub struct StaggeredDslash {
     pub phases: Phases,
     /// Sign of hops across the boundary in t.
     pub across: Scalar,
-    /// F_μ(x) and F†_μ(x−μ̂) around the sites, over `factor`.
+    /// F_μ(x) and F†_μ(x−μ̂) around the sites, divided by `factor`.
     pub links: Links,
     /// Factor of the stored links.
     pub factor: Scalar,
-    /// L_μ(x) and L†_μ(x−3μ̂) around the sites, over `long_factor`.
+    /// L_μ(x) and L†_μ(x−3μ̂) around the sites, divided by `long_factor`.
     pub long: Links,
     /// Factor of the stored long links.
     pub long_factor: Scalar,
@@ -106,7 +107,7 @@ fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T
 }
 
 impl StaggeredDslash {
-    /// Adds f u ψ to the sums of N right-hand sides, with ψ at a neighbour.
+    /// Adds f u ψ to the sums of N right-hand sides, where ψ is at a neighbour.
     #[inline(always)]
     unsafe fn add_hop<P: NumberFormat, S: ColourPart, const N: usize, const STEPS: u32>(
         &self,
@@ -121,7 +122,7 @@ impl StaggeredDslash {
         });
         P::Real::settle(sums);
     }
-    /// Adds both hops in direction `mu`, a constant where this is inlined: over fat links, or over long ones.
+    /// Adds both hops in direction `mu`, over fat links or over long links. `mu` is a constant after inlining.
     #[inline(always)]
     unsafe fn add_hops<P: NumberFormat, R: HopLinks<P>, S: ColourPart, const N: usize, const STEPS: u32>(
         &self,
@@ -156,9 +157,9 @@ impl StaggeredDslash {
     }
 }
 
-/// The hopping term of a staggered operator.
+/// Hopping term of a staggered operator.
 pub trait Hops<P: NumberFormat>: 'static {
-    /// (D ψ)(x) for N right-hand sides from `first` on.
+    /// (D ψ)(x) at site `i` for N right-hand sides from `first` on.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes the input meanwhile.
@@ -239,8 +240,8 @@ impl ColourPart for Exterior {
     }
 }
 
-/// Format of [`StaggeredDslash`] in precision `P` with hops `H`, for sites `S`. `FIXED`: with x, whatever the arguments; kernels
-/// with sums are of this form.
+/// Format of [`StaggeredDslash`] in precision `P` with hops `H`, for sites `S`. With `FIXED`, the kernel always has x, as
+/// kernels with sums need it.
 pub struct StaggeredFormat<P, H, S, const FIXED: bool>(PhantomData<(P, H, S)>);
 
 // SAFETY: reads element (i, rhs) of `x` only, which may be `out`.

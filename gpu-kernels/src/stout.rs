@@ -6,16 +6,16 @@
 //!
 //! Re Σ tr (U G′† d exp X) = Re Σ tr (Λ_μ(x) dX_μ(x)) = ρ Re Σ tr (Λ_μ(x) d(C_μ(x) U†_μ(x))),
 //!
-//! Λ being the traceless anti-Hermitian part of the derivative of exp at X in direction U G′†
-//! ([`exp_and_derivative`](crate::algebra::AntiHermitian::exp_and_derivative)). The last sum is that over all plaquettes of −ρ times
-//! the change of Re tr P if each link moves by dU = Λ U. Its gradient is ρ Λ C less ρ times that change of C:
+//! where Λ is the traceless anti-Hermitian part of the derivative of exp at X in direction U G′†
+//! ([`exp_and_derivative`](crate::algebra::AntiHermitian::exp_and_derivative)). The last sum is −ρ times the change of Σ Re tr
+//! P over all plaquettes if each link moves by dU = Λ U. Its gradient is ρ Λ C minus ρ times the change of C under this motion:
 //!
 //! G_μ(x) = exp(−X_μ(x)) G′_μ(x) + ρ Λ_μ(x) C_μ(x)
 //! − ρ Σ_{ν≠μ} { Λ_ν(x) a m − a m Λ_ν(x+μ̂) + a Λ_μ(x+ν̂) m + d† [(Λ_μ(x−ν̂) − Λ_ν(x−ν̂)) e + e Λ_ν(x−ν̂+μ̂)] f },
 //!
-//! a = U_ν(x), m = U_μ(x+ν̂) U†_ν(x+μ̂), d = U_ν(x−ν̂), e = U_μ(x−ν̂), f = U_ν(x−ν̂+μ̂).
+//! with a = U_ν(x), m = U_μ(x+ν̂) U†_ν(x+μ̂), d = U_ν(x−ν̂), e = U_μ(x−ν̂) and f = U_ν(x−ν̂+μ̂).
 //!
-//! With staples in space only, links in t are unchanged, and so is their gradient.
+//! With staples in space only, links in t and their gradient are unchanged.
 use crate::Kernel;
 use crate::algebra::{AntiHermitian, Su3};
 use crate::field::{Matrices, Momenta, ThinLinks};
@@ -24,7 +24,7 @@ use crate::memory::Access;
 use crate::smeared::{link, of, staple_at, step};
 use crate::storage::Element;
 
-/// C_μ(x), by staples in the first `directions` directions.
+/// C_μ(x), the sum of staples in the first `directions` directions.
 ///
 /// # Safety
 /// The sites of the staples exist, and nothing writes links meanwhile.
@@ -42,21 +42,21 @@ unsafe fn staples<T: Element>(u: &[ThinLinks; 2], g: &Geometry, x: (&Site, u32),
     sum
 }
 
-/// Λ_μ(x), and G_μ(x) ← exp(−X_μ(x)) G_μ(x) + ρ Λ_μ(x) C_μ(x). The "right-hand side" is μ.
+/// Computes Λ_μ(x), and G_μ(x) ← exp(−X_μ(x)) G_μ(x) + ρ Λ_μ(x) C_μ(x). The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StoutDerivative {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Gradient on the sites of `parity` of the bordered lattice: on entry with respect to stout links.
+    /// Gradient on the sites of `parity` of the bordered lattice. On entry it is the gradient with respect to the stout links.
     pub gradient: ThinLinks,
-    /// Λ in the same way.
+    /// Λ on the sites of `parity` of the bordered lattice.
     pub weights: Momenta,
-    /// Lattice of links, gradient and Λ, and the sites of it to process.
+    /// Lattice of the links, the gradient and Λ, with the sites to process.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Number of directions of staples, three or four, x first.
+    /// Number of directions of staples, 3 or 4, of which x is the first.
     pub directions: u32,
     /// ρ
     pub rho: f64,
@@ -85,13 +85,14 @@ unsafe impl<T: Element> Kernel<T> for StoutDerivative {
     }
 }
 
-/// G_μ(x) ← G_μ(x) − ρ Σ_{ν≠μ} {…}: the contribution of staples that contain U_μ(x). The "right-hand side" is μ.
+/// G_μ(x) ← G_μ(x) − ρ Σ_{ν≠μ} {…}, the contribution of staples that contain U_μ(x). The direction μ takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct StoutGradient {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Λ in the same way.
+    /// Λ on the even and on the odd sites of the bordered lattice.
     pub weights: [Momenta; 2],
     /// G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
@@ -99,7 +100,7 @@ pub struct StoutGradient {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// Number of directions of staples, three or four, x first.
+    /// Number of directions of staples, 3 or 4, of which x is the first.
     pub directions: u32,
     /// ρ
     pub rho: f64,
@@ -150,7 +151,7 @@ unsafe impl<T: Element> Kernel<T> for StoutGradient {
     }
 }
 
-/// Λ_μ at a site.
+/// Λ_μ at a site of a parity.
 ///
 /// # Safety
 /// The site exists, and nothing writes Λ meanwhile.

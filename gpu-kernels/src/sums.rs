@@ -1,24 +1,24 @@
-//! Sums that stay on the device, where kernels read them without waiting for the host.
+//! Sums that stay on the device. Kernels read them without waiting for the host.
 use crate::memory::{Access, Global, HalfChunk};
 
-/// Sums on the device, for each of up to five parts of a lattice on which values were summed.
+/// Sums on the device, separately for each of up to five parts of a lattice over which values were summed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DeviceSums {
     base: Global,
-    /// Values from one part to the next.
+    /// Distance between the sums of consecutive parts, in numbers.
     stride: u32,
-    /// Values of each right-hand side (and block) in a part: 3, those of [`DslashDot`](crate::dslash::DslashDot), or 8, those of
-    /// [`DslashDots`](crate::dslash::DslashDots), or 0, where there is no such part.
+    /// Number of values of each right-hand side (and block) in a part: 3 as in [`DslashDot`](crate::dslash::DslashDot), 8 as in
+    /// [`DslashDots`](crate::dslash::DslashDots), or 0 if the part does not exist.
     widths: [u32; 5],
 }
 
 impl DeviceSums {
-    /// Sums at `base`.
+    /// Creates a view of sums at `base`.
     ///
     /// # Safety
-    /// The sums lie there, for as long as a kernel that holds the view or a copy of it runs, with all sites and
-    /// right-hand sides that such kernels are launched for.
+    /// The sums stay at `base` while a kernel runs that holds the view or a copy of it. They have all sites and right-hand
+    /// sides for which the kernel is launched.
     pub unsafe fn new(base: *mut u8, stride: u32, widths: [u32; 5]) -> Self {
         DeviceSums { base: Global(base), stride, widths }
     }
@@ -27,7 +27,7 @@ impl DeviceSums {
         let HalfChunk([low, high]) = unsafe { self.base.load8(8 * k as usize, Access::Shared) };
         f64::from_bits((high as u64) << 32 | low as u64)
     }
-    /// \[Re (r, t), Im (r, t), ‖t‖²\] of right-hand side (and block) `j`.
+    /// \[Re (r, t), Im (r, t), ‖t‖²\] of right-hand side (and block) `j`, added over all parts.
     ///
     /// # Safety
     /// All parts have sums of `j`.

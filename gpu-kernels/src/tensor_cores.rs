@@ -1,19 +1,20 @@
-//! Products of 16 × 8 complex elements on the tensor cores of a GPU, which multiply numbers of 11 bits and add in single precision.
+//! Products of 16 × 8 complex elements on the tensor cores of a GPU. Tensor cores multiply numbers of 11 bits and add in single
+//! precision.
 //!
-//! A number with more bits is the sum of two of these, and products of the two small parts are left out: the error is as small
-//! as rounding to single precision. The rounding of sums on tensor cores is not specified, so that results are close to those
-//! of one right-hand side, but not bitwise equal.
+//! A number with more bits is split into the sum of two numbers of 11 bits. The product of the two small parts is left out, so
+//! that the error is as small as rounding to single precision. The rounding of sums on tensor cores is not specified. Results
+//! are therefore close to those of one right-hand side, but not bitwise equal.
 use crate::algebra::Complex;
 use core::arch::asm;
 
-/// Elements of C in lane 4 g + t: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1).
+/// Elements (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1) of a sum C, in lane 4 g + t.
 #[derive(Clone, Copy)]
 pub struct TileSums {
     pub re: [f32; 4],
     pub im: [f32; 4],
 }
 
-/// A lane's two numbers of A in [`TileSums::add_quads`].
+/// The two numbers of A that a lane passes to [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
 pub struct QuadRows([[f32; 4]; 2]);
 impl QuadRows {
@@ -23,7 +24,7 @@ impl QuadRows {
     }
 }
 
-/// A lane's number of B in [`TileSums::add_quads`].
+/// The number of B that a lane passes to [`TileSums::add_quads`].
 #[derive(Clone, Copy)]
 pub struct Column([[f32; 2]; 2]);
 impl Column {
@@ -42,7 +43,7 @@ impl Column {
 impl TileSums {
     pub const ZERO: TileSums = TileSums { re: [0.0; 4], im: [0.0; 4] };
 
-    /// C ← C + A B with sums over t, where lane 4 g + t has elements (g, t) and (g + 8, t) of A and (t, g) of B.
+    /// C ← C + A B, summed over t, where lane 4 g + t has elements (g, t) and (g + 8, t) of A and element (t, g) of B.
     #[inline(always)]
     pub fn add_quads(&mut self, rows: &QuadRows, column: &Column) {
         let ([large_rows, small_rows], [large, small]) = (rows.0, column.0);
@@ -55,8 +56,8 @@ impl TileSums {
         self.re = mma(self.re, rows, [re, -im]);
         self.im = mma(self.im, rows, [im, re]);
     }
-    /// C ← C + M ψ: a lane holds its eight elements of a tile M, which have 11 bits or are to be split if `to_split`, and
-    /// numbers 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of ψ for right-hand side g.
+    /// C ← C + M ψ. A lane holds its eight elements of a tile M, and numbers 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of ψ for
+    /// right-hand side g. With `to_split` the elements of M have more than 11 bits, and are split.
     #[inline(always)]
     pub fn add_tile(&mut self, re: [f32; 8], im: [f32; 8], to_split: bool, psi: [Complex<f32>; 4]) {
         let (x, y) = (split(psi.map(|z| z.re)), split(psi.map(|z| z.im)));
@@ -79,7 +80,7 @@ impl TileSums {
     }
 }
 
-/// Splits numbers into sums of two numbers of 11 bits, accurate to 22 bits: the larger parts and the smaller ones.
+/// Splits numbers into sums of two numbers of 11 bits, accurate to 22 bits. The larger parts come first.
 #[inline(always)]
 fn split<const N: usize>(x: [f32; N]) -> [[f32; N]; 2] {
     let mut parts = [[0.0; N]; 2];
@@ -102,8 +103,8 @@ fn rounded(x: f32) -> f32 {
     }
     out
 }
-/// C + A B with 16 × 16 elements of A in the lane layout of a tile, and 16 × 8 of B. Tensor cores take eight columns at a time;
-/// sums do not depend on the order of columns: here 2 t and 2 t + 1 are in the places of t and t + 4.
+/// C + A B with 16 × 16 elements of A in the lane layout of a tile, and 16 × 8 elements of B. Tensor cores take eight columns
+/// at a time. Sums do not depend on the order of columns, so that 2 t and 2 t + 1 take the places of t and t + 4.
 #[inline(always)]
 fn multiply(c: [f32; 4], [a, b, e, f, g, h, k, l]: [f32; 8], [p, q, r, s]: [f32; 4]) -> [f32; 4] {
     mma(mma(c, [a, e, b, f], [p, q]), [g, k, h, l], [r, s])

@@ -1,6 +1,6 @@
-//! Threads of a block on a GPU that work together: barriers, words of other lanes, and sums in shared memory.
+//! Cooperation of the threads of a block on a GPU: barriers, words of other lanes, and sums in shared memory.
 
-/// Bytes of shared memory of a kernel in which several warps compute a number together, for their partial sums.
+/// Number of bytes of shared memory for the partial sums of a kernel in which several warps compute a call together.
 pub const PART_SUMS_BYTES: u32 = 4 * MOST_PART_SUMS as u32;
 /// Maximum number of partial sums in shared memory.
 pub const MOST_PART_SUMS: usize = 2048;
@@ -33,7 +33,7 @@ mod gpu {
     /// Reads a partial sum from shared memory.
     ///
     /// # Safety
-    /// The sum was stored, and the threads have waited for each other since.
+    /// The sum was stored, and the threads of the block have waited for each other since.
     #[inline(always)]
     pub unsafe fn part_sum(place: u32) -> f32 {
         let x: f32;

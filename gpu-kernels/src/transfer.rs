@@ -1,7 +1,8 @@
-//! Conversion between the plain arrays of the host and the layouts of the device: order of sites, spin basis, precision, links.
+//! Conversion between the plain arrays of the host and the layouts of the device, which differ in order of sites, spin basis,
+//! precision and links.
 //!
-//! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
-//! device as they are and rearranged there.
+//! The host's arrays are lexicographic in sites, in double precision and in the DeGrand–Rossi basis. They are copied to the
+//! device unchanged and rearranged there.
 use crate::Kernel;
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, Su3};
 use crate::field::{Field, ThinLinks};
@@ -11,7 +12,7 @@ use crate::storage::{
     Colours, NumberFormat, SiteFormat, SiteKind, SiteValue, Sites, Spinors, StaggeredFermion, WilsonFermion,
 };
 
-/// Complex numbers of a host array.
+/// View of a host array of complex numbers.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct HostArray(Global);
@@ -20,8 +21,8 @@ impl HostArray {
     /// Creates a view of an array of double-precision complex numbers.
     ///
     /// # Safety
-    /// The array lies there, for as long as a kernel that holds the view or a copy of it runs, with all
-    /// sites and right-hand sides that such kernels are launched for.
+    /// The array stays at `base` while a kernel runs that holds the view or a copy of it. It has all sites and right-hand sides
+    /// for which the kernel is launched.
     pub unsafe fn new(base: *mut u8) -> Self {
         HostArray(Global(base))
     }
@@ -41,7 +42,7 @@ impl HostArray {
         let words = [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32];
         unsafe { self.0.store16(16 * k, Chunk(words)) }
     }
-    /// Writes a matrix to number `k` and the next ones.
+    /// Writes the nine elements of a matrix to the numbers from `k` on.
     #[inline(always)]
     pub(crate) unsafe fn set_matrix(&self, k: usize, u: &Su3<f64>) {
         macro_rules! put {
@@ -51,7 +52,7 @@ impl HostArray {
         }
         put!(0 1 2 3 4 5 6 7 8);
     }
-    /// Reads three colours from number `k` on.
+    /// Reads the three colours of a vector from number `k` on.
     #[inline(always)]
     unsafe fn colour(&self, k: usize) -> Colour<f64> {
         unsafe { Colour([self.get(k), self.get(k + 1), self.get(k + 2)]) }
@@ -83,7 +84,7 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for PackField {
     }
 }
 
-/// Unpacks one parity of a device field into host fields.
+/// Unpacks one parity of a device field into host fields `[rhs][site]` of spinors `[spin][colour]` or colour vectors.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackField {
@@ -107,9 +108,9 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
     }
 }
 
-/// Copies a fermion field to colour vectors, one right-hand side for each spin of each right-hand side, times c(x) = +, +, −, −
-/// for x+y+z+t = 0, 1, 2, 3 (mod 4): the form in which kernels of naive staggered quarks smear it. For colour vectors the
-/// operation is its own inverse.
+/// Copies a fermion field to colour vectors, one right-hand side for each spin of each right-hand side. The vectors are
+/// multiplied by c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4), as kernels of naive staggered quarks need them for
+/// smearing. For colour vectors the operation is its own inverse.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SplitSpins {
@@ -141,7 +142,7 @@ pub struct JoinSpins {
     pub first: u32,
 }
 
-/// c(x)
+/// The sign c(x) of [`SplitSpins`].
 #[inline(always)]
 fn sign_of_pairs(geometry: &Geometry, i: u32, parity: u32, first: u32) -> f64 {
     let s = geometry.site(i, parity);
@@ -202,13 +203,13 @@ pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> u
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThinLinks {
-    /// `[site][4][3][3]`
+    /// Links on the host, `[site][4][3][3]`.
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
     /// Lattice of the device's links.
     pub lattice: Bordered,
-    /// The host's lattice, which is the local one.
+    /// The host's lattice, which is the local lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
@@ -225,17 +226,17 @@ unsafe impl Kernel<()> for PackThinLinks {
     }
 }
 
-/// Unpacks the links that start at the sites of one parity into host links.
+/// Unpacks the links that start at the sites of one parity into host links `[site][μ][row][column]`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct UnpackThinLinks {
-    /// `[site][4][3][3]`
+    /// Links on the host, `[site][4][3][3]`.
     pub host: HostArray,
     /// The device's links.
     pub links: ThinLinks,
     /// Lattice of the device's links.
     pub lattice: Bordered,
-    /// The host's lattice, which is the local one.
+    /// The host's lattice, which is the local lattice.
     pub geometry: Geometry,
     /// Parity of the sites.
     pub parity: u32,
@@ -255,33 +256,33 @@ unsafe impl Kernel<()> for UnpackThinLinks {
     }
 }
 
-/// Writes U_μ of a site to a host array of links.
+/// Writes U_μ(x) to a host array of links.
 #[inline(always)]
 pub(crate) unsafe fn put_host_link(host: &HostArray, site: u32, mu: usize, u: &Su3<f64>) {
     unsafe { host.set_matrix(9 * (4 * site as usize + mu), u) }
 }
 
-/// U_μ of a site in a host array of links.
+/// U_μ(x) from a host array of links.
 #[inline(always)]
 pub(crate) unsafe fn host_link(host: &HostArray, site: u32, mu: usize) -> Su3<f64> {
     let k = 9 * (4 * site as usize + mu);
     unsafe { Su3([host.colour(k).0, host.colour(k + 3).0, host.colour(k + 6).0]) }
 }
 
-/// Copies a fermion field from one region to another, times a number: between a part of the lattice, the part with a margin of
-/// neighbouring sites around it, and messages.
+/// Copies a fermion field from one region to another and multiplies it by a number. Sources and destinations are parts of the
+/// lattice, with or without neighbouring sites around them, and messages.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CopySites {
     /// Field to read.
     pub input: Field,
-    /// Region to read: site `i` is number `i` of it.
+    /// Region to read; call `i` reads its site number `i`.
     pub from: Region,
     /// Field to write.
     pub out: Field,
-    /// Region to write: site `i` is number `i` of it.
+    /// Region to write; call `i` writes its site number `i`.
     pub to: Region,
-    /// Lattice of the regions; a field on another lattice uses the whole of its own.
+    /// Lattice of both regions. A field on another lattice uses all of that lattice.
     pub geometry: Geometry,
     /// Parity of the fields.
     pub parity: u32,

@@ -1,6 +1,6 @@
-//! Unrolled loops, so that indexed values stay in registers.
+//! Loops that are unrolled, so that indexed values stay in registers.
 
-/// Expands the body for each number below another.
+/// Repeats the body for each number `$k` below 2, 4, 6 or 8, as a constant.
 macro_rules! unrolled {
     ($k:ident < 2: $body:block) => {
         $crate::unrolled::unrolled!(@ $k $body 0 1)

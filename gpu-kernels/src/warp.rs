@@ -1,25 +1,25 @@
-//! Kernels that a warp of a GPU computes together: 32 lanes that add up their values.
+//! Kernels that a warp of a GPU computes together: 32 lanes add up their values.
 //!
-//! On a CPU a warp is a loop over its lanes. Sums are taken in the order in which a GPU's lanes exchange them, so that both
+//! On a CPU a warp is a loop over its lanes. Sums are taken in the order in which a GPU's lanes exchange numbers, so that both
 //! give the same bits.
 
 use crate::algebra::{Complex, complex};
 
-/// Lanes of a warp.
+/// Number of lanes of a warp.
 pub const LANES: u32 = 32;
 
-/// Work done by a warp for every index in `0..n / 32` and every right-hand side, in a launch of `n` threads, a multiple of
-/// [`LANES`]; or for every index in `0..n / (32 PARTS)` by PARTS warps together. It is generic over formats.
+/// Kernel in which a warp computes each call i and each right-hand side, or PARTS warps together. A launch of `n` threads, a
+/// multiple of 32 PARTS, makes the calls i in `0..n / (32 PARTS)`. The kernel is generic over formats.
 ///
 /// # Safety
 /// The contract of [`Kernel`](crate::Kernel) holds for calls of [`warp`](Self::warp).
 pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
-    /// Warps that compute a number together: a block on a GPU if there are several.
+    /// Number of warps that compute a call together. Several warps are a block on a GPU.
     const PARTS: u32 = 1;
-    /// Computes number `i` of one right-hand side. All lanes call every function of `warp` together.
+    /// Computes call `i` for one right-hand side. All lanes call every function of `warp` together.
     ///
     /// # Safety
-    /// The pointers inside the struct must be valid for the reads and writes of number `i`, in format `F`.
+    /// The pointers inside the struct are valid for the reads and writes of call `i`, in format `F`.
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32);
 }
 
@@ -28,14 +28,14 @@ pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
 pub struct Warp {
     #[cfg(target_arch = "nvptx64")]
     lane: u32,
-    /// Index of the warp among those that compute a number together.
+    /// Index of the warp among the warps that compute a call together.
     #[cfg(target_arch = "nvptx64")]
     part: u32,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Warp {
-    /// Creates a warp.
+    /// Creates a warp, whose lanes a loop computes.
     #[cfg(all(feature = "cpu", not(test)))]
     pub(crate) fn new() -> Self {
         Warp {}
@@ -50,7 +50,7 @@ impl Warp {
     pub fn once(self, f: impl FnOnce()) {
         f();
     }
-    /// Waits for all lanes.
+    /// Waits for all lanes of the warp.
     #[inline(always)]
     pub fn wait(self) {}
     /// Σ f(lane)
@@ -67,8 +67,9 @@ impl Warp {
         }
         lanes[0]
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in
-    /// common, up to two, or over all lanes if `bits` is 0: a lane passes each sum to `take` with its group and its number.
+    /// Σ f(lane) of K / 2 complex numbers, with K = 32 or 64, over all lanes if `bits` is 0. Otherwise the sum is over each
+    /// group of lanes that have `bits` bits, 1 or 2, from bit `low` on in common. A lane passes each sum to `take` with its
+    /// group and its number.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -96,7 +97,7 @@ impl Warp {
             }
         }
     }
-    /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
+    /// Σ f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the sum.
     #[inline(always)]
     pub fn sum_quads<const PARTS: u32, const K: usize>(
         self,
@@ -116,7 +117,7 @@ impl Warp {
             take(quad, sums);
         }
     }
-    /// Returns the largest f(lane), and the smallest number that comes with it.
+    /// Returns the largest first number of f(lane), and the smallest second number that comes with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(0);
@@ -127,15 +128,15 @@ impl Warp {
     }
 }
 
-/// Returns the bit in which two lanes differ that exchange sums, for exchange number `exchange`, from the highest bit down,
-/// without the `bits` bits from bit `low` on that a group has in common.
+/// Returns the bit in which two lanes that exchange sums differ, for exchange number `exchange`. Exchanges proceed from the
+/// highest bit down, and skip the `bits` bits from bit `low` on that a group has in common.
 #[inline(always)]
 fn mask(low: u32, bits: u32, exchange: u32) -> u32 {
     let above = LANES.ilog2() - low - bits;
     1 << (LANES.ilog2() - 1 - exchange - if exchange < above { 0 } else { bits })
 }
 
-/// Returns the pair with the larger first number, or with the smaller second one if the first are equal.
+/// Returns the pair with the larger first number, or with the smaller second number if the first numbers are equal.
 #[inline(always)]
 fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
     if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a }
@@ -143,7 +144,7 @@ fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
 
 #[cfg(target_arch = "nvptx64")]
 impl Warp {
-    /// Returns the lane and part of a thread, from its number among the threads that compute a number together.
+    /// Returns the lane and part of a thread from its number among the threads that compute a call together.
     #[inline(always)]
     pub(crate) fn new(thread: u32) -> Self {
         Warp { lane: thread % LANES, part: thread / LANES }
@@ -162,7 +163,7 @@ impl Warp {
         }
         self.wait();
     }
-    /// Waits for all lanes.
+    /// Waits for all lanes of the warp.
     #[inline(always)]
     pub fn wait(self) {
         crate::threads::synchronize_warp();
@@ -183,8 +184,9 @@ impl Warp {
         fold!(16 8 4 2 1);
         values
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in
-    /// common, up to two, or over all lanes if `bits` is 0: a lane passes each sum to `take` with its group and its number.
+    /// Σ f(lane) of K / 2 complex numbers, with K = 32 or 64, over all lanes if `bits` is 0. Otherwise the sum is over each
+    /// group of lanes that have `bits` bits, 1 or 2, from bit `low` on in common. A lane passes each sum to `take` with its
+    /// group and its number.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -192,8 +194,8 @@ impl Warp {
         mut f: impl FnMut(u32) -> [f32; K],
         mut take: impl FnMut(u32, u32, Complex<f32>),
     ) {
-        // Each lane of a pair sends one half of its values to the other, and adds the received ones to the other half. Written
-        // out: compilers would not unroll so long a loop, and its numbers would go to memory.
+        // Each lane of a pair sends one half of its values to the other lane, and adds the received values to its other half.
+        // The loop is written out, because compilers would not unroll such a long loop, and its numbers would go to memory.
         let mut values = f(self.lane);
         let mut number = 0;
         macro_rules! exchange {
@@ -221,14 +223,14 @@ impl Warp {
         if bits < 1 {
             exchange!(5: 0 1);
             if K == 32 {
-                // A lane with one part of a complex number receives the other.
+                // A lane with one part of a complex number receives the other part.
                 let next = f32::from_bits(crate::threads::shuffle_bits(values[0].to_bits(), 1));
                 values[1] = next;
                 count = if number % 2 == 0 { 2 } else { 0 };
             }
         }
         let group = (self.lane >> low) & ((1 << bits) - 1);
-        // One call, so that it is inlined into the kernel.
+        // `take` has only one call, so that it is inlined into the kernel.
         let mut k = 0;
         while k < count {
             let pick = |a: usize, b: usize, c: usize, d: usize| match k {
@@ -241,7 +243,7 @@ impl Warp {
             k += 2;
         }
     }
-    /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
+    /// Σ f(part, lane) over the four lanes 4 q … 4 q + 3 of each quad, and over all parts. `take` receives q and the sum.
     #[inline(always)]
     pub fn sum_quads<const PARTS: u32, const K: usize>(
         self,
@@ -292,13 +294,13 @@ impl Warp {
     pub fn lane(self) -> u32 {
         self.lane
     }
-    /// Returns the index of the warp among those that compute a number together.
+    /// Returns the index of the warp among the warps that compute a call together.
     #[inline(always)]
     pub fn part(self) -> u32 {
         self.part
     }
-    /// Returns the sums of this part's group over all parts, where each of PARTS parts has PARTS groups of four numbers in a
-    /// lane, one group for each part.
+    /// Returns the sums over all parts of the group of numbers that belongs to this part. Each of PARTS parts has PARTS groups
+    /// of four numbers in each lane.
     #[inline(always)]
     pub fn sum_of_parts<const PARTS: usize>(self, values: [[f32; 4]; PARTS]) -> [f32; 4] {
         const { assert!(PARTS * PARTS * 4 * LANES as usize <= crate::threads::MOST_PART_SUMS) };
@@ -325,11 +327,11 @@ impl Warp {
             }
             part += 1;
         }
-        // The next sums may overwrite these.
+        // The threads wait, because the next sums may overwrite these numbers.
         crate::threads::synchronize_block();
         sums
     }
-    /// Returns the largest f(lane), and the smallest number that comes with it.
+    /// Returns the largest first number of f(lane), and the smallest second number that comes with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(self.lane);
@@ -344,7 +346,7 @@ impl Warp {
     }
 }
 
-/// Calls `f` with the columns of a lane, out of `count`.
+/// Calls `f` with each of the columns of a lane. The `count` columns are distributed over the lanes.
 #[inline(always)]
 pub(crate) fn each_column(lane: u32, count: u32, mut f: impl FnMut(u32)) {
     let mut column = lane;

@@ -1,5 +1,5 @@
-//! Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities (Clark et al. 2009, eq.
-//! 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
+//! Wilson-like operators M = A − ½ D, where A is diagonal in sites and D is the hopping term between the parities (Clark et al.
+//! 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::algebra::RuntimeSign;
 #[cfg(target_arch = "nvptx64")]
@@ -16,7 +16,7 @@ use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::storage::{CloverFormat, HopLinks, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
-/// The hopping term from the other parity to the sites of `parity`.
+/// Hopping term from the other parity to the sites of `parity`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Hopping {
@@ -30,15 +30,15 @@ pub struct Hopping {
     pub region: Region,
     /// Parity of the output.
     pub parity: u32,
-    /// Factor of the hops in t: 1, or an anisotropy.
+    /// Factor of the hops in t, 1 or an anisotropy.
     pub time: Scalar,
-    /// Factor of the hops in t across the boundary: `time` times the sign of the boundary condition.
+    /// Factor of the hops in t across the boundary, `time` times the sign of the boundary condition.
     pub time_across: Scalar,
 }
 
 impl Hopping {
-    /// (D ψ)(x) if `sign` is +, or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from
-    /// `first` on. Hops that leave the local lattice read from `ghosts`.
+    /// (D ψ)(x) if `sign` is +, or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x) with exchanged projectors if it is −, for N right-hand sides
+    /// from `first` on. Hops that leave the local lattice read from `ghosts`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
@@ -105,36 +105,34 @@ impl Hopping {
     }
 }
 
-/// Arguments of a Wilson-like operator at the sites of one parity, in one of these forms, with A or A⁻¹ among the arguments of
-/// the diagonal:
+/// Arguments of a Wilson-like operator at the sites of one parity. The arguments of the diagonal contain A or A⁻¹. The operator
+/// has one of these forms, or a form with D† in place of D:
 ///
 /// | | without x | with x |
 /// |---|---|---|
 /// | A is the mass | D ψ | a x + b D ψ |
 /// | others, inverse | A⁻¹ D ψ | x + b A⁻¹ D ψ |
 /// | others | – | A x + b D ψ |
-///
-/// or with D† instead of D.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct WilsonDslash {
     /// The result, on the sites of one parity.
     pub out: Field,
-    /// x, on the same parity. May be `out` itself.
+    /// x on the parity of `out`; it may be the field `out`.
     pub x: Field,
-    /// Field w of the sums, on the same parity as `out`. May be x.
+    /// Field w of the sums, on the parity of `out`; it may be x.
     pub w: Field,
-    /// 0: the form without x.
+    /// 0 for the form without x, else 1.
     pub sum: u32,
-    /// 1: D† in place of D.
+    /// 1 for D† in place of D, else 0.
     pub dagger: u32,
     /// Factor of the hopping term.
     pub b: Scalar,
-    /// A or A⁻¹ on that parity.
+    /// A or A⁻¹ on the parity of `out`.
     pub diagonal: DiagonalArguments,
     /// The hopping term.
     pub hopping: Hopping,
-    /// Ghost zones of the input, outside the ends of the local lattice, or of a block.
+    /// Ghost zones of the input, outside the ends of the local lattice or of a block.
     pub ghosts: Ghosts,
 }
 
@@ -150,7 +148,7 @@ pub trait SitePart: 'static {
 /// Interior sites, whose hops stay within the local lattice.
 pub struct Interior;
 /// Exterior sites, whose hops read from ghost zones. A site near a partitioned boundary is computed in one piece, with its hops
-/// in the usual order, so that a partitioned lattice gives the same bits as a whole one; in half precision the results agree to
+/// in the usual order, so that a partitioned lattice gives the same bits as a whole one. In half precision the results agree to
 /// rounding, because projected spinors are sent with norms of their own.
 pub struct Exterior;
 
@@ -171,23 +169,23 @@ impl SitePart for Exterior {
     }
 }
 
-/// Format of [`WilsonDslash`] in format `F` with diagonal `A`, for sites `S`, in the forms `W`.
+/// Format of [`WilsonDslash`] for fields and links of format `F` with diagonal `A`, for sites `S`, in the forms `W`.
 pub struct WilsonFormat<F, A, S, W>(PhantomData<(F, A, S, W)>);
 
-/// Forms of [`WilsonDslash`] that a kernel has. Forms for which it is not compiled take no registers.
+/// Set of forms of [`WilsonDslash`] that a kernel has. Other forms take no registers.
 pub trait Forms: 'static {
-    /// Whether the kernel applies A⁻¹, where the diagonal is not a number; `None`: the arguments decide.
+    /// Whether the kernel applies A⁻¹ if the diagonal is not a number; `None` if the arguments decide.
     const INVERSE: Option<bool> = Some(true);
-    /// Whether the kernel always has x, and D, not D†.
+    /// Whether the kernel always has x, and D instead of D†.
     const FIXED: bool = false;
 }
-/// D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
+/// The forms D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
 pub struct HopForms;
-/// A x + b D ψ.
+/// The form A x + b D ψ.
 pub struct SumForms;
-/// All forms.
+/// All forms of [`WilsonDslash`].
 pub struct AllForms;
-/// a x + b D ψ, or x + b A⁻¹ D ψ: the forms with sums.
+/// The forms a x + b D ψ and x + b A⁻¹ D ψ, which kernels with sums have.
 pub struct FixedForms;
 
 impl Forms for HopForms {}
@@ -242,8 +240,8 @@ where
     ) -> T::Output {
         let plain = W::FIXED || self.dagger == 0;
         unsafe {
-            // On a GPU D and D† have their own copy of all code up to the writes. Shared code at the end costs registers: 7 %
-            // of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
+            // On a GPU D and D† have their own copy of all code up to the writes. Shared code at the end would cost registers,
+            // and 7 % of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
             #[cfg(target_arch = "nvptx64")]
             return if plain {
                 let hops = self.hopping.apply::<P, R, _, _, N>(Sign::Plus, S::ghosts(self), i, first);
@@ -253,7 +251,7 @@ where
                 let hops = dslash.hopping.apply::<P, R, _, _, N>(Sign::Minus, S::ghosts(&dslash), i, first);
                 then.take(A::combine::<P, W, N>(&dslash, i, first, hops))
             };
-            // On a CPU they share all code.
+            // On a CPU D and D† share all code.
             #[cfg(not(target_arch = "nvptx64"))]
             {
                 let sign = RuntimeSign::new(plain);
@@ -265,8 +263,8 @@ where
 }
 
 impl WilsonDslash {
-    /// Returns the arguments with addresses that compilers treat as different: otherwise they hoist the loads of both branches,
-    /// and all links into registers that are not available.
+    /// Returns the arguments with addresses that compilers treat as different. Compilers would otherwise hoist the loads of
+    /// both branches, and all links into registers that are not available.
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     fn elsewhere(&self) -> Self {
@@ -277,7 +275,7 @@ impl WilsonDslash {
     pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> DiracSpinor<P::Real> {
         unsafe { self.x.load_own::<Spinors<P>>(i, rhs) }
     }
-    /// Returns x at site `i` for N right-hand sides.
+    /// Returns x at site `i` for N right-hand sides from `first` on.
     #[inline(always)]
     pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(
         &self,

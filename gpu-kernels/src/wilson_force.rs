@@ -1,29 +1,28 @@
 //! The force of Wilson-like fermions.
 //!
-//! Forces are made of forms B = Re Σ_j Y_j† M X_j with M = A − h D̃, whose vectors do not depend on the links here: dB =
-//! Re Σ_{n,μ} tr (G†_μ(n) dU_μ(n)). G is the sum of two parts.
+//! Forces are made of forms B = Re Σ_j Y_j† M X_j with M = A − h D̃. The vectors are taken not to depend on the links: dB = Re
+//! Σ_{n,μ} tr (G†_μ(n) dU_μ(n)). G is the sum of two parts.
 //!
-//! **Hops.** D̃ has P^{∓μ} = 1 ∓ γ_μ beside U_μ and U†_μ ([`wilson`](crate::wilson)), hence
+//! **Hops.** D̃ has P^{∓μ} = 1 ∓ γ_μ beside U_μ and U†_μ ([`wilson`](crate::wilson)), so that
 //!
 //! G_μ(n) = −h f_μ(n) Σ_j [Y_j(n) (P^{−μ} X_j(n+μ̂))† + X_j(n) (P^{+μ} Y_j(n+μ̂))†],
 //!
-//! the products summed over spins, f being 1, or in t the anisotropy with the sign of the boundary condition.
+//! summed over spins, where f is 1, or in t the anisotropy with the sign of the boundary condition.
 //!
-//! **The clover term** A = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν ([`clover`](crate::clover)). With the trace R_μν = Σ_j tr_spin (σ_μν X_j Y_j†)
-//! the form changes by Re tr (W_μν dQ_μν), where W_μν = (i c_μν / 16) (R_μν + R†_μν) is anti-Hermitian and Q_μν the sum of the
-//! four plaquettes around a site. The same expression with A⁻¹ in place of Σ_j X_j Y_j† is the derivative of tr ln A. Each
-//! plaquette that has U_μ(n) is in the Q of its four corners: with A, B, C the three other links of it on the way from n+μ̂
-//! back to n, past the corners n+μ̂,
-//! n+μ̂±ν̂, n±ν̂ and n, whose W are W_1 to W_4,
+//! **The clover term** is A = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν ([`clover`](crate::clover)). With the trace R_μν = Σ_j tr_spin
+//! (σ_μν X_j Y_j†) the form changes by Re tr (W_μν dQ_μν), where W_μν = (i c_μν / 16) (R_μν + R†_μν) is anti-Hermitian and Q_μν
+//! is the sum of the four plaquettes around a site. The same expression with A⁻¹ in place of Σ_j X_j Y_j† is the derivative of
+//! tr ln A. Each plaquette with U_μ(n) is in the Q of its four corners. Let A, B and C be its three other links on the way from
+//! n+μ̂ back to n, and W_1 to W_4 the W at its corners n+μ̂, n+μ̂±ν̂, n±ν̂ and n. Then
 //!
 //! G†_μ(n) = Σ ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\],
 //!
-//! plus for plaquettes that turn from μ to ν > μ. (Wilson-clover by HMC: Jansen and Liu 1996.)
+//! with the sign plus for plaquettes that turn from μ to ν > μ. (Wilson-clover by HMC: Jansen and Liu 1996.)
 //!
-//! **The exponential clover term** d exp(C/d), C being the clover term without d, changes by ∫₀¹ exp(sC/d) dC exp((1−s)C/d) ds. Under a
-//! trace with Z = Σ_j X_j Y_j† this is Re tr (Z′ dC) with Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds. As C is Hermitian, the Hermitian
-//! part of Z is enough, one block for each chirality, whose Z′ is Hermitian, too: W comes from it as from A⁻¹. ln det A does not
-//! change at all, for tr C is 0.
+//! **The exponential clover term** d exp(C/d), where C is the clover term without d, changes by ∫₀¹ exp(sC/d) dC exp((1−s)C/d)
+//! ds. Under a trace with Z = Σ_j X_j Y_j† this is Re tr (Z′ dC) with Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds. C is Hermitian, so
+//! that the Hermitian part of Z is sufficient, one block for each chirality. Its Z′ is Hermitian as well, and gives W as A⁻¹
+//! does. ln det A does not change, because tr C = 0.
 use crate::algebra::{Axis, Colour, Complex, Projector, Real, Su3, elementary};
 use crate::clover::{exponential_derivative, scaled};
 use crate::field::{Clover, Field, ThinLinks};
@@ -33,13 +32,13 @@ use crate::smeared::{link, of, step};
 use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, StoreBlock, lower_index};
 use crate::{Kernel, Reduction};
 
-/// Adds to G the contribution of hops between the vectors X and Y. The "right-hand side" is μ.
+/// Adds to G the contribution of hops between the vectors X and Y. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SpinorHopGradient {
-    /// X on the even and on the odd sites, with a margin where the lattice is cut.
+    /// X on the even and on the odd sites, with a border in the partitioned directions.
     pub x: [Field; 2],
-    /// Y in the same way.
+    /// Y on the even and on the odd sites, with a border in the partitioned directions.
     pub y: [Field; 2],
     /// Number of vectors.
     pub count: u32,
@@ -53,10 +52,10 @@ pub struct SpinorHopGradient {
     pub parity: u32,
     /// −h
     pub factor: f64,
-    /// The anisotropy of hops in t.
+    /// Anisotropy of hops in t.
     pub time: f64,
-    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. Otherwise the margin of the vectors
-    /// includes it.
+    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. If it is, the border of the vectors
+    /// includes the sign.
     pub across: f64,
 }
 
@@ -91,7 +90,7 @@ impl SpinorHopGradient {
         let mut j = 0;
         while j < self.count {
             unsafe {
-                // Half spinors have half of the projector's components, and the square of P is 2 P.
+                // Half spinors have half of the projector's components, and P² = 2 P.
                 let here = of(&self.y, self.parity).projected::<P, _>(n.index, j, minus).value.0;
                 let next = of(&self.x, there).projected::<P, _>(ahead, j, minus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
@@ -101,7 +100,7 @@ impl SpinorHopGradient {
             }
             j += 1;
         }
-        // In t projectors keep two spins, each doubled.
+        // In t, projectors keep two spins and double each.
         let factor = if mu == 3 { 2.0 * self.factor * self.time } else { self.factor };
         let factor = P::Real::from_f64(factor);
         let factor =
@@ -114,12 +113,12 @@ impl SpinorHopGradient {
     }
 }
 
-/// W in all planes, on the sites of one parity of a bordered lattice: (y, z), (x, z), (x, y), and (x, t), (y, t), (z, t), as
-/// "links" in the first three directions of two fields.
+/// W in all planes on the sites of one parity of a bordered lattice. The planes (y, z), (x, z), (x, y) are stored as "links" in
+/// the first three directions of one field, the planes (x, t), (y, t), (z, t) as those of another.
 pub type Insertions = [ThinLinks; 2];
 
-/// W on the sites of one parity from Σ_j X_j Y_j†. The "right-hand side" k, from 0 to 2, has two planes: those of σ_{k+1} in both
-/// chiralities.
+/// Computes W on the sites of one parity from Σ_j X_j Y_j†. A number k from 0 to 2 takes the place of the right-hand side. It
+/// stands for two planes, those of σ_{k+1} in both chiralities.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PairInsertion {
@@ -135,7 +134,7 @@ pub struct PairInsertion {
     pub out: Insertions,
     /// Lattice of `out`.
     pub lattice: Bordered,
-    /// c_μν in space, and with t.
+    /// Coefficients c_μν of spatial planes, and of planes with t.
     pub coefficients: [f64; 2],
 }
 
@@ -148,7 +147,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for PairInsertion {
         while j < self.count {
             let ([a, b, c, d], [p, q, r, s]) =
                 unsafe { (self.x.load::<Spinors<P>>(i, j).0, self.y.load::<Spinors<P>>(i, j).0) };
-            // √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+            // The spins are √2 times the upper and the lower spins of the DeGrand–Rossi basis.
             let ([u, v], [w, z]) = (pauli(k, [a - c, b - d]), pauli(k, [a + c, b + d]));
             upper = (upper + Su3::outer(u, p - r) + Su3::outer(v, q - s)).settled();
             lower = (lower + Su3::outer(w, p + r) + Su3::outer(z, q + s)).settled();
@@ -163,7 +162,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for PairInsertion {
     }
 }
 
-/// σ_{k+1} of two spins.
+/// σ_{k+1} applied to two spins.
 #[inline(always)]
 fn pauli<T: Real>(k: u32, [u, v]: [Colour<T>; 2]) -> [Colour<T>; 2] {
     match k {
@@ -173,8 +172,8 @@ fn pauli<T: Real>(k: u32, [u, v]: [Colour<T>; 2]) -> [Colour<T>; 2] {
     }
 }
 
-/// Writes W in the two planes of number k from tr_spin (σ_{k+1} Z) for Z in both chiralities: A has σ_1 with H_yz ∓ H_xt, σ_2 with
-/// H_xz ± H_yt and σ_3 with H_xy ∓ H_zt, upper signs for the upper spins.
+/// Stores W in the two planes of number k from tr_spin (σ_{k+1} Z) for Z in both chiralities. A has σ_1 with H_yz ∓ H_xt, σ_2
+/// with H_xz ± H_yt and σ_3 with H_xy ∓ H_zt, with upper signs for the upper spins.
 #[inline(always)]
 unsafe fn store<T: Element>(out: &Insertions, (at, k): (u32, u32), [upper, lower]: [Su3<T>; 2], c: [f64; 2]) {
     let (space, time) = (upper + lower, if k == 1 { upper - lower } else { lower - upper });
@@ -190,18 +189,18 @@ fn insertion<T: Real>(r: Su3<T>, c: f64) -> Su3<T> {
     (r + r.adjoint()).times_i().scale(T::from_f64(c / 16.0)).settled()
 }
 
-/// Hermitian part of Σ_j X_j Y_j† on the sites of one parity. The "right-hand side" is the chirality: 0 for the upper spins of
-/// the DeGrand–Rossi basis, 1 for the lower ones.
+/// Hermitian part of Σ_j X_j Y_j† on the sites of one parity. The chirality takes the place of the right-hand side: 0 for the
+/// upper spins of the DeGrand–Rossi basis, 1 for the lower spins.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PairBlocks {
-    /// X on the sites.
+    /// X on the sites of one parity.
     pub x: Field,
-    /// Y on the sites.
+    /// Y on the sites of one parity.
     pub y: Field,
     /// Number of vectors.
     pub count: u32,
-    /// Blocks, times ½ like those of a clover term.
+    /// Blocks of the result, times ½ like the blocks of a clover term.
     pub out: Clover,
 }
 
@@ -233,7 +232,7 @@ unsafe impl<P: StoreBlock> Kernel<P> for PairBlocks {
             row!(5: 0 1 2 3 4);
             j += 1;
         }
-        // Spins are √2 times too large, and the sum is twice the Hermitian part off the diagonal.
+        // Spins are √2 times too large, and off the diagonal the sum is twice the Hermitian part.
         let mut out = scaled(&in_double(&sum), 0.25 * crate::storage::HALF);
         let mut k = 0;
         while k < 6 {
@@ -244,7 +243,7 @@ unsafe impl<P: StoreBlock> Kernel<P> for PairBlocks {
     }
 }
 
-/// √2 times the upper (sign −1) or the lower two spins of the DeGrand–Rossi basis, each of three colours.
+/// √2 times the upper two spins (sign −1) or the lower two spins (sign 1) of the DeGrand–Rossi basis, each with three colours.
 #[inline(always)]
 fn two_spins<T: Real>([a, b, c, d]: [Colour<T>; 4], sign: T) -> [Complex<T>; 6] {
     let (a, b, c, d) = (a.0, b.0, c.0, d.0);
@@ -258,19 +257,20 @@ fn two_spins<T: Real>([a, b, c, d]: [Colour<T>; 4], sign: T) -> [Complex<T>; 6] 
     ]
 }
 
-/// Adds Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds of Hermitian blocks Z, in double precision. The "right-hand side" is the chirality.
+/// Adds Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds of Hermitian blocks Z, in double precision. The chirality takes the place of the
+/// right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ExponentialDerivative {
-    /// Blocks of C, times ½ like those of a clover term, in double.
+    /// Blocks of C, times ½ like the blocks of a clover term, in double precision.
     pub term: Clover,
-    /// Z, with the same ½.
+    /// Blocks of Z, times ½.
     pub blocks: Clover,
-    /// The sum of Z′, with the same ½.
+    /// Sum of the blocks of Z′, times ½.
     pub out: Clover,
     /// d
     pub diagonal: f64,
-    /// 1: `out` is added to; 0: it is not read.
+    /// 1 to add to `out`, 0 to overwrite it without reading it.
     pub add: u32,
 }
 
@@ -317,12 +317,12 @@ fn in_double<T: Real>(b: &Block<T>) -> Block<f64> {
     out
 }
 
-/// W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The "right-hand side" is k, as
-/// for [`PairInsertion`].
+/// Computes W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The number k of
+/// [`PairInsertion`] takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockInsertion {
-    /// A⁻¹ on the sites of `parity`, times ½ like blocks of a clover term.
+    /// A⁻¹ on the sites of `parity`, times ½ like the blocks of a clover term.
     pub blocks: Clover,
     /// Parity of the sites.
     pub parity: u32,
@@ -332,7 +332,7 @@ pub struct BlockInsertion {
     pub lattice: Bordered,
     /// Factor of A⁻¹.
     pub factor: f64,
-    /// c_μν in space, and with t.
+    /// Coefficients c_μν of spatial planes, and of planes with t.
     pub coefficients: [f64; 2],
 }
 
@@ -364,7 +364,7 @@ fn spin_trace<T: Real>(k: u32, z: &Block<T>) -> Su3<T> {
     while a < 3 {
         let mut b = 0;
         while b < 3 {
-            // Elements (a, b) of the corner below the diagonal and of its adjoint.
+            // `below` and `above` are elements (a, b) of the corner below the diagonal and of its adjoint.
             let (below, above) = (z.lower[lower_index(3 + a, b)], z.lower[lower_index(3 + b, a)].conj());
             out.0[a][b] = match k {
                 0 => below + above,
@@ -390,11 +390,11 @@ fn element<T: Real>(z: &Block<T>, i: usize, j: usize) -> Complex<T> {
     }
 }
 
-/// Σ ln |det Z| over both blocks of a site, Z being the stored block times a factor that brings determinants near 1.
+/// Σ ln |det Z| over both blocks of a site, where Z is the stored block times a factor that brings determinants near 1.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LogDeterminant {
-    /// Blocks on the sites of one parity, in double.
+    /// Blocks on the sites of one parity, in double precision.
     pub blocks: Clover,
     /// Factor of the blocks.
     pub factor: f64,
@@ -407,13 +407,13 @@ unsafe impl Reduction<()> for LogDeterminant {
         let (upper, lower) = unsafe { (self.blocks.load::<Double>(i, 0).0, self.blocks.load::<Double>(i, 1).0) };
         let product = self.determinant(&upper) * self.determinant(&lower);
         let product = if product < 0.0 { -product } else { product };
-        // No logarithm where a block is singular, or the product is not finite.
+        // The result is NaN if a block is singular or the product is not finite.
         let is_normal = product > f64::MIN_POSITIVE && product < f64::MAX;
         [if is_normal { elementary::ln(product) } else { f64::NAN }]
     }
 }
 impl LogDeterminant {
-    /// det Z as the product of the pivots of Z = L D L†.
+    /// det Z, computed as the product of the pivots of Z = L D L†.
     #[inline(always)]
     fn determinant(&self, b: &Block<f64>) -> f64 {
         let mut l = [[Complex::<f64>::ZERO; 6]; 6];
@@ -438,7 +438,7 @@ impl LogDeterminant {
     }
 }
 
-/// Adds to G the contribution of the field strength in the clover term. The "right-hand side" is μ.
+/// Adds to G the contribution of the field strength in the clover term. The direction μ takes the place of the right-hand side.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverGradient {
@@ -485,7 +485,7 @@ unsafe impl<T: Element> Kernel<T> for CloverGradient {
 
 impl CloverGradient {
     /// Adds ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\] of the plaquette in direction ν, or against it, to `sum`. Products
-    /// are computed one after the other, and links are read again instead of kept, for lack of registers.
+    /// are computed one after the other, and links are read again instead of kept, because registers are few.
     #[inline(always)]
     unsafe fn add_plaquette<T: Element, const FORWARD: bool>(
         &self,
@@ -495,9 +495,9 @@ impl CloverGradient {
     ) -> Su3<T> {
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
         let (side, corner) = (step(g, n, nu, FORWARD), step(g, ahead, nu, FORWARD));
-        // Start of A and of C, at the sites with lower ν.
+        // a and c are the sites at which the links A and C start, those with lower ν.
         let (a, c) = if FORWARD { ((there, ahead.index), (here, n.index)) } else { ((here, corner), (there, side)) };
-        // The W of a plane is for the orientation from the lower direction to the higher.
+        // The W of a plane has the orientation from the lower direction to the higher.
         let sign = if FORWARD == (mu < nu) { T::ONE } else { -T::ONE };
         let again = |(parity, at): (u32, u32)| (parity, opaque(at));
         unsafe {
@@ -518,19 +518,19 @@ impl CloverGradient {
             (sum + path.scale(sign)).settled()
         }
     }
-    /// Returns U_ν at a site, or its adjoint if not `PLAIN`.
+    /// Returns U_ν at a site if `PLAIN`, or its Hermitian conjugate otherwise.
     #[inline(always)]
     unsafe fn side<T: Element, const PLAIN: bool>(&self, (parity, at): (u32, u32), nu: u32) -> Su3<T> {
         let u = unsafe { link::<T>(&self.links, parity, at, nu) };
         if PLAIN { u } else { u.adjoint() }
     }
-    /// W of the plane of two directions.
+    /// W of the plane (μ, ν) at a site.
     #[inline(always)]
     unsafe fn insertion<T: Element>(&self, parity: u32, at: u32, mu: u32, nu: u32) -> Su3<T> {
         let [space, time] = of(&self.insertions, parity);
         let field = if mu == 3 || nu == 3 { time } else { space };
-        // The missing direction of a spatial plane, and the direction beside t of a temporal one: μ + ν is 1, 2, 3 for the
-        // planes of x, y, z.
+        // A spatial plane has the number of the direction that it lacks, a plane with t that of its other direction. The sum μ
+        // + ν is 1, 2, 3 for the planes (x, y), (x, z), (y, z).
         let plane = if mu == 3 || nu == 3 { mu + nu - 3 } else { 3 - mu - nu };
         unsafe { field.load(at, plane, Access::Shared) }
     }

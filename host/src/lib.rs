@@ -1,45 +1,45 @@
-//! Ferrite: lattice QCD on GPUs. Solves the Dirac equation on a gauge configuration, on an NVIDIA GPU or on the CPU,
-//! with the same kernels.
+//! Ferrite: lattice QCD on GPUs. The crate solves the Dirac equation on gauge configurations, generates configurations, and computes
+//! hadron correlators. The same kernels run on NVIDIA GPUs and on CPUs.
 //!
 //! # Overview
-//! From bottom to top: a module uses only those above it in this table, which `cargo xtask test` checks.
+//! A module uses only modules above it in this table; `cargo xtask test` checks this.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`system`] | files that appear whole or not at all, the date |
-//! | [`lattice`] | extents, the order of sites |
-//! | [`network`] | the other processes |
-//! | [`backend`] | devices that run kernels: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default); [launch parameters](backend::tuning), measured once and kept in a file |
-//! | [`domain`] | a device, this process's part of the lattice, exchanges with the other processes |
-//! | [`field`] | [in host memory](field::host) as plain arrays in site order, double precision, DeGrand–Rossi basis; on a device in the layout of its kernels |
-//! | [`halo`] | exchanges of faces with neighbours, and the memory that they take |
-//! | [`gauge`] | fields from a seed; plaquette, link trace, unitarity; smearing, gauge fixing, quenched ensembles |
+//! | [`system`] | files that are written completely or not at all; the date |
+//! | [`lattice`] | extents of a lattice, and the order of its sites |
+//! | [`network`] | communication with other processes |
+//! | [`backend`] | devices that run kernels: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default); [launch parameters](backend::tuning), measured once and stored in a file |
+//! | [`domain`] | a device with this process's part of the lattice |
+//! | [`field`] | fields: [in host memory](field::host) as plain arrays in site order, in double precision and the DeGrand–Rossi basis; on a device in the layout of its kernels |
+//! | [`halo`] | exchange of faces with neighbouring processes, and the memory that it needs |
+//! | [`gauge`] | fields from a seed; plaquette, link trace and unitarity; smearing, gauge fixing and quenched ensembles |
 //! | [`operators`] | Dirac operators with even-odd preconditioning; [fat and long links](operators::fat_links) |
-//! | [`multigrid`] | aggregates, near-null vectors, coarse operators |
-//! | [`solve`] | from links and sources to solutions, with a check of the residual |
-//! | [`hmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
-//! | [`observables`] | the gradient flow, topological charge, condensates, correlators of mesons and nucleons |
-//! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
-//! | [`workload`] | the operations of which solves consist |
-//! | [`tune`] | launching them, for a search of launch parameters |
-//! | [`mod@bench`] | the speed of these operations, next to that of a copy |
+//! | [`multigrid`] | aggregates, near-null vectors and coarse operators |
+//! | [`solve`] | solves, from links and sources to solutions, with a check of the residual |
+//! | [`hmc`] | ensembles with dynamical quarks by hybrid Monte Carlo |
+//! | [`observables`] | gradient flow, topological charge, condensates, correlators of mesons and nucleons |
+//! | [`files`] | files of links, fermion fields and NumPy arrays, checked while they are read |
+//! | [`workload`] | the operations that solves consist of |
+//! | [`tune`] | launches of these operations, for a search of launch parameters |
+//! | [`mod@bench`] | speed of these operations, compared with that of a copy |
 //!
-//! Statistics of correlated series are the crate [`statistics`].
+//! The crate [`statistics`] analyses correlated series.
 //!
 //! [`solve::solve`] performs a whole solve. Below it, operators of [`operators`] are linear operators on the
 //! [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program
-//! * The crates whose types appear here are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
-//!   [`statistics`], [`gpu_kernels`]. Use them from here, and their versions fit.
-//! * Nothing is global: as many backends as you like live in one process, of one device or of several, each used by one
-//!   thread at a time. Functions that work on the host alone use the [rayon] pool that they are called in.
-//! * What can go wrong is an error type of its own, an enum that can be matched on. Functions panic only where their
-//!   documentation says so, on arguments that do not belong together.
-//! * `docs/embedding.md` of the repository is the guide, `host/examples` has programs to start from.
+//! * Crates whose types appear in the interface are re-exported: [`num_complex`], [`solvers`], [`comms`], [`rational`],
+//!   [`statistics`] and [`gpu_kernels`]. Use the re-exports, so that the versions agree.
+//! * There is no global state. A process can have any number of backends, for one device or for several. Only one thread
+//!   at a time can use a backend. Functions that run on the host alone use the current [rayon] pool.
+//! * Each module has error types, which are enums that you can match on. Functions panic only under the conditions in
+//!   their documentation, if arguments do not belong together.
+//! * `docs/embedding.md` in the repository is a guide, and `host/examples` has programs to start from.
 //!
-//! Everything is in lattice units; M = (4 + m) − ½ D, not its κ-normalised form. `docs/conventions.md` of the repository
-//! has all signs and factors, `docs/architecture.md` how the parts work together.
+//! All quantities are in lattice units. The operator is M = (4 + m) − ½ D, not its κ-normalised form. In the repository,
+//! `docs/conventions.md` lists all signs and factors, and `docs/architecture.md` explains how the parts work together.
 //!
 //! # A solve
 //! ```

@@ -1,9 +1,9 @@
-//! Communication with the other processes, as the rest of the crate uses it: a [`Communicator`] of any kind behind one type.
+//! Communication with other processes: any [`Communicator`] behind the trait [`Network`].
 #![allow(unsafe_code)]
 
 use comms::{CommError, Communicator, Tag, Transfer};
 
-/// Host memory that messages are read from or written to.
+/// Buffer in host memory from which a message is sent, or into which it is received.
 pub struct HostBuffer(pub Box<dyn comms::Buffer + Send + Sync>);
 
 impl comms::Buffer for HostBuffer {
@@ -15,15 +15,15 @@ impl comms::Buffer for HostBuffer {
     }
 }
 
-/// A message that is sent or received repeatedly: a [`Transfer`] as an object.
+/// Message that can be sent or received repeatedly: a [`Transfer`] as an object.
 pub trait Message: Send {
-    /// Starts the message.
+    /// Starts sending or receiving the message.
     fn start(&mut self) -> Result<(), CommError>;
     /// Whether the message has ended.
     fn test(&mut self) -> Result<bool, CommError>;
     /// Waits for the end of the message.
     fn wait(&mut self) -> Result<(), CommError>;
-    /// Returns the message's memory while it is not under way; empty if the message does not own it.
+    /// Returns the memory of the message, which must not be under way; empty if the message does not own its memory.
     fn bytes(&self) -> Result<&[u8], CommError>;
 }
 
@@ -44,7 +44,7 @@ impl<T: Transfer<HostBuffer> + Send> Message for Of<T> {
     }
 }
 
-/// A message on memory that it does not own.
+/// Message at an address; it does not own the memory.
 #[cfg(feature = "mpi")]
 struct Straight(comms::MpiDeviceTransfer);
 
@@ -64,10 +64,10 @@ impl Message for Straight {
     }
 }
 
-/// Memory that messages can read and write.
+/// Memory that messages can be sent from and received into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Buffers that the network owns.
+    /// Buffers that belong to a message.
     Buffers,
     /// Any memory of the host.
     Host,
@@ -75,29 +75,29 @@ pub enum Reach {
     Devices,
 }
 
-/// A [`Communicator`] as an object. Its calls are described there.
+/// Object-safe form of [`Communicator`], which documents the calls.
 pub trait Network: Send + Sync {
     /// Returns the rank of this process.
     fn rank(&self) -> usize;
     /// Returns the number of processes.
     fn size(&self) -> usize;
-    /// Returns the rank of this process among those of its host.
+    /// Returns the rank of this process among the processes of its host.
     fn node_rank(&self) -> usize;
-    /// *Collective.* Sums in a fixed order.
+    /// *Collective.* Sums each value over all processes, in a fixed order.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
-    /// *Collective.* Returns the bytes of all processes, by rank.
+    /// *Collective.* Returns the bytes of all processes in the order of their ranks.
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
     /// *Collective.* Waits for all processes.
     fn barrier(&self) -> Result<(), CommError>;
-    /// Makes a message to another process.
+    /// Makes a message to process `to`.
     fn sender(&self, to: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
-    /// Makes a message from another process.
+    /// Makes a message from process `from`.
     fn receiver(&self, from: usize, tag: Tag, buffer: HostBuffer) -> Result<Box<dyn Message>, CommError>;
-    /// Returns the memory that [`sender_at`](Self::sender_at) and [`receiver_at`](Self::receiver_at) can use.
+    /// Returns the kind of memory that [`sender_at`](Self::sender_at) and [`receiver_at`](Self::receiver_at) accept.
     fn reach(&self) -> Reach {
         Reach::Buffers
     }
-    /// Makes a message to another process, from memory within [`reach`](Self::reach).
+    /// Makes a message to process `to`, from memory within [`reach`](Self::reach).
     ///
     /// # Safety
     /// The memory exists, and is not written to, from each start of the message to its end. A message that is dropped under way ends only
@@ -111,7 +111,7 @@ pub trait Network: Send + Sync {
     ) -> Result<Box<dyn Message>, CommError> {
         Err(out_of_reach())
     }
-    /// Makes a message from another process, to memory within [`reach`](Self::reach).
+    /// Makes a message from process `from`, into memory within [`reach`](Self::reach).
     ///
     /// # Safety
     /// The memory exists, and is not read or written by anything else, from each start of the message to its end, or until it is dropped.
@@ -127,7 +127,7 @@ pub trait Network: Send + Sync {
 }
 
 fn out_of_reach() -> CommError {
-    let message = "these processes can send messages from buffers only".into();
+    let message = "the communicator sends messages from buffers only".into();
     CommError::Transport { operation: "a message at an address", message }
 }
 
@@ -136,23 +136,23 @@ fn out_of_reach() -> CommError {
 pub struct Place {
     /// Name of the host.
     pub host: String,
-    /// Cores on which the process may run, in the notation of the system.
+    /// List of the cores on which the process may run, in the notation of Linux, such as `0-7,16`.
     pub cores: String,
 }
 
-/// Separator of host and cores in the text that a process sends.
+/// Separator of host and cores in the text that processes exchange.
 const SEPARATOR: char = '\n';
 
 impl dyn Network + '_ {
-    /// *Collective.* Returns a text of each process, in the order of ranks.
+    /// *Collective.* Returns the texts of all processes in the order of their ranks.
     ///
     /// # Errors
-    /// Fails where the network does, like all calls here.
+    /// Fails if the communication fails, as all collective calls.
     pub fn texts(&self, mine: &str) -> Result<Vec<String>, CommError> {
         let all = self.all_gather(mine.as_bytes())?;
         Ok(all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
     }
-    /// *Collective.* Returns the place where each process runs, in the order of ranks.
+    /// *Collective.* Returns the host and the cores of all processes in the order of their ranks.
     pub fn places(&self) -> Result<Vec<Place>, CommError> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -164,15 +164,15 @@ impl dyn Network + '_ {
         };
         Ok(texts.into_iter().map(place).collect())
     }
-    /// *Collective.* Returns the number of processes, this one included, that may run on the same cores as this one: 1 for processes bound
-    /// to cores of their own.
+    /// *Collective.* Returns the number of processes, including this one, that have the same host and the same list of cores as this one.
+    /// It is 1 if each process is bound to its own cores.
     pub fn sharers(&self) -> Result<usize, CommError> {
         let places = self.places()?;
         let here = &places[self.rank()];
         Ok(places.iter().filter(|place| *place == here).count())
     }
-    /// *Collective.* Returns the number of processes on this one's host, this one included, that give the same text, such as the device
-    /// they use.
+    /// *Collective.* Returns the number of processes on this host, including this one, that pass the same text, for example the name of
+    /// their device.
     pub fn alike(&self, mine: &str) -> Result<usize, CommError> {
         let (places, said) = (self.places()?, self.texts(mine)?);
         let here = &places[self.rank()].host;

@@ -1,4 +1,4 @@
-//! Launches of all kernels of solves, on scratch fields, for a tuner that searches.
+//! Launches of all kernels that solves use, on scratch fields, for a tuner that searches.
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::operators::Definition;
@@ -6,17 +6,17 @@ use crate::workload::Options;
 use crate::workload::{self, Extent};
 use gpu_kernels::FermionKind;
 
-/// A group of operations.
+/// Group of operations whose kernels are launched together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operations {
-    /// Operations of an operator.
+    /// Hopping term and even-odd matrices of an operator.
     Operator(&'static Definition),
-    /// Linear algebra of the solvers on fields of a kind, and changes of precision.
+    /// Linear algebra of the solvers on fields of one fermion type, and changes of precision.
     LinearAlgebra(FermionKind),
 }
 
-/// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
-/// [`Mode::Search`](crate::backend::tuning::Mode::Search) that tunes their kernels; otherwise it only takes time.
+/// Calls every operation of a group once on random fields, operators also with dagger. If the mode of the backend is
+/// [`Mode::Search`](crate::backend::tuning::Mode::Search), this tunes their kernels; otherwise it has no effect.
 pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Options) -> Result {
     let domain = Domain::single(backend, options.lattice)?;
     let mut visit = |_, call: &mut dyn FnMut() -> Result| call();

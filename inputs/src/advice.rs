@@ -4,7 +4,7 @@ use crate::synonyms::Meant;
 use crate::values::Kind;
 use toml::de::DeValue;
 
-/// Describes the values of a kind.
+/// Returns a description of the values of a kind, as messages print it.
 pub(crate) fn expected(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Word => "a string",
@@ -19,7 +19,7 @@ pub(crate) fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns advice on a value of the wrong type, if the right one is obvious: `; write 0.1, without quotes`.
+/// Returns advice on a value of the wrong type, if the right type is obvious: `; write 0.1, without quotes`.
 pub(crate) fn advice(kind: Kind, value: &DeValue) -> String {
     match (kind, value) {
         (Kind::Number | Kind::Count | Kind::Switch, DeValue::String(text)) => {

@@ -1,14 +1,12 @@
-//! Files named in an input or on a command line: whether they are inputs or fields, and patterns that no shell has
-//! expanded.
+//! Files named in an input or on a command line: whether they are inputs or fields, and patterns that no shell has expanded.
 use crate::text;
 use ferrite::files::{FileError, FileFormat, Problem, ReadOptions, inspect};
 use std::cmp::Ordering;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a file is a field, such as a configuration, and not an input in TOML. Its content decides; if it
-/// cannot be read, or is ambiguous, its file name extension does. Pipes count as inputs, because bytes read from one
-/// are lost.
+/// Returns whether a file is a field, such as a configuration, and not an input in TOML. The content decides, or the file name extension if
+/// the content cannot be read or is ambiguous. Pipes count as inputs, because bytes read from a pipe are lost.
 pub fn is_field(path: &Path) -> bool {
     let by_name = FileFormat::of_gauge_file(path).is_some();
     match std::fs::metadata(path) {
@@ -18,7 +16,7 @@ pub fn is_field(path: &Path) -> bool {
         Ok(_) => match inspect(path, &ReadOptions::default()) {
             Err(FileError { problem: Problem::UnknownFormat { .. }, .. }) => by_name && !is_text(path),
             Err(FileError { problem: Problem::Empty | Problem::Io { .. }, .. }) => by_name,
-            // A field, possibly a faulty one.
+            // Anything else is a field, possibly a faulty one.
             Ok(_) | Err(_) => true,
         },
     }
@@ -28,7 +26,7 @@ pub fn is_field(path: &Path) -> bool {
 fn is_text(path: &Path) -> bool {
     let mut begin = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
-    // The last character may be incomplete.
+    // The last character may be incomplete, because only the beginning of the file was read.
     let whole = std::str::from_utf8(&begin).map_or_else(|why| why.valid_up_to() + 4 > begin.len(), |_| true);
     read.is_ok() && whole && !begin.contains(&0)
 }
@@ -87,7 +85,10 @@ pub fn advice_on_pattern(path: &Path) -> Option<String> {
     }
     Some(match matches(&name) {
         Ok(found) => {
-            format!("the pattern matches {}, but only one file is read here; name it", text::count(found.len(), "file"))
+            format!(
+                "the pattern matches {}, but only one file is read here; name a single file",
+                text::count(found.len(), "file")
+            )
         }
         Err(_) => "no file matches this pattern".into(),
     })

@@ -1,4 +1,4 @@
-//! Fields of the tables of an input: values with the places where they were typed.
+//! Values of the keys in the tables of an input, with the places where they were typed.
 use crate::values::{Kind, Raw, Value};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
@@ -7,18 +7,18 @@ use std::marker::PhantomData;
 /// Index of a value's place in its [`Input`](crate::Input).
 pub type PlaceNumber = usize;
 
-/// Value of a key, or nothing if the key is absent or its value is wrong.
+/// Value of a key, with its place; empty if the key is absent or its value is wrong.
 pub struct Given<T: Value>(Option<(T::Out, PlaceNumber)>);
 
 /// Values of a key that may have several, each with its place.
 pub struct Listed<T: Value>(Vec<Given<T>>);
 
 impl<T: Value> Given<T> {
-    /// Returns the value.
+    /// Returns the value; `None` if the key is absent or its value is wrong.
     pub fn get(&self) -> Option<&T::Out> {
         self.0.as_ref().map(|(value, _)| value)
     }
-    /// Returns a copy of the value.
+    /// Returns a copy of the value; `None` if the key is absent or its value is wrong.
     pub fn value(&self) -> Option<T::Out>
     where
         T::Out: Clone,
@@ -32,7 +32,7 @@ impl<T: Value> Given<T> {
     {
         self.value().unwrap_or(other)
     }
-    /// Returns whether there is a value.
+    /// Returns whether the key has a valid value.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }
@@ -42,14 +42,14 @@ impl<T: Value> Given<T> {
 }
 
 impl<T: Value<Out = bool>> Given<T> {
-    /// Returns whether a switch is on.
+    /// Returns whether a switch was given and is true.
     pub fn is_on(&self) -> bool {
         self.value() == Some(true)
     }
 }
 
 impl<T: Value> Listed<T> {
-    /// Returns the values.
+    /// Returns the values in the order in which they were typed.
     pub fn iter(&self) -> impl Iterator<Item = &Given<T>> {
         self.0.iter()
     }
@@ -98,7 +98,7 @@ impl<T: Value<Out: fmt::Debug>> fmt::Debug for Listed<T> {
     }
 }
 
-/// Names of the kinds, by which a [`Schema`](crate::Schema) recognises them.
+/// Names of the kinds of values, by which a [`Schema`](crate::Schema) recognises them.
 pub(crate) const KINDS: [(Kind, &str); 10] = [
     (Kind::Text, "Text"),
     (Kind::Texts, "Texts"),

@@ -1,4 +1,4 @@
-//! Values of an input by key, with their places, and the mistakes found in them.
+//! Values of an input by key, with their places and the mistakes found in them.
 use crate::given::{Given, PlaceNumber};
 use crate::kind::ReadBy;
 pub use crate::mistakes::Mistakes;
@@ -31,7 +31,7 @@ enum Origin {
         line: usize,
         column: usize,
     },
-    /// The program itself, with the name under which users know the value.
+    /// The program, which sets the value under the name by which users know it.
     Own(&'static str),
 }
 
@@ -46,7 +46,7 @@ pub struct ValuePlace {
 }
 
 impl ValuePlace {
-    /// Returns file, line and column, or another origin, without the key.
+    /// Returns the place without the key: file, line and column, `flag` or `--set`.
     fn origin(&self) -> String {
         match &self.origin {
             Origin::Flag => "flag".into(),
@@ -61,7 +61,7 @@ impl ValuePlace {
     }
 }
 
-/// Formats the place as messages begin with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
+/// Formats the place as at the beginning of a message: `run.toml:3:8: mass`, `--mass`, `--set mass`.
 impl Display for ValuePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table.map_or(String::new(), |table| format!("{table}."));
@@ -74,9 +74,9 @@ impl Display for ValuePlace {
     }
 }
 
-/// Object that has a place in an input.
+/// Object that may have a place in an input.
 pub trait Located {
-    /// Returns the place, if there is one.
+    /// Returns the place of the object; `None` if it has none.
     fn place_in(&self, input: &Input) -> Option<ValuePlace>;
 }
 impl Located for ValuePlace {
@@ -94,21 +94,21 @@ impl<T: Value> Located for Given<T> {
 #[derive(Clone, Debug)]
 pub struct Input {
     schema: &'static Schema,
-    /// Name of the table of an input to which these values belong, if they are not the whole input.
+    /// Name of the table of an input to which these values belong; `None` if they are the whole input.
     inside: Option<&'static str>,
     /// Whether an input file was read, so that advice is about its keys.
     from_file: bool,
     values: BTreeMap<Rc<str>, Stored>,
     places: Vec<ValuePlace>,
-    /// Numbers of tables in the arrays of tables of files.
+    /// Number of tables in each array of tables in files.
     lengths: BTreeMap<String, usize>,
-    /// Keys whose values have another type, or that were given under another name.
+    /// Keys that were given with a value of another type or under another name.
     refused: BTreeSet<Rc<str>>,
     mistakes: Vec<((usize, usize), String)>,
     /// Numbers of the lines that are not TOML.
     unreadable: BTreeSet<usize>,
     syntax: Vec<((usize, usize), String)>,
-    /// Note for a file that may not be the intended one.
+    /// Note that the input file may not be the intended one.
     doubt: Option<String>,
 }
 
@@ -123,18 +123,17 @@ fn in_same_table(key: &str, table: &str) -> bool {
     key.rsplit_once('.').is_some_and(|(of, _)| of == table)
 }
 
-/// Returns the number of a table in an array of tables, below a thousand.
+/// Returns the number of a table in an array of tables, which has at most three digits; `None` for other text.
 fn index(part: &str) -> Option<usize> {
     let written =
         part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));
     part.parse().ok().filter(|_| written)
 }
 
-/// Position of messages on missing keys, after all others.
+/// Position of messages on missing keys, which puts them after all other messages.
 const MISSING: (usize, usize) = (usize::MAX, 0);
 
-/// Returns whether a message on something missing concerns this key, which was given with a wrong value or under
-/// another name.
+/// Returns whether a message on something missing concerns this key. Such a key was given, but with a wrong value or under another name.
 fn is_about(missing: &str, key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or(key);
     let named = |text: String| {
@@ -147,7 +146,7 @@ fn is_about(missing: &str, key: &str) -> bool {
         || missing.contains(&format!(" {last} = "))
 }
 
-/// Largest number of mistakes that are listed.
+/// Largest number of mistakes in one message.
 const MOST_MISTAKES: usize = 50;
 
 impl Input {
@@ -167,7 +166,7 @@ impl Input {
             doubt: None,
         }
     }
-    /// Returns the table for a solve as the input of a solve.
+    /// Returns the keys of the table for solves as the input of a solve.
     pub fn solve(&self) -> Self {
         let Some(solves) = self.schema.solves else { return self.clone() };
         let mut solve = Self { inside: Some(solves.table), from_file: self.from_file, ..Self::new(solves.schema) };
@@ -184,7 +183,7 @@ impl Input {
         }
         solve
     }
-    /// Returns the input of a solve, with the values of a table of the array for solves in place of the common ones.
+    /// Returns the input of a solve, in which values of the table `number` of the array for solves replace those of the common table.
     pub fn solve_of(&self, number: usize) -> Self {
         let mut solve = self.solve();
         for (key, value) in &self.values {
@@ -195,12 +194,12 @@ impl Input {
         }
         solve
     }
-    /// Returns how users give these keys: as flags, as keys of an input, or as keys of one of its tables.
+    /// Returns the form in which users give these keys: flags, keys of an input, or keys of one of its tables.
     pub fn given_by(&self) -> ReadBy {
         let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
         self.inside.map_or(of_input, ReadBy::Table)
     }
-    /// Returns how users set a key to a value, for advice: see [`ReadBy::spelled`].
+    /// Returns the setting of a key to a value as users write it, for advice: see [`ReadBy::spelled`].
     pub fn spelled(&self, key: &str, value: &str) -> String {
         self.given_by().spelled(key, value)
     }
@@ -243,8 +242,7 @@ impl Input {
             self.insert(key, values.iter().map(|text| text.as_ref().to_string()).collect(), &Origin::Flag);
         }
     }
-    /// Stores values that users do not type in this form under a key; mistakes in them are reported under the name that
-    /// users know.
+    /// Stores values under a key that users do not type in this form. Mistakes in them are reported under `name`, which users know.
     pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
         self.insert(key, values.to_vec(), &Origin::Own(name));
     }
@@ -275,13 +273,12 @@ impl Input {
         self.places.push(ValuePlace { key: key.clone(), table: None, text, origin });
         Placed { raw, place: self.places.len() - 1 }
     }
-    /// Records a configuration named without a flag. It replaces that of an input; together with `--gauge` it is a
-    /// mistake.
+    /// Records a configuration named without a flag. It replaces the configuration in an input; together with `--gauge` it is a mistake.
     pub fn configuration(&mut self, path: Option<&Path>) {
         let Some(path) = path else { return };
         match self.get("gauge") {
             Some(given) if matches!(given.origin, Origin::Flag) => {
-                let why = format!("{} is also named; name one configuration", path.display());
+                let why = format!("the configuration {} is also named; name only one configuration", path.display());
                 self.wrong(&given, why);
             }
             _ => self.put("gauge", &[path.display().to_string()], "the configuration"),
@@ -292,8 +289,8 @@ impl Input {
         self.flag(key, given.then_some("true"));
     }
 
-    /// Records `KEY=VALUE` of `--set`. Values of one key that may have several accumulate. Lists are typed with commas
-    /// alone, or as in a file.
+    /// Records the assignments `KEY=VALUE` of `--set`. Values of a key that may have several accumulate. Lists are typed with commas only,
+    /// or as in a file.
     pub fn set(&mut self, assignments: &[String]) {
         let mut fresh: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for assignment in assignments {
@@ -343,7 +340,7 @@ impl Input {
         self.finish("the command line")
     }
 
-    /// Returns everything that was typed, with its place: `mass = 0.05 (run.toml:2:8)`.
+    /// Returns all values as typed, with their places: `mass = 0.05 (run.toml:2:8)`.
     pub fn given(&self) -> Vec<String> {
         let line = |key: &Rc<str>| {
             let all = self.all(key);
@@ -355,8 +352,8 @@ impl Input {
         };
         self.values.keys().map(line).collect()
     }
-    /// Returns values as typed, those of a list joined with commas, for the keys that satisfy `which`; it receives the
-    /// key with `*` in place of the number of a table.
+    /// Returns the values as typed for the keys that satisfy `which`. Values of a list are joined with commas. `which` receives the key
+    /// with `*` in place of the number of a table.
     pub fn typed(&self, which: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let line = |key: &Rc<str>| {
             let all = self.all(key);
@@ -366,7 +363,7 @@ impl Input {
         self.values.keys().filter_map(line).collect()
     }
 
-    /// Reads the values of a table, or of the keys that are in none, into a structure. Invalid values are recorded as
+    /// Reads the values of a table into a structure; an empty name stands for the keys outside tables. Invalid values are recorded as
     /// mistakes and left out of the structure.
     pub fn read<T: DeserializeOwned + Default>(&mut self, table: &str) -> T {
         let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
@@ -377,7 +374,7 @@ impl Input {
                 values.push((own.to_string(), value));
             }
         }
-        // Deserialization ends at the first mistake; it is repeated without that value.
+        // Deserialization ends at the first mistake, so it is repeated without the wrong value.
         loop {
             let why = match stored::read(&values) {
                 Ok(read) => return read,
@@ -397,16 +394,16 @@ impl Input {
             });
         }
     }
-    /// Records a mistake if the value of a flag is the next flag.
+    /// Records a mistake if the value of a flag looks like the next flag. Returns whether it does.
     fn is_flag_for_value(&mut self, value: &Stored) -> bool {
         let place = self.places[value.place()].clone();
         let is = matches!(place.origin, Origin::Flag) && place.text.starts_with("--");
         if is {
-            self.wrong(&place, format!("its value is missing; the next word is the flag {}", place.text));
+            self.wrong(&place, format!("the value is missing; the next word is the flag {}", place.text));
         }
         is
     }
-    /// Records what is wrong with the value at a place, in a message of [`Value::of`].
+    /// Records a mistake of the value at a place. `why` is a message in the form of [`Value::of`].
     fn unfit(&mut self, number: PlaceNumber, why: &str) {
         let place = self.places[number].clone();
         let element = why.strip_prefix('#').and_then(|why| {
@@ -421,7 +418,7 @@ impl Input {
         };
         self.wrong(&place, message);
     }
-    /// Converts the value of a key with a function such as [`Value::of`], whose error is recorded.
+    /// Converts the value of a key with a function such as [`Value::of`]. An error of the function is recorded.
     pub fn parsed<T>(&mut self, key: &str, of: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
         let value = self.values.get(key)?.clone();
         if self.is_flag_for_value(&value) {
@@ -442,7 +439,7 @@ impl Input {
     pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
         self.parsed(key, |raw| numbers::count(raw, range))
     }
-    /// Returns the meaning of one of some words, for a key that an operator, a method or a monomial defines.
+    /// Returns the meaning of a word in the list `words`, for a key that an operator, a method or a monomial defines.
     pub fn choice<M: Copy>(&mut self, key: &str, words: &[(&'static str, M)]) -> Option<M> {
         self.parsed(key, |raw| one_of(raw, words))
     }
@@ -456,7 +453,7 @@ impl Input {
         let meaning = one_of(&Raw::Text(typed.clone()), words);
         meaning.map_err(|why| self.unfit(word.place().unwrap_or_default(), &why)).ok()
     }
-    /// Records that a key is missing, unless it was given, rightly or wrongly.
+    /// Records that a key is missing, unless it was given with a valid or an invalid value.
     pub fn needed(&mut self, key: &str, example: &str) {
         if !self.was_given(key) {
             self.missing(format!("{key} is missing; for example {example}"));
@@ -466,7 +463,7 @@ impl Input {
     fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
         self.mistakes.push((at.unwrap_or_default(), message));
     }
-    /// Records that a value cannot be used, if there is one.
+    /// Records that a value cannot be used, unless the key is absent.
     pub fn wrong(&mut self, value: &impl Located, why: impl Display) {
         let Some(setting) = value.place_in(self) else { return };
         let at = match setting.origin {
@@ -474,13 +471,13 @@ impl Input {
             _ => None,
         };
         let why = why.to_string();
-        // A file named without a flag is identified by its name.
+        // A file that was named without a flag is identified by its name, not by a key.
         match setting.origin {
             Origin::Own(_) if why.starts_with(&format!("{}: ", setting.text)) => self.mistake(at, why),
             _ => self.mistake(at, format!("{setting}: {why}")),
         }
     }
-    /// Records that something is missing.
+    /// Records that the input lacks something, which `message` names.
     pub fn missing(&mut self, message: impl Display) {
         self.mistakes.push((MISSING, message.to_string()));
     }
@@ -493,7 +490,7 @@ impl Input {
         }
     }
 
-    /// Returns the place of a key's value, or of the last of several values.
+    /// Returns the place of a key's value; for several values, of the last one.
     pub fn get(&self, key: &str) -> Option<ValuePlace> {
         self.all(key).pop()
     }
@@ -511,13 +508,13 @@ impl Input {
         self.refused.contains(key)
     }
 
-    /// Checks that there are no mistakes.
+    /// Ends the input. Fails if there are mistakes.
     ///
     /// # Errors
     /// Returns all mistakes, in the order of the file; `what` names the input.
     pub fn finish(&mut self, what: &str) -> Result<(), Mistakes> {
         let mut mistakes = std::mem::take(&mut self.mistakes);
-        // The content of such lines is unknown, and so is what is missing because of it.
+        // The content of lines that are not TOML is unknown, so a key that seems to be missing may be there.
         let is_known = |at: &(usize, usize)| !self.unreadable.contains(&at.0) && *at != MISSING;
         mistakes.retain(|(at, _)| self.syntax.is_empty() || is_known(at));
         mistakes.retain(|(at, message)| *at != MISSING || !self.refused.iter().any(|key| is_about(message, key)));
@@ -542,7 +539,7 @@ impl Input {
     }
 }
 
-/// Supplies operators with their parameters.
+/// The source of the parameters of operators.
 impl Keys for Input {
     fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some()

@@ -1,4 +1,4 @@
-//! Commands that read an input, and the ways in which users set keys of a command.
+//! Commands that read an input, and the ways in which users set the keys of a command.
 use crate::sources::text_of;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -15,7 +15,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Determines the command that reads a file from its tables, right or wrong; `None` if they are ambiguous.
+    /// Determines the command that reads a file from the tables in it, even if they contain mistakes; `None` if they are ambiguous.
     pub fn of(path: &Path) -> Option<Self> {
         Self::of_text(&text_of(path).ok()?)
     }
@@ -38,14 +38,14 @@ impl InputKind {
         }
         has(&|key, value| key == "gauge" && matches!(value, DeValue::String(_))).then_some(Self::Solve)
     }
-    /// Returns the arguments that a command needs after the input.
+    /// Returns the arguments that a command needs after the name of the input.
     pub fn folder(self) -> &'static str {
         match self {
             Self::Solve => "",
             Self::Spectrum | Self::Ensemble => " --out DIR",
         }
     }
-    /// Returns the command that prints an example.
+    /// Returns the command that prints an example of the input.
     pub(crate) fn example(self) -> &'static str {
         match self {
             Self::Solve => "ferrite init solve",
@@ -63,22 +63,22 @@ impl InputKind {
     }
 }
 
-/// Way in which users of a command choose how a file is read.
+/// Way in which users of a command choose the options for reading files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
     /// Flags such as `--no-verify`.
     Flags,
-    /// Keys of the input.
+    /// Keys of the input, such as `no-verify`.
     Keys,
-    /// Keys of a table of the input.
+    /// Keys of this table of the input.
     Table(&'static str),
-    /// No option of the command: the flags of `ferrite convert` can make a copy instead.
+    /// None: the command has no such options, but `ferrite convert` can make a copy.
     #[default]
     Convert,
 }
 
 impl ReadBy {
-    /// Returns how users set a key to a value, for advice: `mass = M` in an input and `--mass M` as a flag; an empty
+    /// Returns the setting of a key to a value as users write it, for advice: `mass = M` in an input, and `--mass M` as a flag. An empty
     /// value is left out.
     pub fn spelled(self, key: &str, value: &str) -> String {
         let table = match self {

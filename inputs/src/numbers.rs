@@ -1,17 +1,17 @@
-//! Numbers as typed.
+//! Conversion of typed numbers.
 use crate::raw::Raw;
 use crate::text::{count_hint, number_hint};
 use ferrite::operators::LARGEST;
 use std::ops::RangeInclusive;
 
-/// Description of valid residuals: double precision cannot reach less.
+/// Description of the residuals that can be requested. Double precision cannot reach smaller ones.
 pub const RESIDUAL: &str = "a number above 0 and below 1, of at least 1e-16";
-/// Returns whether a number is a valid residual.
+/// Returns whether a number can be requested as a residual.
 pub fn is_residual(x: f64) -> bool {
     (1e-16..1.0).contains(&x)
 }
 
-/// Returns the part of a message that follows a number which does not fit.
+/// Returns the end of a message on a number that does not fit.
 fn unfit(x: Option<f64>, expected: &str) -> String {
     match x {
         Some(x) if x.is_finite() && x.abs() > LARGEST => {

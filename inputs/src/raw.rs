@@ -1,4 +1,4 @@
-//! Values as typed.
+//! Values as typed, before they are converted.
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-/// Returns a value as text, those of a list joined with commas.
+/// Returns a value as text; values of a list are joined with commas.
 pub(crate) fn joined(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),

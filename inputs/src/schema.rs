@@ -1,4 +1,4 @@
-//! Keys of an input, taken from the structures that it is read into.
+//! Keys of an input, taken from the structures into which it is read.
 use crate::InputKind;
 use crate::given::KINDS;
 use crate::values::Kind;
@@ -8,8 +8,8 @@ use serde::forward_to_deserialize_any;
 use std::cell::Cell;
 use std::iter;
 
-/// Keys with their kinds. Keys of tables contain a dot, `trajectory.length`, and those of arrays of tables `*` for the
-/// number of the table, `fermion.*.mass`.
+/// Keys with their kinds. Keys of tables contain a dot: `trajectory.length`. Keys of arrays of tables contain `*` for the number of the
+/// table: `fermion.*.mass`.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     pub(crate) keys: Vec<(String, Kind)>,
@@ -18,7 +18,7 @@ pub struct Schema {
     pub(crate) solves: Option<SolveTables>,
 }
 
-/// Table with the keys of a solve, and array of tables in which solves differ.
+/// Table with the keys of a solve, and array of tables with keys in which solves differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SolveTables {
     pub table: &'static str,
@@ -31,7 +31,7 @@ impl Schema {
     pub fn new(command: Option<InputKind>) -> Self {
         Schema { command, ..Self::default() }
     }
-    /// Adds the fields of a structure as keys of a table; keys with an empty name are in no table.
+    /// Adds the fields of a structure as keys of a table. If the name of the table is empty, the keys are outside tables.
     #[must_use]
     pub fn with<'de, T: Deserialize<'de>>(mut self, table: &str) -> Self {
         let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
@@ -55,7 +55,7 @@ impl Schema {
     pub fn with_solves(self, table: &'static str, array: &'static str, schema: &'static Schema) -> Self {
         Schema { solves: Some(SolveTables { table, array, schema }), ..self }
     }
-    /// Returns the keys without those of a table for solves.
+    /// Returns the keys with their kinds, except those of the table for solves.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Kind)> {
         self.keys.iter().map(|(name, kind)| (name.as_str(), *kind))
     }
@@ -63,7 +63,7 @@ impl Schema {
     pub fn kind_of(&self, key: &str) -> Option<Kind> {
         self.keys().find(|(name, _)| *name == key).map(|(_, kind)| kind)
     }
-    /// Returns all keys, including those of the table for solves with its name.
+    /// Returns all keys. Keys of the table for solves contain its name.
     pub fn all_names(&self) -> Vec<String> {
         let of_solves = |solves: &SolveTables| {
             let names = solves.schema.keys().map(|(name, _)| format!("{}.{name}", solves.table));
@@ -97,7 +97,7 @@ fn fields<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
         }
     }
     let names = Cell::new(&[][..]);
-    // The names are passed out before the error.
+    // Deserialization fails on purpose after the names have been stored.
     let _ = T::deserialize(Names(&names));
     names.get()
 }
@@ -128,7 +128,7 @@ fn kind<'de, T: Deserialize<'de>>(field: &'static str) -> Kind {
         }
     }
     let kind = Cell::new(Kind::Text);
-    // The kind is passed out before the error.
+    // Deserialization fails on purpose after the kind has been stored.
     let _ = T::deserialize(MapDeserializer::new(iter::once((field, Asked(&kind)))));
     kind.get()
 }

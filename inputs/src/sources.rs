@@ -1,4 +1,4 @@
-//! Texts of input files, and TOML values in them.
+//! Texts of input files, and TOML values in texts.
 use crate::mistakes::Mistakes;
 use crate::text;
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-/// Largest size of an input in bytes: far more than any input needs.
+/// Largest size of an input in bytes, which exceeds the needs of any input by far.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Returns the texts and decimal numbers of an array in TOML; `None` for anything else.
@@ -44,7 +44,7 @@ pub(crate) fn whole_numbers(value: &DeValue) -> Option<String> {
     Some(list.iter().map(one).collect::<Option<Vec<String>>>()?.join(","))
 }
 
-/// Returns a number as typed, a whole one in decimal digits.
+/// Returns a number as typed; a whole number in decimal digits.
 pub(crate) fn number(value: &DeValue) -> Option<String> {
     match value {
         DeValue::Integer(i) => Some(decimal(i)),
@@ -74,7 +74,7 @@ pub(crate) fn from_other_base(text: &str) -> Option<String> {
     }
 }
 
-/// Returns the text of an input file, or why it cannot be one.
+/// Returns the text of an input file. Fails if the file cannot be an input.
 pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     let refused = |what: String| Mistakes(format!("{}: {what}", path.display()));
     let cannot = |why: std::io::Error| refused(format!("cannot be read: {why}"));
@@ -91,13 +91,14 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
     })
 }
 
-/// Input file with the positions of its lines.
+/// Text of an input file, with the positions of its lines.
 pub(crate) struct InputText<'t> {
     text: &'t str,
     pub(crate) name: Rc<str>,
-    /// Positions at which lines begin.
+    /// Positions of the first byte of each line.
     lines: Vec<usize>,
-    /// Byte of the last lookup and its column: values of a list follow each other, perhaps on one long line.
+    /// Byte of the last lookup, and its column. Values of a list follow each other, perhaps on a long line, so that the next lookup can
+    /// start here.
     last: Cell<(usize, usize)>,
 }
 

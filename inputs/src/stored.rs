@@ -1,4 +1,4 @@
-//! Values of an input in the form in which `serde` reads them, each with the index of its place.
+//! Values of an input in the form that `serde` reads, each with the index of its place.
 use crate::given::PlaceNumber;
 use crate::raw::Raw;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
@@ -6,14 +6,14 @@ use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt::{self, Display};
 
-/// Value with its place.
+/// Value with the index of its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub raw: Raw,
     pub place: PlaceNumber,
 }
 
-/// Value of a key.
+/// Value or values of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     One(Placed),
@@ -38,7 +38,7 @@ impl Stored {
     }
 }
 
-/// Error of a value that does not fit its key.
+/// Error for a value that does not fit its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     pub(crate) place: Option<PlaceNumber>,

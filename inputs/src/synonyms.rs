@@ -1,14 +1,13 @@
-//! Names that other codes use for keys, tables, values and commands of this program, in one table for each kind.
-//! Messages suggest the right name from these tables if spelling alone does not lead to it. None of these names is
-//! accepted as input.
+//! Names that other codes use for keys, tables, values and commands, in one table for each kind. Messages suggest Ferrite's name from these
+//! tables if spelling alone does not lead to it. None of these names is accepted as input.
 
 /// Key with its names in other codes.
 struct KeySynonym {
     /// Names in lower case with hyphens.
     names: &'static [&'static str],
-    /// Last parts of keys of this program, the most likely one first. The first one that an input has is suggested.
+    /// Last parts of the corresponding keys, the most likely one first. The first key that an input has is suggested.
     keys: &'static [&'static str],
-    /// Note that follows the suggestion, or stands alone if this program has no such key.
+    /// Note that follows the suggestion, or stands alone if no key corresponds.
     note: &'static str,
 }
 
@@ -18,13 +17,13 @@ struct ValueSynonym {
     keys: &'static [&'static str],
     /// Names in lower case with hyphens.
     names: &'static [&'static str],
-    /// Values of this program, the most likely one first.
+    /// Corresponding values, the most likely one first.
     values: &'static [&'static str],
-    /// Note that follows the suggestion, or stands alone if this program has no such value.
+    /// Note that follows the suggestion, or stands alone if no value corresponds.
     note: &'static str,
 }
 
-/// Creates the entry of a key.
+/// Creates the entry of a key without a note.
 const fn key(names: &'static [&'static str], keys: &'static [&'static str]) -> KeySynonym {
     KeySynonym { names, keys, note: "" }
 }
@@ -32,7 +31,7 @@ const fn key(names: &'static [&'static str], keys: &'static [&'static str]) -> K
 const fn noted(names: &'static [&'static str], keys: &'static [&'static str], note: &'static str) -> KeySynonym {
     KeySynonym { names, keys, note }
 }
-/// Creates the entry of a value.
+/// Creates the entry of a value without a note.
 const fn value(
     keys: &'static [&'static str],
     names: &'static [&'static str],
@@ -55,7 +54,7 @@ const NO_CHIRAL_QUARKS: &str = "domain-wall, Möbius and overlap quarks are not 
 
 /// Names of keys in QUDA, PyQUDA, MILC, Chroma, openQCD and Grid, and in common use.
 static KEYS: &[KeySynonym] = &[
-    // The operator.
+    // Keys of operators.
     key(
         &["dslash-type", "dslash", "dirac", "dirac-op", "dirac-operator", "fermact", "fermion-action", "fermion-type"],
         &["operator"],
@@ -88,7 +87,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["clover-coeff", "clover-coefficient", "clov-coeff", "clovcoeff", "sw-coeff", "coeff"],
         &["csw"],
-        "it is c_SW itself, without a factor of kappa",
+        "the value is c_SW itself, without a factor of kappa",
     ),
     key(&["clover-csw", "c-sw", "csw-coeff", "clover", "c-clover"], &["csw"]),
     key(&["clovcoeffr", "clov-coeff-r", "clover-coeff-r", "coeff-r", "csw-r", "csw-s", "clover-s"], &["clover-r"]),
@@ -115,14 +114,14 @@ static KEYS: &[KeySynonym] = &[
             "antiperiodict",
         ],
         &["bc-time"],
-        "it is \"antiperiodic\" or \"periodic\"",
+        "the value is \"antiperiodic\" or \"periodic\"",
     ),
     key(&["twist", "twist-angle", "twist-angles", "theta-x", "boundary-phases"], &["theta"]),
     key(&["xi0", "xi-0", "anisotropy", "aniso", "bare-anisotropy"], &["xi"]),
     key(&["stout", "rho", "rho-stout", "stout-smear", "stout-weight", "stout-alpha"], &["stout-rho"]),
     key(&["n-stout", "nstout", "stout-steps", "stout-smear-steps", "stout-n", "n-rho"], &["stout-levels"]),
     noted(&["ls", "m5", "b5", "c5", "dwf-height", "domain-wall-height"], &[], NO_CHIRAL_QUARKS),
-    // The solver.
+    // Keys of solvers.
     key(
         &[
             "inv-type",
@@ -204,7 +203,7 @@ static KEYS: &[KeySynonym] = &[
             "solver-precision",
         ],
         &["precision", "dynamics"],
-        "it is the precision of the iteration; outer is that of true residuals",
+        "the value is the precision of the iteration; the key outer sets the precision of true residuals",
     ),
     key(&["prec-precise", "outer-precision", "precise-precision", "cuda-prec-refinement-sloppy"], &["outer"]),
     key(
@@ -215,8 +214,8 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["mg", "multigrid", "amg", "use-mg", "use-multigrid", "mg-param", "multigrid-param"],
         &["solver", "method"],
-        "choose multigrid with solver = \"multigrid\", or in a table [[fermion]] with method = \"multigrid\"; its keys \
-         begin with mg-",
+        "choose multigrid with solver = \"multigrid\", or in a table [[fermion]] with method = \"multigrid\"; keys of \
+         multigrid begin with mg-",
     ),
     key(&["n-vec", "nvec", "mg-nvec", "null-vectors", "near-null", "num-vectors", "n-null"], &["mg-vectors"]),
     key(&["n-level", "nlevel", "n-levels", "nlevels", "mg-nlevel", "mg-n-level", "levels"], &["mg-levels"]),
@@ -229,11 +228,11 @@ static KEYS: &[KeySynonym] = &[
         &[],
         "eigenvector deflation is not implemented; for light quarks choose solver = \"multigrid\"",
     ),
-    // Fields and files.
+    // Keys of fields and files.
     noted(
         &["nx", "ny", "nz", "nt", "lx", "ly", "lz", "lt", "l0", "l1", "l2", "l3", "ns", "xdim", "tdim"],
         &["lattice"],
-        "it contains all four extents: lattice = [16, 16, 16, 32]",
+        "the value contains all four extents: lattice = [16, 16, 16, 32]",
     ),
     key(
         &[
@@ -288,7 +287,7 @@ static KEYS: &[KeySynonym] = &[
     key(&["mom2max", "mom2-max", "p2max", "p2-max", "max-mom2", "mom-max", "max-momentum"], &["momenta"]),
     key(&["wvf-param", "smearing-width", "sigma"], &["width"]),
     key(&["wvfintpar", "wvf-int-par", "n-smear", "nsmear", "smearing-steps", "smear-steps"], &["steps"]),
-    // Ensembles.
+    // Keys of ensembles.
     key(
         &[
             "nf",
@@ -344,7 +343,7 @@ static KEYS: &[KeySynonym] = &[
     noted(
         &["step-size", "stepsize", "dt", "deltatau", "delta-tau", "microcanonical-time-step", "eps-md"],
         &["steps"],
-        "it is the number of steps of a trajectory; trajectory.length is the length of the trajectory",
+        "the value is the number of steps of a trajectory; trajectory.length is the length of the trajectory",
     ),
     key(
         &[
@@ -405,7 +404,7 @@ static KEYS: &[KeySynonym] = &[
         "gauge.action sets the coefficients; docs/rhmc.md gives the normalisation of gauge.plaquette and \
          gauge.rectangle for other coefficients",
     ),
-    // The machine.
+    // Keys of devices and processes.
     key(&["gpu", "gpus", "gpu-id", "gpuid", "device-id", "cuda-device", "resource-path"], &["device"]),
     key(&["nthreads", "n-threads", "num-threads", "numthreads", "omp-num-threads", "cores", "cpus"], &["threads"]),
     key(
@@ -432,7 +431,7 @@ static KEYS: &[KeySynonym] = &[
     ),
 ];
 
-/// Names of tables in other codes, each list with the tables of this program that it may mean.
+/// Names of tables in other codes. Each list comes with the tables of Ferrite that its names may mean.
 static TABLES: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -486,7 +485,7 @@ static VALUES: &[ValueSynonym] = &[
         SOLVER,
         &["gcr", "gmres", "fgmres", "fgcr", "gcrodr", "gmres-dr", "gmresdr"],
         &["gcr-dd", "multigrid"],
-        "GCR is the solver in gcr-dd and in multigrid",
+        "GCR is the outer solver of gcr-dd and of multigrid",
     ),
     value(SOLVER, &["sap", "sap-gcr", "schwarz", "gcrdd", "dd-gcr", "dd"], &["gcr-dd"]),
     value(
@@ -641,7 +640,7 @@ static VALUES: &[ValueSynonym] = &[
         PRECISION,
         &["mixed", "mixed-precision"],
         &["half", "single"],
-        "with half or single, true residuals are still computed in double, which is mixed precision",
+        "half and single give a solve in mixed precision, with true residuals in double",
     ),
     value(&["bc-time"], &["anti-periodic", "antip", "ap", "anti", "-1", "a", "antiperiodict"], &["antiperiodic"]),
     value(&["bc-time"], &["p", "1", "per"], &["periodic"]),
@@ -689,7 +688,7 @@ static VALUES: &[ValueSynonym] = &[
     value(&[], &["no", "n", "false", "0", "disabled", "off"], &["false", "off"]),
 ];
 
-/// Names of commands in other programs and in common use, with a sentence on the equivalent command of this program.
+/// Names of commands in other programs and in common use, with a sentence on Ferrite's corresponding command.
 static COMMANDS: &[(&[&str], &str)] = &[
     (
         &["flow", "gradient-flow", "gradientflow", "wilson-flow", "wilsonflow", "wflow"],
@@ -701,7 +700,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["polyakov", "polyakov-loop", "wilson-loop", "wilson-loops", "loops", "wloop", "rectangle", "potential"],
-        "`ferrite measure FILE` measures loops, with --loops R,T Wilson loops",
+        "`ferrite measure FILE` measures loops; add --loops R,T for Wilson loops",
     ),
     (&["plaq", "plaquettes"], "did you mean 'ferrite plaquette FILE'?"),
     (
@@ -722,7 +721,7 @@ static COMMANDS: &[(&[&str], &str)] = &[
     ),
     (
         &["eig", "eigs", "eigen", "eigenvalue", "eigensolve", "eigenvectors", "lanczos", "spectral"],
-        "did you mean 'ferrite eigenvalues FILE'? It finds the smallest and the largest eigenvalue",
+        "did you mean 'ferrite eigenvalues FILE'? That command finds the smallest and the largest eigenvalue",
     ),
     (&["benchmark", "benchmarks", "perf"], "did you mean 'ferrite bench'?"),
     (&["autotune", "tuning"], "did you mean 'ferrite tune'?"),
@@ -774,11 +773,11 @@ fn last(key: &str) -> &str {
 /// Suggestion for an unknown name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meant {
-    /// Name that exists in this program.
+    /// Name that Ferrite has; `None` if only the note applies.
     pub name: Option<String>,
-    /// Note beside the name, or instead of it.
+    /// Note that follows the name or replaces it.
     pub note: Option<&'static str>,
-    /// Whether the value as typed has the same meaning under that name.
+    /// Whether the value as typed has the same meaning under `name`.
     pub sure: bool,
 }
 
@@ -786,7 +785,7 @@ impl Meant {
     fn new(name: Option<&str>, note: &'static str) -> Self {
         Meant { name: name.map(String::from), note: (!note.is_empty()).then_some(note), sure: note.is_empty() }
     }
-    /// Returns the end of a message: `; did you mean 'csw'? It is c_SW itself`, or `; a note`.
+    /// Returns the end of a message: `; did you mean 'csw'? It is c_SW itself`, or only a note.
     pub fn sentence(&self) -> String {
         match (&self.name, self.note) {
             (Some(name), None) => format!("; did you mean '{name}'?"),
@@ -815,7 +814,7 @@ pub fn of_key(typed: &str, known: &[&str]) -> Option<Meant> {
     };
     let entries = KEYS.iter().filter(|entry| entry.names.contains(&name.as_str()));
     let mut all = entries.map(|entry| (entry.keys.iter().find_map(|key| of(key)), entry));
-    // An entry without a key of this program is useful if it explains why.
+    // An entry that names no key of Ferrite has a note that explains why.
     all.find(|(key, entry)| key.is_some() || entry.keys.is_empty()).map(|(key, entry)| Meant::new(key, entry.note))
 }
 
@@ -847,13 +846,13 @@ pub fn of_value(key: &str, typed: &str, choices: &[&str]) -> Option<Meant> {
     })
 }
 
-/// Returns the message on a value that is none of these words, with the one that was probably meant.
+/// Returns the message on a value that is none of `choices`, with the one that was probably meant.
 pub fn none_of(key: &str, text: &str, choices: &[&str]) -> String {
     let hint = of_value(key, text, choices).map(|meant| meant.sentence()).unwrap_or_default();
     format!("'{text}' is none of {}{hint}", choices.join(", "))
 }
 
-/// Returns a sentence on the command of this program that does the work of a command of this name in other programs.
+/// Returns a sentence on the command that does the work of another program's command of this name.
 pub fn of_command(typed: &str) -> Option<&'static str> {
     let name = plain(typed);
     COMMANDS.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, sentence)| *sentence)

@@ -1,4 +1,4 @@
-//! Messages on lines that are not TOML, for readers who do not know its grammar.
+//! Messages on lines that are not TOML, for readers who do not know the grammar of TOML.
 
 /// Returns the sentence for a syntax error, from the parser's message, the line, and the column, counted from 1.
 pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
@@ -40,7 +40,7 @@ pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
         let list = parts.join(", ");
         return match parts.as_slice() {
             [_, _] if value.contains(',') && !value.contains('.') => {
-                format!("write a number with a decimal point, {}, and a list in brackets, [{list}]", parts.join("."))
+                format!("write a number with a decimal point, {}, or a list in brackets, [{list}]", parts.join("."))
             }
             _ => format!("write a list in brackets, with commas: [{list}]"),
         };
@@ -58,7 +58,7 @@ pub(crate) fn explained(parser: &str, line: &str, column: usize) -> String {
             "the value ends here; write the next key on its own line".into()
         }
         _ if parser.starts_with("key with no value") || parser.contains("expected key") => {
-            "this is not of the form key = value".into()
+            "the line is not of the form key = value".into()
         }
         _ if parser.starts_with("missing comma") => "a comma is missing in the list".into(),
         other => other.into(),
@@ -86,11 +86,11 @@ mod tests {
             ("gauge = “q.ildg”", "write straight quotes, \"…\", instead of typographic ones"),
             ("gauge: \"q.ildg\"", "write = between a key and its value, not a colon"),
             ("mass = .1", "write 0.1: a number begins with a digit"),
-            ("mass = 0,1", "write a number with a decimal point, 0.1, and a list in brackets, [0, 1]"),
+            ("mass = 0,1", "write a number with a decimal point, 0.1, or a list in brackets, [0, 1]"),
             ("mass = 0.1 0.2", "write a list in brackets, with commas: [0.1, 0.2]"),
             ("lattice = 4,4,4,8", "write a list in brackets, with commas: [4, 4, 4, 8]"),
             ("mass =", "the value of mass is missing"),
-            ("mass", "this is not of the form key = value"),
+            ("mass", "the line is not of the form key = value"),
             ("tol = 1e-10 // small", "comments begin with #"),
             ("a = 1, b = 2", "the value ends here; write the next key on its own line"),
             ("on = Yes", "write true instead of Yes"),

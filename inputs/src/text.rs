@@ -1,14 +1,14 @@
-//! Values as typed, and numbers in readable form.
+//! Conversion of values as typed, and formatting of numbers for people.
 pub use ferrite_report::text::count;
 
 use ferrite::lattice::Lattice;
 
-/// Parses a lattice, `X,Y,Z,T`.
+/// Parses the extents of a lattice, `X,Y,Z,T`.
 pub fn lattice(text: &str) -> Result<Lattice, String> {
     Lattice::new(extents(text)?).map_err(|e| e.to_string())
 }
 
-/// Returns extents for people: `8×8×8×16`.
+/// Formats extents for people: `8×8×8×16`.
 pub fn by([x, y, z, t]: [usize; 4]) -> String {
     format!("{x}×{y}×{z}×{t}")
 }
@@ -23,7 +23,7 @@ pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();
     let size: Result<[usize; 4], _> = numbers.map_err(|_| ()).and_then(|n| n.try_into().map_err(|_| ()));
     size.map_err(|()| {
-        // Numbers separated or enclosed by other signs.
+        // A hint is given if the numbers are only separated or enclosed by other signs, as in 8x8x8x16.
         let has_other = text.contains(|c: char| !c.is_ascii_digit() && !",xX×*/;[](){} ".contains(c));
         let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
         let hint = match numbers.len() {
@@ -36,7 +36,7 @@ pub fn extents(text: &str) -> Result<[usize; 4], String> {
     })
 }
 
-/// Returns a hint for a text that is not a number: use a decimal point instead of a comma, or leave out the unit.
+/// Returns a hint for a text that is not a number: to use a decimal point instead of a comma, or to leave out the unit.
 pub fn number_hint(text: &str) -> String {
     let text = text.trim();
     let pointed = text.replacen(',', ".", 1);
@@ -51,7 +51,7 @@ pub fn number_hint(text: &str) -> String {
     }
 }
 
-/// Returns a hint for a text that is not a whole number: `0` for `cuda:0`, `1000` for `1e3`.
+/// Returns a hint for a text that is not a whole number, such as `0` for `cuda:0`, or `1000` for `1e3`.
 pub fn count_hint(text: &str) -> String {
     let text = text.trim();
     if let Ok(x) = text.parse::<f64>() {
@@ -67,7 +67,7 @@ pub fn count_hint(text: &str) -> String {
     if is_name && !number.is_empty() { format!("; did you mean {number}?") } else { String::new() }
 }
 
-/// Formats a number of bytes in the unit that gives a short number.
+/// Formats a number of bytes in the unit that gives the shortest number.
 pub fn bytes(n: usize) -> String {
     match n {
         usize::MAX => "an unknown amount".into(),
@@ -78,7 +78,7 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
-/// Formats a time in seconds in the unit that gives a short number.
+/// Formats a time given in seconds, in the unit that gives the shortest number.
 pub fn seconds(s: f64) -> String {
     match s {
         _ if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
@@ -95,12 +95,17 @@ pub fn number(x: f64) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
+/// Formats numbers as a list with commas.
+pub fn numbers(all: &[f64]) -> String {
+    all.iter().map(|x| number(*x)).collect::<Vec<_>>().join(",")
+}
+
 /// Formats a number with `digits` digits after the point; if it is far from 1, with an exponent.
 pub fn rounded(x: f64, digits: usize) -> String {
     if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
 }
 
-/// Formats a tolerance as requested: no digit of it is rounded away.
+/// Formats a tolerance with all digits as requested.
 pub fn tolerance(x: f64) -> String {
     format!("{x:e}")
 }

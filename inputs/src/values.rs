@@ -8,17 +8,17 @@ pub use ferrite::operators::KeyKind as Kind;
 use ferrite::operators::{DIVISOR, is_divisor};
 use std::marker::PhantomData;
 
-/// Type of a key's value. Types that implement this are markers; the values are of type [`Out`](Self::Out).
+/// Type of a key's value. Types with this trait are markers; their values have the type [`Out`](Self::Out).
 pub trait Value {
     /// Type of the values.
     type Out;
-    /// Kind of the values, which determines their treatment by flags, files and advice.
+    /// Kind of the values, which determines how flags, files and advice treat them.
     const KIND: Kind;
-    /// Converts the typed value.
+    /// Converts a value as typed.
     ///
     /// # Errors
-    /// Returns what is wrong. A message that begins with `is ` is preceded by the value as typed, one that begins with
-    /// `#3 is ` by the fourth value of a list.
+    /// Returns a message on what is wrong. If it begins with `is `, the value as typed precedes it; if it begins with `#3 is `, the fourth
+    /// value of a list does.
     fn of(raw: &Raw) -> Result<Self::Out, String>;
 }
 
@@ -67,11 +67,11 @@ impl Value for Switch {
     }
 }
 
-/// Words with their meanings.
+/// Set of words, each with a meaning.
 pub trait Vocabulary {
-    /// Type of the meanings.
+    /// Type of what the words stand for.
     type Meaning: Copy;
-    /// Returns all words.
+    /// Returns all words with their meanings.
     fn words() -> Vec<(&'static str, Self::Meaning)>;
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn one_of<T: Copy>(raw: &Raw, words: &[(&'static str, T)]) -> Result<
     found.ok_or_else(|| format!("is none of {}", words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")))
 }
 
-/// Word whose meaning depends on other keys.
+/// Word whose vocabulary depends on other keys.
 #[derive(Debug)]
 pub struct AnyWord;
 impl Value for AnyWord {
@@ -115,7 +115,7 @@ impl Value for AnyWord {
     }
 }
 
-/// Rule that numbers have to satisfy.
+/// Rule that numbers must satisfy.
 pub trait Rule {
     /// Description of the numbers that satisfy the rule.
     const EXPECTED: &'static str;
@@ -123,7 +123,7 @@ pub trait Rule {
     fn fits(x: f64) -> bool;
 }
 
-/// Number of at most [`LARGEST`](ferrite::operators::LARGEST) in size that satisfies a rule.
+/// Number that satisfies a rule and whose absolute value is at most [`LARGEST`](ferrite::operators::LARGEST).
 #[derive(Debug)]
 pub struct Number<R>(PhantomData<R>);
 impl<R: Rule> Value for Number<R> {
@@ -134,7 +134,7 @@ impl<R: Rule> Value for Number<R> {
     }
 }
 
-/// One or several numbers that satisfy a rule; as a text joined with commas.
+/// One or several numbers that satisfy a rule; in a text, they are separated by commas.
 #[derive(Debug)]
 pub struct Numbers<R>(PhantomData<R>);
 impl<R: Rule> Value for Numbers<R> {
@@ -157,7 +157,7 @@ impl<R: Rule> Value for Three<R> {
     }
 }
 
-/// Defines rules with descriptions of the numbers that satisfy them.
+/// Defines rules for numbers, each with a description of the valid numbers.
 #[macro_export]
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident: $expected:expr, $fits:expr;)*) => {$(
@@ -174,7 +174,7 @@ macro_rules! rules {
     )*};
 }
 
-/// Defines vocabularies from their words.
+/// Defines vocabularies from their words and meanings.
 #[macro_export]
 macro_rules! vocabularies {
     ($($(#[$doc:meta])* $name:ident: $meaning:ty = $words:expr;)*) => {$(
@@ -191,15 +191,15 @@ macro_rules! vocabularies {
 }
 
 rules! {
-    /// All numbers.
+    /// Rule that all numbers satisfy.
     Any: "a number", |_| true;
-    /// Numbers that can be divisors.
+    /// Rule for numbers that can be divisors.
     Divisor: DIVISOR, is_divisor;
-    /// Relative residuals.
+    /// Rule for relative residuals that can be requested.
     Residual: crate::RESIDUAL, crate::is_residual;
-    /// Numbers above 0.
+    /// Rule for numbers above 0.
     Positive: "a number above 0", |x| x > 0.0;
-    /// Numbers of at least 0.
+    /// Rule for numbers of at least 0.
     NonNegative: "a number of at least 0", |x| x >= 0.0;
 }
 
@@ -214,7 +214,7 @@ impl<const FIRST: usize, const LAST: usize> Value for Count<FIRST, LAST> {
     }
 }
 
-/// One or several whole numbers from `FIRST` to `LAST`; as a text joined with commas.
+/// One or several whole numbers from `FIRST` to `LAST`; in a text, they are separated by commas.
 #[derive(Debug)]
 pub struct CountList<const FIRST: usize, const LAST: usize>;
 impl<const FIRST: usize, const LAST: usize> Value for CountList<FIRST, LAST> {
@@ -234,7 +234,7 @@ impl<const FIRST: usize, const LAST: usize> Value for CountList<FIRST, LAST> {
     }
 }
 
-/// Four extents.
+/// Four extents, x, y, z and t.
 #[derive(Debug)]
 pub struct Extents;
 impl Value for Extents {
@@ -245,7 +245,7 @@ impl Value for Extents {
     }
 }
 
-/// Extents of a lattice.
+/// Extents of a lattice, which must be even.
 #[derive(Debug)]
 pub struct LatticeExtents;
 impl Value for LatticeExtents {
@@ -281,7 +281,7 @@ impl Value for SiteItem {
     }
 }
 
-/// One or several numbers, each of which may be a fraction, given as a text.
+/// One or several numbers. Each may be a fraction such as `1/2`, given as a text.
 #[derive(Debug)]
 pub struct Fractions;
 impl Value for Fractions {
@@ -303,7 +303,7 @@ impl Value for Bytes {
     }
 }
 
-/// Text that a function converts to a value.
+/// Conversion of a text to a value.
 pub trait Parsed {
     /// Type of the values.
     type Out;
@@ -312,11 +312,11 @@ pub trait Parsed {
     /// Converts the text.
     ///
     /// # Errors
-    /// Returns what is wrong, in the form of [`Value::of`].
+    /// Returns a message on what is wrong, in the form of [`Value::of`].
     fn parse(text: &str) -> Result<Self::Out, String>;
 }
 
-/// Text with a meaning.
+/// Text with the value to which `P` converts it.
 #[derive(Debug)]
 pub struct Meaning<P>(PhantomData<P>);
 impl<P: Parsed> Value for Meaning<P> {

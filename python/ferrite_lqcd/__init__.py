@@ -1,7 +1,7 @@
 """Ferrite: lattice QCD on GPUs and CPUs.
 
 Gauge fields are ``Gauge`` objects, fermion fields are NumPy arrays ``[t, z, y, x, spin, colour]``, Dirac operators have ``apply``,
-``solve`` and ``propagator``. Everything is in lattice units.
+``solve`` and ``propagator``. All quantities are in lattice units.
 
 Examples
 --------
@@ -13,7 +13,7 @@ Examples
 (4,)
 """
 
-# The guard first: other modules take functions of the compiled part from there.
+# The guard is imported first, because other modules take guarded functions of the compiled part.
 from . import _guard, _native
 from .arrays import *  # noqa: F403
 from .arrays import __all__ as _arrays_names

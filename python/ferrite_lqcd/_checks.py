@@ -1,4 +1,5 @@
-"""Checks of arguments. Each returns the value it understands, and refuses others with an ``InputError`` that names the argument."""
+"""Checks of arguments. Each check returns the value in the form that the package uses, or raises an ``InputError`` that names the
+argument."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from .errors import InputError
 
 #: Largest seed of random numbers.
 MOST_SEED = 2**64 - 1
-#: Largest number where nothing else limits it.
+#: Largest value of arguments without another limit.
 MOST = 2**31 - 1
-#: Largest numbers of steps, sweeps, levels and the like in one call, by name. The program has the same bounds.
+#: Largest numbers of steps, sweeps and levels in one call, by name. The program has the same bounds.
 BOUNDS: "dict[str, int]" = _native.most
 #: Physical memory in bytes.
 _MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -33,8 +34,8 @@ def _index(value: Any) -> Optional[int]:
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """Returns an integer of Python or NumPy, or of another object with ``__index__``, from ``least`` to ``most``. Numbers with a decimal point
-    are refused."""
+    """Returns an integer of Python or NumPy, or of another object with ``__index__``, from ``least`` to ``most``. Numbers with a decimal
+    point raise an ``InputError``."""
     found = _index(value)
     if found is None:
         raise InputError(f"{name} = {value}: expected a whole number, not a value of type {type(value).__name__}")
@@ -113,7 +114,7 @@ def site(name: str, given: Any) -> "tuple[int, int, int, int]":
 
 
 def fits_memory(lattice: Sequence[int], processes: int = 1) -> None:
-    """Refuses links that do not fit into this machine's memory."""
+    """Raises an ``InputError`` if links do not fit into this machine's memory."""
     needed = math.prod(lattice) * LINKS // processes
     if needed > _MEMORY:
         size = "×".join(str(extent) for extent in lattice)

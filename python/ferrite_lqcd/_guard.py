@@ -1,6 +1,6 @@
 """Guards every entry into the compiled part: a panic of the library becomes an exception that ``except Exception`` catches.
 
-``__init__`` imports this module before any other, so that all of them only ever see guarded functions.
+``__init__`` imports this module before any other, so that all modules use guarded functions only.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from . import _native
 
 
 def guarded(function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """A function of the compiled part, with ``FerriteError`` in place of the exception that a panic makes."""
+    """Wraps a function of the compiled part, so that a panic raises ``FerriteError``."""
 
     @functools.wraps(function)
     def entry(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
         except _native.PanicException as panic:
-            # Not as the cause: a traceback shows the message once.
+            # The panic is not set as the cause, so that a traceback shows the message only once.
             raise _native.FerriteError(_native.internal_error(str(panic))) from None
 
     return entry

@@ -1,4 +1,4 @@
-"""Pickles and copies of objects: their arrays and settings, with the number of a format."""
+"""Pickles and copies of objects. They contain the object's arrays and settings, and the number of their format."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FORMAT = 1
 
 
 class Pickled:
-    """An object that can be pickled and copied with the state that ``_pickled`` returns.
+    """Base class of objects that can be pickled and copied. ``_pickled`` returns the state of the object.
 
-    The pickle holds the class, the number of the format, the package's version and that state. An object that needs a device uses, when
+    The pickle holds the class, the number of the format, the package's version and the state. An object that needs a device uses, when
     it is unpickled, the device of ``fe.init`` in the process that unpickles it.
     """
 
@@ -37,12 +37,12 @@ class Pickled:
         return dict(self.__dict__)
 
     def _unpickled(self, state: "dict[str, Any]") -> None:
-        """Fills a new object with what ``_pickled`` returned."""
+        """Fills a new object with the state that ``_pickled`` returned."""
         self.__dict__.update(state)
 
 
 def _restored(kind: type, number: int, version: str, state: "dict[str, Any]") -> Any:
-    """Returns the object of a pickle."""
+    """Returns the object that a pickle describes."""
     if number != FORMAT:
         raise InputError(
             f"a pickled {kind.__name__} has format {number}, of ferrite-lqcd {version}, but ferrite-lqcd {_native.__version__} reads format "

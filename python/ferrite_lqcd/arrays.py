@@ -17,9 +17,9 @@ __all__ = ["DeviceArray", "to_device"]
 
 
 class DeviceArray(Pickled):
-    """Complex numbers in double precision in the memory of a device; on a GPU they can be shared with CuPy, PyTorch, JAX and Numba.
+    """Array of complex numbers in double precision in device memory. On a GPU, CuPy, PyTorch, JAX and Numba can share it.
 
-    ``to_device`` makes one; operators return one if they are applied to one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
+    ``to_device`` makes such an array. Operators that are applied to one return one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
     ``cupy.asarray(x)`` use the same memory, without a copy, and keep it alive. Ferrite's work on the array is complete when a function
     returns it; wait for work of other libraries (``cupy.cuda.Device().synchronize()``) before you pass it to Ferrite. A pickle holds a
     copy of the numbers, which goes to the device of ``fe.init`` in the process that unpickles it.
@@ -60,7 +60,7 @@ class DeviceArray(Pickled):
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __getattr__(self, name: str) -> Any:
-        # Only arrays on GPUs have it: libraries ask.
+        # Only arrays on GPUs have this attribute. Libraries check whether it exists.
         if name == "__cuda_array_interface__":
             return self.__dict__["_shared"].__cuda_array_interface__
         raise AttributeError(name)

@@ -34,7 +34,7 @@ def contract(subscripts: str, *arrays: Any) -> Any:
     >>> np.allclose(norm, 3 * 4 * 8)
     True
     """
-    # Arrays of other libraries stay where they are.
+    # Arrays of other libraries are not converted, so that they stay on their device.
     arrays = tuple(array if hasattr(array, "ndim") else np.asarray(array) for array in arrays)
     left, arrow, right = subscripts.partition("->")
     operands = [operand.split() for operand in left.split(",")]

@@ -1,10 +1,11 @@
 """Devices on which calculations run, a GPU or the CPU, and the processes that share them.
 
-A device need not be opened explicitly: the first calculation uses a GPU if one works, else the CPU. ``init`` chooses a device for all
+A device need not be opened explicitly: the first calculation uses a GPU if one works, otherwise the CPU. ``init`` chooses a device for all
 functions; every function also accepts ``device=``.
 
-With an mpi4py communicator, lattices are divided among its processes. Each process runs the same script, and its arrays hold its part
-of each field: ``[t, z, y, x]`` are extents of the part, while ``lattice``, source positions and correlators refer to the whole lattice.
+With an mpi4py communicator, each lattice is partitioned among its processes. Each process runs the same script, and its arrays hold its
+part of each field. ``[t, z, y, x]`` are extents of the part, while ``lattice``, source positions and correlators refer to the whole
+lattice.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ class Device:
     Parameters
     ----------
     kind : "auto", "cpu", "cuda" or "cuda:N"
-        ``auto`` is the first usable GPU, else the CPU; N is an index of ``fe.info()["gpus"]``. If there are several processes, each
+        ``auto`` is the first usable GPU, otherwise the CPU; N is an index of ``fe.info()["gpus"]``. If there are several processes, each
         uses the GPU of its rank among the processes of ``comm`` on its machine; with a number, they share that GPU.
     threads : int, optional
         Number of CPU threads. Results do not depend on it.
     comm : mpi4py.MPI.Comm, optional
-        Communicator of the processes that share lattices. All of them must call every function that computes, reads or writes, in
-        the same order. The device stays open until the process ends. This needs a wheel with MPI (``cargo xtask wheel --mpi``).
+        Communicator of the processes among which lattices are partitioned. All of them must call every function that computes, reads
+        or writes, in the same order. The device stays open until the process ends. ``comm`` needs a wheel with MPI
+        (``cargo xtask wheel --mpi``).
     grid : four int, optional
         Number of processes in x, y, z, t; default: all in t.
 
@@ -74,12 +76,12 @@ class Device:
             address = _address(comm)
             dims = None if grid is None else wholes("grid", grid, "four numbers of processes in x, y, z, t", 4, 1)
             if name == "auto":
-                # The same on all processes.
+                # All processes use the same value.
                 name = "cuda" if all(comm.allgather(bool(_native.gpus()[0]))) else "cpu"
             self._native = _native.Device.open(name, index, threads, address, dims)
-            # Messages of our own do not meet those of the script.
+            # A copy of the communicator separates the package's messages from those of the script.
             self.comm = comm.Dup()
-            # Before mpi4py ends MPI: what is called last is registered first.
+            # This must run before mpi4py ends MPI. Functions that are registered last run first.
             atexit.register(_leave, self._native, os.getpid())
         elif name == "auto":
             self._native = _first(threads)
@@ -115,7 +117,7 @@ class Device:
         return self
 
     def __deepcopy__(self, memo: Any) -> Device:
-        # A device is one, however many objects use it.
+        # A copy is the same device.
         return self
 
     def __reduce__(self) -> Any:
@@ -132,7 +134,7 @@ class Device:
 
 
 def _leave(native: _native.Device, process: int) -> None:
-    """Ends the use of MPI, in the process that began it."""
+    """Leaves MPI at the end of the process that joined it; does nothing in a forked process."""
     if os.getpid() == process:
         native.leave()
 
@@ -157,7 +159,7 @@ def _first(threads: Optional[int]) -> _native.Device:
         try:
             return _native.Device.open("cuda", 0, None)
         except DeviceError:
-            # Such as a driver that is too old: info() says why.
+            # For example, the driver is too old. info() states the reason.
             pass
     return _native.Device.open("cpu", 0, threads)
 
@@ -173,9 +175,9 @@ def init(
     comm: Any = None,
     grid: Optional[Sequence[int]] = None,
 ) -> Device:
-    """Chooses the device of all functions that are called without one, and returns it. Parameters are those of ``Device``.
+    """Opens the device that functions use if they are called without one, and returns it. Parameters are those of ``Device``.
 
-    ``fe.init(comm=MPI.COMM_WORLD, grid=(1, 1, 2, 2))`` divides lattices among four processes, which
+    ``fe.init(comm=MPI.COMM_WORLD, grid=(1, 1, 2, 2))`` partitions lattices among four processes, which
     ``mpirun -n 4 python -m mpi4py script.py`` starts: an exception in one of them then ends all.
 
     Examples
@@ -196,8 +198,8 @@ def init(
 
 
 def device() -> Device:
-    """Returns the device of functions that are called without one."""
-    # A process that was forked has none of its parent's threads.
+    """Returns the device that functions use if they are called without one; opens it at the first call."""
+    # A forked process has none of its parent's threads, so it needs a device of its own.
     if _default is None or _process != os.getpid():
         return init()
     return _default
@@ -208,7 +210,7 @@ def _on(chosen: Optional[Device]) -> _native.Device:
 
 
 def _known(chosen: Optional[Device]) -> Optional[Device]:
-    """The chosen device, or the one of ``init``; none is opened for that."""
+    """Returns the chosen device or the one of ``init``, without opening a device."""
     return _checked(chosen) or (_default if _process == os.getpid() else None)
 
 
@@ -229,26 +231,26 @@ def _slices(native: _native.Device, rank: int, lattice: Sequence[int], axis: int
 
 
 def _whose(chosen: Optional[Device]) -> Optional[Device]:
-    """The device, if several processes share its lattices."""
+    """Returns the device if several processes partition its lattices, otherwise ``None``."""
     found = _known(chosen)
     return None if found is None or found.comm is None else found
 
 
 def _shared(chosen: Optional[Device]) -> Optional[_native.Device]:
-    """The compiled part of the same."""
+    """Returns the compiled object of the device if several processes partition its lattices, otherwise ``None``."""
     found = _whose(chosen)
     return None if found is None else found._native
 
 
 def _whole(local: Sequence[int], chosen: Optional[Device]) -> "tuple[int, int, int, int]":
-    """Extents x, y, z, t of the lattice of which a part has these."""
+    """Returns the extents x, y, z, t of the whole lattice from those of this process's part."""
     native = _shared(chosen)
     x, y, z, t = local if native is None else [extent * parts for extent, parts in zip(local, native.grid)]
     return x, y, z, t
 
 
 def _ahead(array: np.ndarray, mu: int, device: Optional[Device]) -> np.ndarray:
-    """What a field ``[t, z, y, x, …]`` is at x + μ̂, of the processes of a device or of this one alone."""
+    """Returns a field ``[t, z, y, x, …]`` shifted so that x holds its value at x + μ̂, also across the processes of a device."""
     axis = 3 - mu
     rolled = np.roll(array, -1, axis=axis)
     if device is None or device.grid[mu] == 1:
@@ -290,7 +292,7 @@ def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) ->
     if native is None:
         return array
     lattice = extents(tuple(reversed(array.shape[axis : axis + 4])))
-    # Refuses a lattice that cannot be cut.
+    # Raises an exception if the lattice cannot be partitioned.
     native.part(lattice)
     part: np.ndarray = array[_slices(native, native.rank, lattice, axis)]
     return part
@@ -339,7 +341,7 @@ def info() -> "dict[str, Any]":
     try:
         names, why = _native.gpus()
     except FerriteError as error:
-        # The driver was started in the process of which this one is a fork.
+        # The parent process started the driver before it forked this process.
         names, why = [], str(error)
     return {
         "version": _native.__version__,

@@ -1,7 +1,7 @@
 """Dirac operators and solvers.
 
 Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` for Wilson-like operators, in the DeGrand–Rossi basis, and
-``[t, z, y, x, colour]`` for staggered operators. Axes in front of these number right-hand sides, which are computed together. M is
+``[t, z, y, x, colour]`` for staggered operators. Leading axes number the right-hand sides, which are computed together. M is
 (4 + m) − ½ D in lattice units.
 """
 
@@ -44,21 +44,21 @@ def solvers() -> "list[dict[str, Any]]":
 
 
 class Solution(NamedTuple):
-    """A solution with the report of its solve."""
+    """Solution of a solve, with its report."""
 
     x: Any
     report: Report
 
 
 class Multigrid:
-    """A multigrid setup of an operator, to be given as ``solver=`` of its solves. It stays on the device as long as the operator.
+    """Multigrid setup of an operator, to be passed as ``solver=`` to its solves. It stays on the device as long as the operator.
 
     Attributes
     ----------
     seconds : float
         Time of the setup, in seconds.
     levels : list of dict
-        ``block`` and ``vectors`` of each level with a coarser one.
+        ``block`` and ``vectors`` of each level except the coarsest.
     """
 
     def __init__(self, operator: Operator, settings: "dict[str, Any]", found: "dict[str, Any]"):
@@ -138,7 +138,7 @@ def _text(value: Any) -> str:
 
 
 class Operator(Pickled):
-    """A Dirac operator on links; ``fe.operators()`` lists all. Classes such as ``fe.Wilson`` have the parameters of one operator.
+    """Dirac operator on links; ``fe.operators()`` lists all operators. Classes such as ``fe.Wilson`` have the parameters of one operator.
 
     The operator owns its links: no other calculation changes them. Its memory is freed with this object. A pickle holds the links and
     the parameters, but no multigrid setup.
@@ -164,10 +164,10 @@ class Operator(Pickled):
         texts = {key: _text(value) for key, value in parameters.items() if value is not None}
         if not isinstance(gauge, Gauge):
             raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: make one with fe.Gauge(array)")
-        # Whatever init chooses later.
+        # The operator keeps this device, even if init chooses another one later.
         self._device = gauge._home(device)
         self._dirac = _native.Dirac.of(self._device._native, gauge._links, name, texts)
-        # How many multigrid setups it had; the last one is there.
+        # Number of multigrid setups so far. Only the last one exists.
         self._setups = 0
         self.name = name
         self.gauge = gauge
@@ -182,7 +182,7 @@ class Operator(Pickled):
         self.__dict__.update(state["more"])
 
     def _more(self) -> "dict[str, Any]":
-        """Returns the attributes that a subclass has added."""
+        """Returns the attributes that a subclass has added to the object."""
         own = ("_device", "_dirac", "_setups", "_texts", "name", "gauge", "parameters")
         return {key: value for key, value in self.__dict__.items() if key not in own}
 
@@ -238,7 +238,7 @@ class Operator(Pickled):
         blocks: Optional[Sequence[Sequence[int]]] = None,
         improvements: Optional[int] = None,
     ) -> Multigrid:
-        """Sets up multigrid and returns the setup, to be given as ``solver=`` of solves.
+        """Creates a multigrid setup and returns it, to be passed as ``solver=`` to solves.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class Operator(Pickled):
         levels : int
             Maximum number of levels, including the finest.
         blocks : list of four int
-            Extents x, y, z, t of the aggregates of each level.
+            Extents x, y, z, t of the aggregates of each level except the coarsest.
         improvements : int
             Number of setup iterations that improve the near-null vectors by the cycle.
         """
@@ -255,11 +255,11 @@ class Operator(Pickled):
         return Multigrid(self, settings, self._set_up(lambda: self._dirac.set_up(settings)))
 
     def _set_up(self, make: "Callable[[], dict[str, Any]]") -> "dict[str, Any]":
-        """Counts a setup that takes the place of the one before."""
+        """Counts a new setup, which replaces the previous one, and returns it."""
         try:
             found = make()
         except KeyboardInterrupt:
-            # The device may finish it all the same.
+            # The device may complete the setup even after an exception such as KeyboardInterrupt.
             self._setups += 1
             raise
         self._setups += 1
@@ -272,10 +272,10 @@ class Operator(Pickled):
         levels: Optional[int] = None,
         blocks: Optional[Sequence[Sequence[int]]] = None,
     ) -> Multigrid:
-        """Sets up multigrid with the near-null vectors of a file that ``Multigrid.save`` or ``ferrite solve --setup`` wrote.
+        """Creates a multigrid setup from the near-null vectors in a file that ``Multigrid.save`` or ``ferrite solve --setup`` wrote.
 
-        The links and the operator must be those of the file; mass and coefficients may differ. ``levels`` and ``blocks`` have the
-        meaning of ``setup``; files do not contain them.
+        The links and the operator must be those for which the file was written; mass and coefficients may differ. ``levels`` and
+        ``blocks`` have the same meaning as in ``setup``; files do not contain them.
 
         Raises
         ------
@@ -317,14 +317,14 @@ class Operator(Pickled):
         Parameters
         ----------
         b : array
-            One source, or several along axes in front of those of a field; up to 16 in a ``DeviceArray``. All numbers must be finite.
+            One source, or several along leading axes; up to 16 in a ``DeviceArray``. All numbers must be finite.
         tol : float
             Requested tolerance of ‖b − M x‖ / ‖b‖ of the full system.
         solver : str or Multigrid
             Result of ``setup``, or name of a method; ``fe.solvers()`` lists them. The default is ``bicgstab``, or ``cg`` for staggered
             operators.
         precision : str
-            Precision of the iteration: ``double`` (default), ``single``, ``half`` or ``fp16``. Solutions are in double precision in any case.
+            Precision of the iteration: ``double`` (default), ``single``, ``half`` or ``fp16``. Solutions are always in double precision.
         outer : str
             Precision of the solution and of true residuals: ``double`` (default) or ``single``.
         reconstruct : str or int
@@ -387,7 +387,7 @@ class Operator(Pickled):
     ) -> Solution:
         """Solves M(m) x = b of a staggered operator for several masses at once, by multi-shift CG.
 
-        The operator's own mass does not matter. ``x`` has an axis for the masses in front of those of ``b``.
+        The operator's own mass is not used. ``x`` has a leading axis for the masses, followed by the axes of ``b``.
         """
         return self._series(b, False, masses, tol, precision, reconstruct, max_iterations, batch)
 
@@ -404,7 +404,7 @@ class Operator(Pickled):
     ) -> Solution:
         """Solves (M†M + σ) x = b of a staggered operator for several shifts σ at once, by multi-shift CG.
 
-        ``x`` has an axis for the shifts in front of those of ``b``.
+        ``x`` has a leading axis for the shifts, followed by the axes of ``b``.
         """
         return self._series(b, True, shifts, tol, precision, reconstruct, max_iterations, batch)
 
@@ -442,7 +442,7 @@ class Operator(Pickled):
             smearing = None if shell is None else shell._native()
             columns, report = self._kept(*self._dirac.propagate(time, profile, smearing, kept))
         else:
-            # Sources that know nothing of several processes need not.
+            # Sources that do not accept ``device`` still work with one process.
             shared = {} if self._device.comm is None else {"device": self._device}
             fields = source.fields(self.gauge.lattice, self.staggered, **shared)
             columns, report = self.solve(fields, **settings)
@@ -499,12 +499,12 @@ class Operator(Pickled):
         return self._checked(x, report)
 
     def _keeps(self, settings: "dict[str, Any]") -> "Optional[dict[str, Any]]":
-        """Settings of ``solve`` where a propagator that they make may stay on the device."""
+        """Returns settings of ``solve`` if a propagator solved with them can stay on the device, otherwise ``None``."""
         given = self._settings(**{**_USUAL, **settings})
         return given if self._dirac.can_keep(given) else None
 
     def _kept(self, there: "_native.DevicePropagator", report: "dict[str, Any]") -> "tuple[Any, Report]":
-        """A propagator on the device with its report, unless the solve has failed."""
+        """Returns a propagator on the device with its report; raises an exception if the solve failed."""
         try:
             return self._checked(there, report)
         except SolverError as error:

@@ -1,4 +1,4 @@
-"""Fits of correlators of many configurations, and effective masses with errors."""
+"""Fits of correlators from many configurations, and effective masses with errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .spectrum import Correlators
 
 __all__ = ["Average", "Estimate", "Estimates", "Fit", "effective_masses", "fit"]
 
-#: Correlators of many configurations: ``[configuration, time]``, or ``Correlators`` of each.
+#: Correlators of many configurations: an array ``[configuration, time]``, or ``Correlators`` of each configuration.
 Samples = Union[np.ndarray, Sequence[Any]]
 
 
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 class Average(NamedTuple):
-    """A mean over windows, weighted by their probabilities, with its statistical error and the spread of the windows."""
+    """Mean over fit windows, weighted by their probabilities, with its statistical error and the spread over the windows."""
 
     value: float
     statistical: float
@@ -49,7 +49,7 @@ class Average(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Numbers by time with their errors: ``m, dm = fe.effective_masses(...)``. A notebook shows them as a plot."""
+    """Values at each time, with their errors: ``m, dm = fe.effective_masses(...)``. A notebook shows them as a plot."""
 
     values: np.ndarray
     errors: np.ndarray
@@ -75,7 +75,7 @@ class Fit(Pickled):
     window : (int, int)
         First and last time of the fit.
     chi2, dof, expected_chi2, p_value : float, int, float, float
-        Quality of the fit; ⟨χ²⟩ equals ``dof`` if χ² uses the full covariance.
+        Quality of the fit. ``expected_chi2`` is ⟨χ²⟩, which equals ``dof`` if χ² uses the full covariance.
     average : Average or None
         E_0 averaged over all windows that were tried; ``None`` if ``window`` was given.
     windows : list of dict
@@ -152,7 +152,7 @@ def _estimate(value: Any) -> Optional[Estimate]:
 
 
 def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[list[float]], bool]":
-    """Returns the correlators by configuration, and whether they are baryons."""
+    """Returns the correlator of each configuration, and whether it is a baryon's."""
     if isinstance(data, Correlators):
         raise InputError("errors need several configurations: give a list of Correlators, one for each configuration")
     if not isinstance(data, np.ndarray) and len(data) > 0 and all(isinstance(one, Correlators) for one in data):
@@ -173,7 +173,7 @@ def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[l
 
 
 def _errors(bin: Any, bootstrap: Any, seed: Any) -> "dict[str, Optional[int]]":
-    """Returns the settings of errors by name: configurations of a bin, draws of the bootstrap, and its seed."""
+    """Returns the settings of the errors by name: size of a bin, number of bootstrap samples, and their seed."""
     if bootstrap is not None:
         bootstrap = whole("bootstrap", bootstrap)
     return {"bin": whole("bin", bin), "bootstrap": bootstrap, "seed": whole("seed", seed, 0, MOST_SEED)}
@@ -210,11 +210,11 @@ def fit(
     states : int or list of int
         Number of states: 1, 2, or ``[1, 2]`` to try both.
     covariance : str, optional
-        ``full``, ``shrunk`` or ``diagonal``; default: ``full`` if there are at least four bins for each time, else ``shrunk``.
+        ``full``, ``shrunk`` or ``diagonal``; default: ``full`` if there are at least four bins for each time, otherwise ``shrunk``.
     bin : int
         Number of configurations in a bin, which form one sample.
     bootstrap : int, optional
-        Number of bootstrap samples, 10 to 100000, with random numbers of ``seed``; by default errors are from the jackknife.
+        Number of bootstrap samples, 10 to 100000, drawn with ``seed``; by default the jackknife gives the errors.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def effective_masses(
 ) -> Estimates:
     """Returns effective masses between t and t + 1 of the mean over configurations, with errors from the jackknife or the bootstrap.
 
-    Parameters are those of ``fe.fit``. A mass is NaN if it does not exist, and so is an error if a jackknife mean has no mass. There are
+    Parameters are those of ``fe.fit``. A mass that does not exist is NaN. An error is NaN if a jackknife mean has no mass. There are
     T/2 times for ``cosh`` and ``sinh``, T − 1 for ``exp``.
 
     Examples

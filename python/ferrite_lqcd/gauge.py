@@ -1,7 +1,8 @@
 """Gauge fields.
 
 A gauge field never changes: smearing, flow and gauge fixing return new ones. U_μ(x) connects x to x+μ̂ and is stored at x; arrays have
-the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``), each has the links of its part of the lattice.
+the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``), each process has the links of
+its part of the lattice.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["Flow", "FlowPoint", "Gauge", "Loops", "Plaquette"]
 
 Path = Union[str, "os.PathLike[str]"]
 
-#: Largest number of sweeps, which the random numbers of links count in 32 bits.
+#: Largest number of sweeps. The random numbers of links count sweeps in 32 bits.
 _U32 = 2**32 - 1
 
 
@@ -44,8 +45,8 @@ class Plaquette:
 class Loops:
     """Observables of links.
 
-    ``plaquette`` and ``rectangle`` are means of Re tr / 3, ``polyakov`` that of tr / 3; ``energy`` is the energy density E and
-    ``charge`` the topological charge, both from the clover-leaf field strength.
+    ``plaquette`` and ``rectangle`` are means of Re tr / 3 over the loops, and ``polyakov`` is the mean of tr / 3. ``energy`` is the
+    energy density E and ``charge`` the topological charge, both from the clover-leaf field strength.
     """
 
     plaquette: Plaquette
@@ -77,7 +78,7 @@ class Gauge(Pickled):
     Parameters
     ----------
     array : array of complex numbers ``[T, Z, Y, X, 4, 3, 3]``
-        Links, all finite; with several processes those of this process's part. Other constructors: ``Gauge.read``, ``Gauge.unit``,
+        Links, all finite; with several processes, the links of this process's part. Other constructors: ``Gauge.read``, ``Gauge.unit``,
         ``Gauge.random``, ``Gauge.quenched``.
     device : Device, optional
         Device whose processes have the other parts; default: that of ``fe.init``.
@@ -94,7 +95,7 @@ class Gauge(Pickled):
 
     def __init__(self, array: Any, *, device: Optional[Device] = None):
         self._links = _native.Links.from_array(given(array), _shared(device))
-        # Whose processes have the other parts, if there are any.
+        # Device whose processes have the other parts, or None.
         self._device = _whose(device)
         self.file: "dict[str, Any]" = {}
 
@@ -153,7 +154,7 @@ class Gauge(Pickled):
 
     @classmethod
     def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
-        """Returns links that are all the unit matrix. ``lattice`` has the extents x, y, z, t."""
+        """Returns links that are all unit matrices. ``lattice`` has the extents x, y, z, t."""
         native = _shared(device)
         return cls._of(_native.Links.unit(_sizes(lattice, native), native), device)
 
@@ -161,7 +162,7 @@ class Gauge(Pickled):
     def random(
         cls, lattice: Sequence[int], seed: int, *, noise: Optional[float] = None, device: Optional[Device] = None
     ) -> Gauge:
-        """Returns independent links with the Haar measure; with ``noise``, links near 1 for tests of solvers.
+        """Returns independent links distributed with the Haar measure; with ``noise``, links near 1 for tests of solvers.
 
         The random numbers depend on the seed, from 0 to 2⁶⁴ − 1, and the site. ``noise``, from 0 to 10⁶, is the standard deviation of
         real and imaginary parts that are added to the unit matrix before it is projected to SU(3).
@@ -189,8 +190,8 @@ class Gauge(Pickled):
         Parameters
         ----------
         sweeps : int
-            Number of sweeps, each with one heat bath of all links and ``overrelax`` over-relaxations. One call makes at most 10⁹ such
-            passes over all links.
+            Number of sweeps. Each consists of one heat-bath update and ``overrelax`` over-relaxation updates of all links. One call
+            makes at most 10⁹ such updates.
         start : "cold", "hot" or Gauge
             Initial links. With a ``Gauge``, ``passes`` is the number of sweeps that made it with the same seed, so that the chain
             continues with new random numbers.
@@ -256,7 +257,7 @@ class Gauge(Pickled):
         return self._links.plaquette()[3]
 
     def unitarity(self) -> float:
-        """Returns the unitarity violation of the worst link: the larger of ‖U U† − 1‖ and |det U − 1|."""
+        """Returns the largest violation of unitarity, the maximum over links of ‖U U† − 1‖ and |det U − 1|."""
         return self._links.unitarity()
 
     def loops(self, *, device: Optional[Device] = None) -> Loops:
@@ -376,7 +377,7 @@ class Gauge(Pickled):
         return gauge
 
     def _home(self, device: Optional[Device]) -> Device:
-        """A device for work with the links: with several processes that of theirs, as they have the other parts."""
+        """Returns the device for work with the links. With several processes, it is the device whose processes have the other parts."""
         return _checked(device) or self._device or current_device()
 
     def _pickled(self) -> "dict[str, Any]":
@@ -392,7 +393,7 @@ class Gauge(Pickled):
         self.file = state["file"]
 
     def __deepcopy__(self, memo: Any) -> Gauge:
-        # Links never change.
+        # A copy of links is the same object, because links never change.
         copied: Gauge = copy.copy(self)
         copied.file = copy.deepcopy(self.file, memo)
         return copied
@@ -403,7 +404,7 @@ class Gauge(Pickled):
     def __repr__(self) -> str:
         size = "×".join(str(extent) for extent in self.lattice)
         if self._device is not None:
-            # Whoever prints may be one process, while a plaquette needs all.
+            # The text must not contain the plaquette: one process may print, but a plaquette needs all processes.
             part = "×".join(str(extent) for extent in reversed(np.asarray(self).shape[:4]))
             return f"<ferrite_lqcd.Gauge on {size}, of which this process has {part}>"
         return f"<ferrite_lqcd.Gauge on {size}, plaquette {self.plaquette().mean:.10f}>"
@@ -414,14 +415,14 @@ def _is_share(alpha: float) -> bool:
 
 
 def _sizes(lattice: Sequence[int], native: Optional[_native.Device]) -> "list[int]":
-    """Returns the extents of links that are to be made; refuses those that do not fit into memory."""
+    """Returns the extents of links to be made. Raises an exception if the links do not fit into memory."""
     sizes = extents(lattice)
     fits_memory(sizes, 1 if native is None else math.prod(native.grid))
     return sizes
 
 
 class Flow(Pickled):
-    """A gradient flow.
+    """Result of a gradient flow.
 
     Attributes
     ----------
@@ -430,7 +431,8 @@ class Flow(Pickled):
     points : list of FlowPoint
         Observables at the start and after each step.
     t0, w0 : float or None
-        Flow time at which t² E reaches 0.3, and √t at which t d/dt t² E does, in lattice units; ``None`` if they do not.
+        Flow time t at which t² E reaches 0.3, and √t at which t d/dt t² E reaches 0.3, in lattice units; ``None`` if the flow does not
+        reach it.
     """
 
     def __init__(self, gauge: Gauge, said: "dict[str, Any]", action: str):

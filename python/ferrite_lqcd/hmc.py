@@ -110,7 +110,7 @@ class OneFlavour(_Quarks):
 
 
 class StaggeredQuarks(_Quarks):
-    """Rooted staggered quarks that share pseudofermions, with a rational function.
+    """Staggered quarks with rational functions for fractional flavours; all masses share the pseudofermions.
 
     Parameters
     ----------
@@ -150,8 +150,9 @@ class Trajectory:
     """Outcome of a trajectory.
 
     ``delta_h`` is ΔH. ``plaquette`` is the mean plaquette of the links after the Metropolis step. ``iterations`` counts solver iterations
-    for each monomial of the quarks, in heat bath and Metropolis step, and in molecular dynamics. ``irreversibility`` is the deviation of
-    links and momenta after a reversibility check. ``failure`` is the reason if a solver failed; the trajectory is then rejected.
+    for each monomial of the quarks, in heat bath and Metropolis step, and in molecular dynamics. ``irreversibility`` is the
+    deviation of links and momenta from the start after a reversibility check. ``failure`` is the reason why a solver failed, which rejects
+    the trajectory; otherwise ``None``.
     """
 
     number: int
@@ -166,12 +167,12 @@ class Trajectory:
     failure: Optional[str]
 
 
-#: Largest number of a trajectory.
+#: Largest number that a trajectory can have.
 _MOST_TRAJECTORIES = 2**32 - 2
 
 
 def _steps(steps: Any, gauge_steps: Any) -> "dict[str, Any]":
-    """Returns the steps of each level of the integrator, and those of the gauge action inside the innermost."""
+    """Returns the number of steps of each level of the integrator, and that of the gauge action within the innermost level."""
     most = BOUNDS["trajectory_steps"]
     several = isinstance(steps, (list, tuple)) or np.ndim(steps) == 1
     listed = [whole("steps", count, 1, most) for count in (steps if several else [steps])]
@@ -198,8 +199,8 @@ class HMC:
     length : float
         Length τ of a trajectory.
     steps : int or list of int
-        Number of steps of each level of the integrator, the outermost first; at most 16 levels, and at most 10⁶ steps of a trajectory on
-        all levels together.
+        Number of steps of each level of the integrator, outermost first. There are at most 16 levels, and a trajectory has at most
+        10⁶ steps on all levels together.
     gauge_steps : int, optional
         Number of steps of the gauge action within each drift of the innermost level.
     integrator, gauge_integrator : str
@@ -288,17 +289,17 @@ class HMC:
         return self.__copy__()
 
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
-        """Makes the next trajectory. With ``reverse`` it is also run backwards, as a reversibility check.
+        """Generates the next trajectory. With ``reverse``, it is also run back to its start, as a reversibility check.
 
         With one process, Ctrl-C ends the trajectory at the next solver iteration or step of molecular dynamics with
-        ``KeyboardInterrupt``, and leaves the chain unchanged: the next call makes the same trajectory, bit for bit.
+        ``KeyboardInterrupt``, and leaves the chain unchanged: the next call generates the same trajectory, bit for bit.
         """
         said = self._chain.trajectory(self.number + 1, reverse)
         self.number += 1
         return Trajectory(**said)
 
     def run(self, count: int) -> Iterator[Trajectory]:
-        """Returns an iterator over ``count`` trajectories, each of which is made when it is requested."""
+        """Returns an iterator over ``count`` trajectories. Each trajectory is generated when it is requested."""
         count = whole("count", count, 0, _MOST_TRAJECTORIES - self.number)
         return (self.trajectory() for _ in range(count))
 

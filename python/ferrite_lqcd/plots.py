@@ -12,7 +12,7 @@ __all__ = ["Plot"]
 
 
 class Plot(Pickled):
-    """A plot: a notebook displays it, ``save`` writes it as SVG, ``svg`` is its text."""
+    """Plot that a notebook displays. ``save`` writes it as SVG, and ``svg`` is the text of the SVG."""
 
     def __init__(self, svg: str):
         self.svg = svg

@@ -24,7 +24,7 @@ class Report(Pickled):
     true_residuals : list of float
         ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; NaN if it is not finite.
     iterations : int
-        Number of iterations of the slowest right-hand side; ``iterations_per_source`` has all.
+        Number of iterations of the slowest right-hand side; ``iterations_per_source`` has the number of each.
     seconds, total_seconds : float
         Time of the iteration, and time including transfers, in seconds.
     gflops : float
@@ -51,14 +51,14 @@ class Report(Pickled):
 
     @property
     def true_residual(self) -> float:
-        """The largest of the true residuals; NaN if one of them is not finite."""
+        """Largest true residual; NaN if one of them is not finite."""
         residuals = self._data.get("true_residuals") or [
             residual for system in self._data["systems"] for residual in system["true_residuals"]
         ]
         return math.nan if any(math.isnan(residual) for residual in residuals) else float(max(residuals))
 
     def as_dict(self) -> "dict[str, Any]":
-        """Returns all entries, by name."""
+        """Returns all entries of the report by name."""
         return dict(self._data)
 
     def plot(self) -> Plot:

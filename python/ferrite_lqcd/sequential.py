@@ -1,6 +1,6 @@
 """Three-point functions of mesons and of the nucleon from sequential propagators through the sink.
 
-A meson O = ψ̄₂ Γ ψ₁ is created at x₀ and annihilated at t_s with momentum p; between them acts a current of its quark, J = ψ̄₁ Γ_J ψ₁:
+A meson O = ψ̄₂ Γ ψ₁ is created at x₀ and annihilated at t_s with momentum p. A current of its quark, J = ψ̄₁ Γ_J ψ₁, acts in between:
 
 C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩,
 
@@ -47,14 +47,14 @@ def sequential(
     shell: Optional[Shell] = None,
     **settings: Any,
 ) -> Propagator:
-    """Returns the propagator Σ through the sink: M₁ Σ = η, η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x). It needs 12 solves.
+    """Returns the sequential propagator Σ through the sink: M₁ Σ = η, η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x). It needs 12 solves.
 
     Parameters
     ----------
     operator : Operator
         Wilson-like operator M₁ of the quark on which the current acts.
     antiquark : Propagator
-        Propagator S₂ of the other quark, or of the same, from the source x₀.
+        Propagator S₂ of the other quark, or of the same quark, from the source x₀.
     separation : int
         Time t_s of the sink minus the source time, 0 to T − 1.
     sink : str
@@ -93,7 +93,9 @@ def sequential_nucleon(
     shell: Optional[Shell] = None,
     **settings: Any,
 ) -> Propagator:
-    """Returns the propagator Σ through the sink of a nucleon with equal quark masses, for a current of one flavour. It needs 12 solves.
+    """Returns the sequential propagator Σ through the sink of a nucleon with equal quark masses, for a current of one flavour.
+
+    The propagator needs 12 solves.
 
     M Σ = η, η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*, where L is the derivative of tr Γ_p ⟨χ χ̄⟩ by the propagators of
     the flavour. Call ``three_point`` and ``conserved_charge`` with the default of their parameter ``source``.
@@ -140,7 +142,7 @@ def sequential_nucleon(
 def _place(
     operator: Operator, propagator: Propagator, separation: int, momentum: Sequence[int]
 ) -> "tuple[list[int], list[int], int]":
-    """Momentum, origin and time of a sink."""
+    """Returns the momentum, the source position and the time of a sink."""
     _of_wilson_quarks(propagator)
     if operator.staggered:
         raise InputError("three-point functions need Wilson-like operators")
@@ -157,7 +159,7 @@ def _through(
     shell: Optional[Shell],
     settings: "dict[str, Any]",
 ) -> Propagator:
-    """The propagator through a sink: on the device if the first one is also there and memory allows."""
+    """Returns the propagator through a sink. It stays on the device if the first propagator is there and memory allows."""
     native, (momentum, origin, time) = _on(operator._device), place
     there = {"sink": sink, "momentum": momentum, "origin": origin, "time": time, "antiperiodic": propagator.antiperiodic}
     columns: Any = propagator._on(native)

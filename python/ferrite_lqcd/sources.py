@@ -22,11 +22,11 @@ __all__ = ["Array", "Momentum", "Noise", "Point", "Shell", "Source", "Wall"]
 
 
 class Source:
-    """Base class of sources. ``origin`` is the site x, y, z, t from which correlators count. A subclass need only define ``profile``;
+    """Base class of sources. ``origin`` is the site x, y, z, t from which correlators count. A subclass only needs to define ``profile``.
     ``fields`` takes ``device=`` if there are several processes."""
 
     origin: "tuple[int, int, int, int]" = (0, 0, 0, 0)
-    #: Whether the profile is zero at all times but the origin's, so that a solve needs no more of it.
+    #: Whether the profile is zero on all time slices except that of ``origin``, so that a solve needs only this time slice.
     _at_one_time = False
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
@@ -54,13 +54,14 @@ class Source:
         return np.asarray(self.fields(lattice, False, device=device)[3 * spin + colour])
 
     def _shell(self) -> "Optional[Shell]":
-        """How it is smeared."""
+        """Returns the smearing of the source, or ``None``."""
         return None
 
     def _one_time(
         self, lattice: Sequence[int], device: Optional[Device]
     ) -> "Optional[tuple[int, Optional[np.ndarray]]]":
-        """A source of one time: that time, and the profile ``[z, y, x]`` of this process's part, where it has the time."""
+        """Returns the time slice of a source on one time slice, and its profile ``[z, y, x]`` on this process's part, which is ``None``
+        if the process lacks the time slice. Returns ``None`` for other sources."""
         if not self._at_one_time or type(self).fields not in (Source.fields, Shell.fields):
             return None
         time = self.origin[3]
@@ -134,7 +135,7 @@ class Momentum(Source):
 
 
 class Noise(Source):
-    """Noise source with ⟨η η*⟩ = 1, at all sites or on the time slice ``t``; the same for all components. It depends on the global site only.
+    """Noise source with ⟨η η*⟩ = 1, at all sites or on the time slice ``t``, equal for all components. It depends on the global site only.
 
     ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, distinguishes noise vectors of one seed.
     """
@@ -215,7 +216,7 @@ class Shell(Source):
         return self.gauge._links, self.width, self.steps, self.momentum
 
     def smeared(self, fields: Any, *, device: Optional[Device] = None) -> Any:
-        """Smears fields in the same way, such as a propagator at the sink; for a ``Propagator`` it returns one on the same device."""
+        """Smears fields as the source is smeared, for example a propagator at the sink. A ``Propagator`` stays on its device."""
         from .spectrum import Propagator
 
         if isinstance(fields, Propagator):

@@ -26,7 +26,7 @@ __all__ = ["Correlators", "Propagator", "effective_mass", "gamma", "mesons", "nu
 #: The 16 products of γ matrices by name: ``1``, ``gx``, …, ``g5``.
 GAMMA_NAMES: "list[str]" = _native.gamma_names()
 
-#: Mesons by their usual names: matrices Γ that are averaged.
+#: Matrices Γ over which mesons with these usual names are averaged.
 MESONS: "dict[str, tuple[str, ...]]" = {
     "pion": ("g5",),
     "rho": ("gx", "gy", "gz"),
@@ -55,7 +55,7 @@ def _number(name: str) -> int:
 
 
 class Propagator(Pickled):
-    """A quark propagator: the solutions for all components of a source.
+    """Quark propagator: the solutions for all components of a source.
 
     A pickle holds the columns, which are in host memory after unpickling.
 
@@ -88,7 +88,7 @@ class Propagator(Pickled):
     ):
         self._device = _known(device)
         self.phases = phases
-        # On a device, on the host, or both.
+        # The columns are on a device, on the host, or on both.
         self._there: "Optional[_native.DevicePropagator]" = None
         self._columns: Optional[np.ndarray] = None
         if isinstance(columns, _native.DevicePropagator):
@@ -117,7 +117,7 @@ class Propagator(Pickled):
 
     def __deepcopy__(self, memo: Any) -> Propagator:
         copied: Propagator = copy.copy(self)
-        # What is on a device never changes.
+        # A propagator on a device never changes, so a copy may share it.
         copied._columns, copied.report = copy.deepcopy(self._columns, memo), copy.deepcopy(self.report, memo)
         return copied
 
@@ -129,13 +129,13 @@ class Propagator(Pickled):
         return self._columns
 
     def _on(self, native: _native.Device) -> Any:
-        """What is computed with on a device: what is there, or the array."""
+        """Returns the propagator for the compiled part: the object on the device, or the array."""
         if self._there is not None and self._there.device is native:
             return self._there
         return self.columns
 
     def _smeared(self, shell: "Shell", device: Optional[Device]) -> "Propagator":
-        """The same smeared at the sink."""
+        """Returns the propagator with smearing at the sink."""
         native = _on(shell.device or device or self._device)
         columns: Any = self._on(native)
         if isinstance(columns, _native.DevicePropagator):
@@ -226,7 +226,7 @@ def _contracted(
     other: Optional[Propagator] = None,
     links: "Optional[_native.Links]" = None,
 ) -> np.ndarray:
-    """Returns correlators of one or two propagators, with the axes that the compiled part gives the hadron."""
+    """Returns correlators of one or two propagators. The axes are those of the compiled part for this hadron."""
     native = _on(device or quark._device)
     request = {**hadron, "origin": list(quark.origin), "momenta": [list(p) for p in momenta]}
     return _native.contract(native, request, quark._on(native), None if other is None else other._on(native), links)
@@ -242,7 +242,7 @@ def mesons(
 ) -> Correlators:
     """Returns correlators of mesons of a quark and an antiquark, with equal or different masses, without the disconnected part.
 
-    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. For equal masses, the pion's is Σ |S|².
+    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. For equal masses, the pion has C = Σ |S|².
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def read_fermions(
     device: Optional[Device] = None,
 ) -> np.ndarray:
     """Reads fermion fields from a SciDAC, MILC or ``.npy`` file: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` for a propagator;
-    without the spin axis if ``staggered``. With several processes, each reads its part."""
+    without the spin axis if ``staggered``. With several processes, each process reads its part."""
     return _native.read_fermions(os.fspath(path), staggered, verify, whole("record", record), _shared(device))
 
 
@@ -345,5 +345,6 @@ def write_fermions(
     path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite", device: Optional[Device] = None
 ) -> None:
     """Writes fermion fields, completely or not at all; the name of the file determines the format: ``.npy``, ``.lime`` for SciDAC, or
-    ``.milc`` for a propagator of staggered quarks, in single precision. With several processes, each writes its part of the file."""
+    ``.milc`` for a propagator of staggered quarks, in single precision. With several processes, each process writes its part of the
+    file."""
     _native.write_fermions(os.fspath(path), given(fields), title, _shared(device))

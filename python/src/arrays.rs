@@ -1,4 +1,4 @@
-//! Conversion between NumPy arrays and fields of the library, which have the same axes: `[t, z, y, x]` and then those of a site.
+//! Conversion between NumPy arrays and fields of the library. Both have the same axes: `[t, z, y, x]`, followed by those of a site.
 use crate::failure::Returned;
 use ferrite::FermionKind;
 use ferrite::num_complex::Complex64;
@@ -8,12 +8,12 @@ use numpy::ndarray::{ArrayD, IxDyn};
 use numpy::{IntoPyArray, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-/// An array of complex numbers in C order, as `numpy.ascontiguousarray` makes it.
+/// Array of complex numbers that Python passes, in C order as from `numpy.ascontiguousarray`.
 pub type Given<'py> = PyReadonlyArrayDyn<'py, Complex64>;
-/// One for Python.
+/// Array of complex numbers that is returned to Python.
 pub type Made<'py> = Bound<'py, PyArrayDyn<Complex64>>;
 
-/// Returns an array of Python's of these numbers.
+/// Returns a NumPy array of this shape from numbers in C order.
 pub fn array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<Complex64>) -> Returned<Made<'py>> {
     let array = ArrayD::from_shape_vec(IxDyn(shape), numbers);
     Ok(array.map_err(|why| Failure::failed(format!("the array cannot be created: {why}")))?.into_pyarray(py))
@@ -26,24 +26,24 @@ pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
         .map_err(|_| Failure::refused("the array is not in C order: convert it with numpy.ascontiguousarray"))
 }
 
-/// Returns the fields of an array with any axes before the axes of a field, and these axes.
+/// Returns the fields of an array, and the extents of its axes before those of a field.
 pub fn fields(kind: FermionKind, given: &Given<'_>) -> Outcome<(HostFields, Vec<usize>)> {
     HostFields::of_array(kind, given.shape(), numbers(given)?)
 }
 
-/// Returns the fields of a propagator in an array: one for each component of its source.
+/// Returns the fields of a propagator from an array, one for each component of the source.
 pub fn propagator(kind: FermionKind, given: &Given<'_>) -> Outcome<HostFields> {
     HostFields::of_propagator(kind, given.shape(), numbers(given)?)
 }
 
-/// Returns fields as one array with these axes in front.
+/// Returns fields as one array, whose leading axes have the extents `axes`.
 pub fn stacked<'py>(py: Python<'py>, axes: &[usize], fields: &HostFields) -> Returned<Made<'py>> {
     let shape = [axes, &fields.shape()?].concat();
     let all = py.detach(|| fields.numbers());
     array(py, &shape, all)
 }
 
-/// Returns the kind of quarks.
+/// Returns the type of fermions: staggered or Wilson-like.
 pub fn kind(staggered: bool) -> FermionKind {
     if staggered { FermionKind::Staggered } else { FermionKind::Wilson }
 }

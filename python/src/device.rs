@@ -1,6 +1,6 @@
-//! Devices. Each has a thread of its own, on which all work on it is done: a backend, with everything on it, is used by one
-//! thread at a time, while Python's threads may be any. Whoever asks for work waits without the interpreter's lock, and
-//! looks for signals such as Ctrl-C meanwhile.
+//! Devices. All work on a device is done on a thread of its own, because a backend and its data are used by one thread at a time, while any
+//! thread of Python may request work. A thread that requests work waits without the interpreter's lock, and polls for signals such as
+//! Ctrl-C.
 use crate::failure::{Returned, caught, in_python};
 use crate::fork;
 pub use crate::host::Stop;
@@ -17,23 +17,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// Data that live on a device's thread.
+/// Data that live on the thread of a device.
 pub struct DeviceThread {
-    /// The device, with the processes that share lattices.
+    /// Device, with the processes that partition lattices among them.
     pub device: GridDevice,
-    /// Objects of Python's on the device, by their numbers; `None` while work is done with it.
+    /// Data of Python objects on the device, by number; `None` while work uses them.
     kept: HashMap<u64, Option<Box<dyn Any>>>,
-    /// Processes of MPI.
+    /// Connection to the MPI processes.
     joined: Joined,
 }
 
 impl DeviceThread {
-    /// Returns the object that is kept under a number.
+    /// Returns the data kept under a number.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
         let found = self.kept.get_mut(&number).and_then(Option::as_mut).and_then(|kept| kept.downcast_mut());
-        found.ok_or_else(|| Failure::failed("the object is no longer on this device"))
+        found.ok_or_else(|| Failure::failed("the object is no longer on this device: create it again"))
     }
-    /// Does work with the object that is kept under a number. An internal error leaves it incomplete, so that it is not there any more.
+    /// Calls `work` with the data kept under a number. If `work` panics, the data are incomplete and are not kept any longer.
     pub fn with<T: 'static, R>(
         &mut self,
         number: u64,
@@ -51,14 +51,14 @@ impl DeviceThread {
     }
 }
 
-/// Work that a device is given.
+/// Work for the thread of a device.
 type Work = Box<dyn FnOnce(&mut DeviceThread) + Send>;
 
-/// The way to a device's thread.
+/// Queue that sends work to the thread of a device.
 struct WorkQueue {
-    /// The process that has the thread.
+    /// Number of the process in which the thread runs.
     process: u32,
-    /// Always there, until this is dropped.
+    /// Sending end of the channel to the thread; `None` only while the queue is dropped.
     sender: Option<Mutex<Sender<Work>>>,
 }
 
@@ -69,7 +69,7 @@ impl WorkQueue {
     fn is_here(&self) -> bool {
         self.process == fork::this_process()
     }
-    /// Hands work to the thread: whether it will be done.
+    /// Sends work to the thread. Returns whether the thread will do it.
     fn send(&self, work: Work) -> bool {
         let sender = self.sender.as_ref().filter(|_| self.is_here());
         let sent = sender.and_then(|sender| sender.lock().ok().map(|sender| sender.send(work)));
@@ -79,29 +79,29 @@ impl WorkQueue {
 
 impl Drop for WorkQueue {
     fn drop(&mut self) {
-        // In a forked process the locks of a channel may be held by threads that are not there.
+        // In a forked process, threads that do not exist there may hold locks of the channel.
         if !self.is_here() {
             std::mem::forget(self.sender.take());
         }
     }
 }
 
-/// A device: a GPU, or the CPU.
+/// Device that Python uses: a GPU or the CPU.
 #[pyclass(frozen, module = "ferrite_lqcd._native", name = "Device")]
 pub struct PyDevice {
     work: Arc<WorkQueue>,
-    /// `cpu` or `cuda`.
+    /// Name of the backend: `cpu` or `cuda`.
     #[pyo3(get)]
     name: &'static str,
     /// Description of the device for people.
     #[pyo3(get)]
     description: String,
-    /// The number of a GPU.
+    /// Number of the GPU; `None` for the CPU.
     ordinal: Option<usize>,
     place: GridRank,
 }
 
-/// Something of a device that other threads may hold. It is dropped on the device's thread.
+/// Object on a device that other threads may hold. It is dropped on the device's thread.
 pub struct Lent<T: Send + 'static> {
     what: Option<T>,
     work: Arc<WorkQueue>,
@@ -118,16 +118,16 @@ impl<T: Send + 'static> Drop for Lent<T> {
     fn drop(&mut self) {
         let what = self.what.take();
         if self.work.is_here() {
-            // Where the thread has ended it is dropped here.
+            // If the device's thread has ended, the object is dropped here.
             self.work.send(Box::new(move |_| drop(what)));
         } else {
-            // It belongs to the device of another process.
+            // The object belongs to the device of another process and cannot be freed here.
             std::mem::forget(what);
         }
     }
 }
 
-/// Handle of the data that an object of Python has on a device. The data are freed with the handle.
+/// Handle of the data of a Python object on a device. The data are freed with the handle.
 pub struct DeviceHandle {
     number: u64,
     work: Arc<WorkQueue>,
@@ -136,19 +136,19 @@ pub struct DeviceHandle {
 impl Drop for DeviceHandle {
     fn drop(&mut self) {
         let number = self.number;
-        // A thread that has ended has freed everything.
+        // If the device's thread has ended, the data have been freed already.
         self.work.send(Box::new(move |bench| drop(bench.kept.remove(&number))));
     }
 }
 
 impl DeviceHandle {
-    /// Returns the number under which the bench has it.
+    /// Returns the number under which the device's thread keeps the data.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// Properties of a device that is open.
+/// Properties of an open device.
 struct DeviceProperties {
     name: &'static str,
     description: String,
@@ -156,20 +156,20 @@ struct DeviceProperties {
     place: GridRank,
 }
 
-/// Opens a device on the thread that is to serve it; `comm` is where a communicator is.
+/// Opens a device on the current thread, which will serve it. `comm` is the address of an `MPI_Comm`, if there is one.
 fn open(named: &NamedDevice, comm: Option<usize>) -> Outcome<DeviceThread> {
     let (joined, comm) = match comm.map(Joined::to).transpose()? {
         Some((joined, comm)) => (joined, Some(comm)),
         None => (Joined::default(), None),
     };
     if named.name == "cuda" {
-        // Starts the driver, and notes that.
+        // Starts the driver, which is recorded.
         names_of_gpus();
     }
     Ok(DeviceThread { device: named.open(comm)?, kept: HashMap::new(), joined })
 }
 
-/// Serves a device on its thread.
+/// Opens a device on the current thread, and does work for it until the queue is closed.
 fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DeviceProperties>>, work: &Receiver<Work>) {
     let mut bench = match caught(|| open(named, comm)) {
         Ok(open) => open,
@@ -181,8 +181,8 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DevicePr
     let (backend, device) = (bench.device.backend(), &bench.device);
     let (name, description) = (backend.name(), backend.device());
     let opened = DeviceProperties { name, description, ordinal: device.ordinal(), place: device.place() };
-    // Work of the host that is asked for here uses as many threads.
-    // In a forked process the threads of all cores may be those of the parent.
+    // Host work that is requested on this thread uses the same number of threads. In a forked process, the global pool may be the parent's
+    // and have no threads.
     let threads = device.threads().or(fork::is_forked().then_some(0));
     let pool = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).use_current_thread().build());
     if say.send(Ok(opened)).is_ok() {
@@ -194,12 +194,12 @@ fn serve(named: &NamedDevice, comm: Option<usize>, say: &Sender<Outcome<DevicePr
 }
 
 impl PyDevice {
-    /// Refuses a device that was opened in a process of which this one is a fork.
+    /// Fails if the device was opened in a process of which this one is a fork.
     pub fn check_opened_here(&self) -> Outcome {
         fork::check_opened_here(self.work.process)
     }
-    /// Does work on the device and waits for it. Ctrl-C asks it to stop and raises `KeyboardInterrupt`, as [`OnSignal::Stop`]
-    /// describes; work that goes on is finished before the device takes other work.
+    /// Does work on the device and waits for it. Ctrl-C requests a stop and raises `KeyboardInterrupt`, as described for
+    /// [`OnSignal::Stop`]. Work that continues is finished before the device takes other work.
     pub fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -209,9 +209,9 @@ impl PyDevice {
         let (stop, (send, receive)) = (Stop::default(), channel());
         let asked = stop.clone();
         let job: Work = Box::new(move |bench| {
-            // Ctrl-C may have come while other work was done.
+            // Ctrl-C may have come while the thread did other work.
             let done = asked.check().and_then(|()| caught(|| work(bench, &asked)));
-            // Nobody waits any more where the interpreter is ending.
+            // Nothing receives the result if the interpreter is ending.
             let _ = send.send(done);
         });
         if !self.work.send(job) {
@@ -220,11 +220,11 @@ impl PyDevice {
         let on_signal = if self.place.is_shared() { OnSignal::Ignore } else { OnSignal::Stop(&stop) };
         wait(py, receive, &on_signal)
     }
-    /// Wraps something of this device, so that other threads may hold it.
+    /// Wraps an object on this device, so that other threads may hold it.
     pub fn lent<T: Send + 'static>(&self, what: T) -> Lent<T> {
         Lent { what: Some(what), work: self.work.clone() }
     }
-    /// Returns the number of a GPU.
+    /// Returns the number of the GPU; `None` for the CPU.
     pub fn ordinal(&self) -> Option<usize> {
         self.ordinal
     }
@@ -232,7 +232,7 @@ impl PyDevice {
     pub fn place(&self) -> GridRank {
         self.place
     }
-    /// Makes something that stays on the device for as long as an object of Python needs it.
+    /// Creates data that stay on the device until the handle is dropped.
     pub fn keep<T: 'static>(
         &self,
         py: Python<'_>,
@@ -240,7 +240,7 @@ impl PyDevice {
     ) -> Returned<DeviceHandle> {
         Ok(self.keep_beside(py, move |bench, stop| Ok((make(bench, stop)?, ())))?.0)
     }
-    /// Makes something that stays on the device for as long as an object of Python needs it, and something that does not stay.
+    /// Creates data that stay on the device until the handle is dropped, and a result that is returned.
     pub fn keep_beside<T: 'static, R: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -248,7 +248,7 @@ impl PyDevice {
     ) -> Returned<(DeviceHandle, R)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Also frees what is made after Ctrl-C.
+        // The handle is created first, so that data created after Ctrl-C are also freed.
         let kept = DeviceHandle { number, work: self.work.clone() };
         let beside = self.run(py, move |bench, stop| {
             let (made, beside) = make(bench, stop)?;
@@ -261,8 +261,8 @@ impl PyDevice {
 
 #[pymethods]
 impl PyDevice {
-    /// Opens `cpu`, with a number of threads, or `cuda`, with the number of a GPU; with the address of an `MPI_Comm`, for parts of
-    /// lattices that its processes share.
+    /// Opens a device: `cpu` with a number of threads, or `cuda` with the number of a GPU. `comm` is the address of an `MPI_Comm`, whose
+    /// processes partition lattices among them.
     #[staticmethod]
     #[pyo3(signature = (kind, index = None, threads = None, comm = None, grid = None))]
     fn open(
@@ -274,7 +274,8 @@ impl PyDevice {
         grid: Option<[usize; 4]>,
     ) -> Returned<Self> {
         if threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
-            return Err(Failure::refused("threads: a number from 1 to 1024").into());
+            let given = threads.unwrap_or_default();
+            return Err(Failure::refused(format!("threads = {given}: expected a number from 1 to 1024")).into());
         }
         if kind == "cuda" {
             fork::check_driver()?;
@@ -283,13 +284,13 @@ impl PyDevice {
         let ((send, receive), (say, said)) = (channel::<Work>(), channel());
         let thread = std::thread::Builder::new().name("ferrite device".into());
         let started = thread.spawn(move || serve(&named, comm, &say, &receive));
-        started.map_err(|why| Failure::failed(format!("the thread cannot be started: {why}")))?;
+        started.map_err(|why| Failure::failed(format!("the thread of the device cannot be started: {why}")))?;
         let opened = py.detach(move || said.recv());
         let DeviceProperties { name, description, ordinal, place } =
             opened.map_err(|_| Failure::failed("the thread of the device has ended"))??;
         Ok(PyDevice { work: WorkQueue::new(send), name, description, ordinal, place })
     }
-    /// Returns the numbers of processes in x, y, z, t.
+    /// Returns the numbers of processes in x, y, z and t.
     #[getter]
     fn grid(&self) -> [usize; 4] {
         self.place.grid.dims()
@@ -299,12 +300,12 @@ impl PyDevice {
     fn rank(&self) -> usize {
         self.place.rank
     }
-    /// Returns the origin of this process's part of a lattice, and its extents.
+    /// Returns the origin and the extents of this process's part of a lattice.
     fn part(&self, lattice: [usize; 4]) -> Returned<([usize; 4], [usize; 4])> {
         let part = self.place.section(Lattice::of_any_extents(lattice).map_err(Failure::from)?)?;
         Ok((part.origin, part.local.size()))
     }
-    /// Leaves the other processes: nothing is sent to them from now on.
+    /// Leaves the other processes: from now on this process works alone.
     fn leave(&self, py: Python<'_>) -> Returned {
         self.run(py, |bench, _| {
             bench.joined.leave();
@@ -321,7 +322,7 @@ impl PyDevice {
     }
 }
 
-/// Returns the names of the GPUs; without a driver, a sentence that explains it.
+/// Returns the names of the GPUs; without a driver, also a sentence that states the reason.
 ///
 /// # Errors
 /// A process whose parent has started the driver before it forked.

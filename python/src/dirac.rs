@@ -1,4 +1,4 @@
-//! Dirac operators on a device: applying them, and solving.
+//! Dirac operators on a device, for applications and solves.
 use crate::arrays::{self, Given, Made};
 use crate::device::{DeviceHandle, PyDevice, Stop};
 use crate::failure::Returned;
@@ -24,14 +24,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// A Dirac operator on the links of a device, in every format that was asked for so far.
+/// Dirac operator on links on a device.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Dirac {
     kept: DeviceHandle,
     device: Py<PyDevice>,
     kind: FermionKind,
     part: Section,
-    /// Description of the operator: its parameters.
+    /// Parameters of the operator by name.
     description: Map<String, Value>,
 }
 
@@ -55,7 +55,7 @@ impl Dirac {
             .get()
             .run(py, move |thread, stop| thread.with(number, |device, dirac| work(device, dirac, &mut stop.clone())))
     }
-    /// Returns a propagator that stays on the device, and the report of its solve.
+    /// Does `work` that creates a propagator, and returns the propagator, which stays on the device, with the report of its solve.
     fn keep(
         &self,
         py: Python<'_>,
@@ -78,7 +78,7 @@ impl Dirac {
 
 #[pymethods]
 impl Dirac {
-    /// Returns the named operator on links, with its parameters as texts.
+    /// Returns the operator called `name` on links, with its parameters as texts.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -92,7 +92,7 @@ impl Dirac {
         let kept = device.get().keep(py, move |thread, _| LinkedDirac::new(&thread.device, operator, part, gauge))?;
         Ok(Dirac { kept, device, kind, part, description })
     }
-    /// Returns the description of the operator.
+    /// Returns the parameters of the operator by name.
     #[getter]
     fn description(&self) -> Typed<Map<String, Value>> {
         Typed(self.description.clone())
@@ -103,7 +103,7 @@ impl Dirac {
         let images = self.on(py, move |_, dirac, stop| dirac.apply(form, &fields, &mut || stop.flow()))?;
         arrays::stacked(py, &axes, &images)
     }
-    /// Solves M x = b for all fields of an array, with settings: the solutions, or the best iterates, and a report.
+    /// Solves M x = b for all fields of an array. Returns the solutions or the best iterates, and a report.
     #[pyo3(signature = (given, guess, settings))]
     fn solve<'py>(
         &self,
@@ -118,7 +118,7 @@ impl Dirac {
             self.on(py, move |device, dirac, stop| dirac.solve(device, &fields, guess.as_ref(), &settings.0, stop))?;
         Ok((arrays::stacked(py, &axes, &solutions)?, Typed(report)))
     }
-    /// Returns the image of an array on the device, which stays there.
+    /// Returns M ψ, M† ψ or M†M ψ for the fields of an array on the device; the result stays there.
     fn apply_on_device(&self, py: Python<'_>, given: &Shared, form: &str) -> Returned<Shared> {
         let (array, shape, form) = (given.array(), given.lengths().to_vec(), form_of(form));
         let of = shape.clone();
@@ -128,7 +128,7 @@ impl Dirac {
         })?;
         Ok(Shared::new(py, &self.device, image, shape))
     }
-    /// Returns the solutions of an array on the device, which stay there.
+    /// Solves M x = b for the fields of an array on the device. The solutions stay there.
     fn solve_on_device(
         &self,
         py: Python<'_>,
@@ -145,7 +145,7 @@ impl Dirac {
         })?;
         Ok((Shared::new(py, &self.device, solution, shape), Typed(report)))
     }
-    /// Solves systems that differ by a mass or a shift, `{"masses": […]}` or `{"shifts": […]}`.
+    /// Solves systems that differ by a mass or a shift. `series` is `{"masses": […]}` or `{"shifts": […]}`.
     fn solve_series<'py>(
         &self,
         py: Python<'py>,
@@ -158,12 +158,12 @@ impl Dirac {
             self.on(py, move |device, dirac, stop| dirac.solve_series(device, &fields, &series, &settings.0, stop))?;
         Ok((arrays::stacked(py, &[&[report.outcome.systems.len()], &axes[..]].concat(), &solutions)?, Typed(report)))
     }
-    /// *Collective.* Returns whether solutions for all components of a source may stay on the device.
+    /// *Collective.* Returns whether the device has enough memory to keep the solutions for all components of a source.
     fn can_keep(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> Returned<bool> {
         self.on(py, move |device, dirac, _| dirac.can_keep(device, &settings.0))
     }
-    /// *Collective.* Solves for all components of a source with a profile `[z, y, x]` at one time of the whole lattice; solutions stay on
-    /// the device.
+    /// *Collective.* Solves for all components of a source with a profile `[z, y, x]` on one time slice of the whole lattice. The solutions
+    /// stay on the device.
     fn propagate(
         &self,
         py: Python<'_>,
@@ -179,7 +179,7 @@ impl Dirac {
             dirac.propagator(device, &source, smearing.as_ref(), &settings.0, stop)
         })
     }
-    /// *Collective.* Returns the propagator through a sink; solutions stay on the device.
+    /// *Collective.* Solves for the sequential propagator through a sink. The solutions stay on the device.
     fn propagate_through(
         &self,
         py: Python<'_>,
@@ -197,15 +197,15 @@ impl Dirac {
             dirac.propagator_through(device, from, &sink.0, smearing.as_ref(), &settings.0, stop)
         })
     }
-    /// Sets multigrid up.
+    /// Creates the multigrid setup for solves with these settings.
     fn set_up(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> Returned<Typed<SetupRecord>> {
         self.on(py, move |_, dirac, stop| dirac.set_up(&settings.0, stop).map(Typed))
     }
-    /// Writes the near-null vectors of the multigrid setup that there is, and gives their number.
+    /// Writes the near-null vectors of the current multigrid setup, and returns their number.
     fn save_setup(&self, py: Python<'_>, path: PathBuf) -> Returned<usize> {
         self.on(py, move |device, dirac, _| dirac.save_setup(device, &path))
     }
-    /// Sets multigrid up with the near-null vectors of a file.
+    /// Creates a multigrid setup from the near-null vectors of a file.
     fn load_setup(
         &self,
         py: Python<'_>,
@@ -216,13 +216,13 @@ impl Dirac {
     }
 }
 
-/// Returns all methods of solves.
+/// Returns the entries of all solution methods.
 #[pyfunction]
 pub fn solvers() -> Typed<Vec<MethodEntry>> {
     Typed(catalogue::methods())
 }
 
-/// Returns all operators with their parameters, whose types are Python's.
+/// Returns the entries of all operators, with Python types for their parameters.
 #[pyfunction]
 pub fn operators() -> Typed<Vec<OperatorEntry>> {
     let mut all = catalogue::operators();

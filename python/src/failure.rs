@@ -1,10 +1,10 @@
-//! Failures as exceptions of Python, with the library's messages.
+//! Conversion of failures to Python exceptions with the library's messages.
 use ferrite_tasks::failure::FailureKind;
 use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Exceptions, under the names that they have in Python, by which pickles find them.
+/// Exceptions under their Python names, by which pickles find them.
 pub mod exceptions {
     use pyo3::create_exception;
     use pyo3::exceptions::PyException;
@@ -21,10 +21,10 @@ pub mod exceptions {
     create_exception!(ferrite_lqcd, SolverError, FerriteError, "A solver that found no solution.");
 }
 
-/// An exception of Python, of its own or for a failure.
+/// Python exception, raised for a failure or by Python itself.
 pub struct Raised(PyErr);
 
-/// A result for Python, or the exception that is raised.
+/// Result for Python, or the exception to raise.
 pub type Returned<T = ()> = Result<T, Raised>;
 
 impl From<PyErr> for Raised {
@@ -50,12 +50,12 @@ impl From<Failure> for Raised {
     }
 }
 
-/// Returns a sentence about a device with Python's words in place of the program's flags.
+/// Returns a message about a device in which Python's words replace the program's flags.
 pub fn in_python(message: &str) -> String {
     message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
 }
 
-/// Returns the message for a panic of the library with this text.
+/// Returns the message for a panic of the library, whose text is `text`.
 #[pyfunction]
 pub fn internal_error(text: &str) -> String {
     format!(
@@ -64,7 +64,7 @@ pub fn internal_error(text: &str) -> String {
     )
 }
 
-/// Does work, and makes a failure of a panic, which is a mistake of the library.
+/// Calls `work`, and converts a panic to a failure. A panic is a bug of the library.
 pub fn caught<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());

@@ -9,12 +9,12 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Returns the device of several processes, if it is one.
+/// Returns the device if several processes partition its lattices.
 pub fn shared<'a>(device: Option<&'a Bound<'_, PyDevice>>) -> Option<&'a PyDevice> {
     device.map(Bound::get).filter(|device| device.place().is_shared())
 }
 
-/// Reads fermion fields of a kind; with a device of several processes, each its part.
+/// Reads fermion fields of a type. With a device of several processes, each process reads its part.
 #[pyfunction]
 #[pyo3(signature = (path, staggered, verify, record, device = None))]
 pub fn read_fermions<'py>(
@@ -36,7 +36,7 @@ pub fn read_fermions<'py>(
     arrays::stacked(py, axes, &fields)
 }
 
-/// Writes fermion fields; the file's name determines the format.
+/// Writes fermion fields to a file, whose name determines the format.
 #[pyfunction]
 #[pyo3(signature = (path, given, title, device = None))]
 pub fn write_fermions(

@@ -7,7 +7,7 @@ use ferrite_tasks::fits::{ErrorRequest, FitRequest, masses_of};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-/// Fits a correlator: the record of the fit, and a picture.
+/// Fits a correlator. Returns the record of the fit, and a plot as SVG.
 #[pyfunction]
 pub fn fit(
     py: Python<'_>,
@@ -17,13 +17,13 @@ pub fn fit(
     on_host(py, move || request.0.fit(&correlators).map(|(fit, svg)| (Typed(object(&fit)), svg)))
 }
 
-/// Returns effective masses of a real correlator: not a number where there is none.
+/// Returns the effective masses of a real correlator; NaN where there is none.
 #[pyfunction]
 pub fn effective_masses(correlator: Vec<f64>, form: &str) -> Returned<Vec<f64>> {
     Ok(masses_of(&correlator, form)?)
 }
 
-/// Returns effective masses of the mean of configurations, with their errors.
+/// Returns the effective masses of the mean over configurations, with their errors.
 #[pyfunction]
 pub fn effective_estimates(
     py: Python<'_>,

@@ -1,16 +1,16 @@
-//! Forks. A forked process has a copy of its parent's memory and none of its parent's threads, so that it would wait for one of them
-//! forever.
+//! Forks of the Python process. A forked process has a copy of its parent's memory but none of its parent's threads. It would wait forever
+//! for one of these threads.
 use ferrite_tasks::{Failure, Outcome};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The process that imported the package.
+/// Number of the process that imported the package.
 static IMPORTED: AtomicU32 = AtomicU32::new(0);
-/// The process that started the GPU's driver; 0 while none has.
+/// Number of the process that started the GPU driver; 0 before any did.
 static DRIVER: AtomicU32 = AtomicU32::new(0);
 
-/// Advice for programs that fork.
+/// Advice in messages for programs that fork.
 const ADVICE: &str = "start processes with multiprocessing's method 'spawn' or 'forkserver'";
 
 /// Returns the number of this process.
@@ -18,7 +18,7 @@ pub fn this_process() -> u32 {
     std::process::id()
 }
 
-/// Notes the process that imports the package.
+/// Records that this process imports the package.
 pub fn imported() {
     IMPORTED.store(this_process(), Ordering::Relaxed);
 }
@@ -28,7 +28,7 @@ pub fn is_forked() -> bool {
     IMPORTED.load(Ordering::Relaxed) != this_process()
 }
 
-/// Refuses the use of a device that another process opened.
+/// Fails if the device was opened in another process.
 pub fn check_opened_here(opened_in: u32) -> Outcome {
     if opened_in == this_process() {
         return Ok(());
@@ -39,13 +39,13 @@ pub fn check_opened_here(opened_in: u32) -> Outcome {
     )))
 }
 
-/// Notes that this process has started the GPU's driver.
+/// Records that this process has started the GPU driver.
 pub fn driver_started() {
-    // The first process keeps its place: a forked one cannot start the driver again.
+    // The first process stays recorded, because a forked process cannot start the driver again.
     let _ = DRIVER.compare_exchange(0, this_process(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Refuses the use of GPUs where the parent process started the driver, which does not work in a forked one.
+/// Fails if the parent process started the GPU driver, which does not work in a forked process.
 pub fn check_driver() -> Outcome {
     let started_in = DRIVER.load(Ordering::Relaxed);
     if started_in == 0 || started_in == this_process() {
@@ -57,8 +57,8 @@ pub fn check_driver() -> Outcome {
     )))
 }
 
-/// Returns the threads for work of the host in a forked process, whose global pool may be the parent's, without threads; `None`
-/// elsewhere. Each forked process has one such pool.
+/// Returns the pool of threads for host work in a forked process, because the global pool may be the parent's and have no threads. Each
+/// forked process has one such pool. Returns `None` in other processes.
 pub fn pool() -> Outcome<Option<Arc<ThreadPool>>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     if !is_forked() {
@@ -68,13 +68,13 @@ pub fn pool() -> Outcome<Option<Arc<ThreadPool>>> {
         let made = ThreadPoolBuilder::new().build();
         made.map(Arc::new).map_err(|why| Failure::failed(format!("threads cannot be started: {why}")))
     };
-    // Another thread of the parent may have had the lock when this process was forked from a forked one.
+    // The lock may have been held by a parent's thread when this process was forked.
     let Ok(mut known) = POOL.try_lock() else { return Ok(Some(build()?)) };
     match &*known {
         Some((process, pool)) if *process == this_process() => Ok(Some(pool.clone())),
         _ => {
             let pool = build()?;
-            // The pool of a parent has no threads here that its end could be announced to.
+            // The parent's pool has no threads in this process, so it must not be dropped.
             std::mem::forget(known.replace((this_process(), pool.clone())));
             Ok(Some(pool))
         }

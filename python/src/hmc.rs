@@ -1,4 +1,4 @@
-//! Hybrid Monte Carlo, a trajectory at a time.
+//! Hybrid Monte Carlo, one trajectory at a time.
 use crate::device::{DeviceHandle, PyDevice};
 use crate::failure::Returned;
 use crate::links::PyLinks;
@@ -9,7 +9,7 @@ use ferrite_tasks::ensemble::chain::{ChainRequest, RunningChain};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-/// A Markov chain on a device.
+/// Markov chain on a device.
 #[pyclass(frozen, module = "ferrite_lqcd._native", name = "Chain")]
 pub struct PyChain {
     kept: DeviceHandle,
@@ -18,7 +18,7 @@ pub struct PyChain {
 
 #[pymethods]
 impl PyChain {
-    /// Returns a chain from these links on.
+    /// Returns a chain that starts from these links.
     #[staticmethod]
     fn of(py: Python<'_>, device: Py<PyDevice>, links: &PyLinks, request: Typed<ChainRequest>) -> Returned<Self> {
         let (plan, own) = (request.0.plan()?, links.own.clone());
@@ -27,8 +27,8 @@ impl PyChain {
         };
         Ok(PyChain { kept: device.get().keep(py, begin)?, device })
     }
-    /// Makes a trajectory and returns its outcome, unless it is the last one that was made. If it is stopped, the chain is left as it was
-    /// before.
+    /// Generates the trajectory `number`, unless it is the last one that was generated, and returns its outcome. A trajectory that is
+    /// stopped leaves the chain unchanged.
     fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> Returned<Typed<Map<String, Value>>> {
         let kept = self.kept.number();
         self.device.get().run(py, move |thread, stop| {
@@ -37,7 +37,7 @@ impl PyChain {
             Ok(Typed(object(thread.kept::<RunningChain>(kept)?.trajectory(number, reverse, signal)?)))
         })
     }
-    /// Returns the links as they are now.
+    /// Returns the current links of the chain.
     fn links(&self, py: Python<'_>) -> Returned<PyLinks> {
         let kept = self.kept.number();
         let gauge = self.device.get().run(py, move |thread, _| thread.kept::<RunningChain>(kept)?.links())?;

@@ -1,4 +1,4 @@
-//! Work of the host on a thread of its own, so that the interpreter's thread can meanwhile poll for signals such as Ctrl-C.
+//! Host work on a thread of its own, so that the interpreter's thread can poll for signals such as Ctrl-C.
 use crate::failure::{Returned, caught};
 use crate::fork;
 use ferrite::solvers::{Iteration, Observer, Step};
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 
 /// Time between two polls for signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time for which work that is to stop is waited for. Work that takes longer ends by itself later.
+/// Longest time to wait for work after a stop was requested. Work that takes longer ends by itself later.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Request that work stop, which its thread polls.
+/// Request to stop, which the thread of the work polls.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Returns whether the work is to end now.
+    /// Returns whether a stop was requested.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-    /// Returns whether work is to continue; called between its steps.
+    /// Returns whether work should continue; called between its steps.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    /// Returns an error if the work is to end now.
+    /// Returns an error if a stop was requested.
     pub fn check(&self) -> Outcome {
         if self.is_asked() { Err(Failure::stopped()) } else { Ok(()) }
     }
@@ -43,18 +43,18 @@ impl Observer for Stop {
     }
 }
 
-/// Effect of Ctrl-C on work that is waited for.
+/// Effect of Ctrl-C while Python waits for work.
 pub enum OnSignal<'a> {
-    /// None: one of several processes must not end alone, and mpirun ends all.
+    /// No effect: one of several processes must not end alone, and `mpirun` ends all of them.
     Ignore,
-    /// The work is asked to stop. `KeyboardInterrupt` is raised when it has ended, or after [`PATIENCE`]: it then ends by itself, and
-    /// its outcome is dropped.
+    /// A stop is requested. `KeyboardInterrupt` is raised when the work has ended, or after [`PATIENCE`]. In the latter case the work ends
+    /// by itself later, and its outcome is dropped.
     Stop(&'a Stop),
-    /// The work continues until it is done, and its outcome is dropped. `KeyboardInterrupt` is raised at once.
+    /// `KeyboardInterrupt` is raised at once. The work continues to its end, and its outcome is dropped.
     Leave,
 }
 
-/// Waits for the outcome of work without the interpreter's lock, and polls for signals meanwhile.
+/// Waits for the outcome of work without the interpreter's lock, and polls for signals while waiting.
 pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> Returned<T> {
     let mut interrupted: Option<(PyErr, Instant)> = None;
     loop {
@@ -88,25 +88,24 @@ pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signa
     }
 }
 
-/// Does work on a thread of its own and waits for it. After Ctrl-C that thread continues until the work is done, and nothing waits for
-/// it.
+/// Does work on a thread of its own and waits for it. After Ctrl-C, Python stops waiting, and the thread continues to the end of the work.
 pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> Returned<T> {
     let (send, receive) = channel();
     let thread = std::thread::Builder::new().name("ferrite host".into());
     let started = thread.spawn(move || {
-        // Nobody waits any more after Ctrl-C, or where the interpreter ends.
+        // Nothing receives the outcome after Ctrl-C, or if the interpreter is ending.
         let _ = send.send(caught(|| in_pool(work)));
     });
-    started.map_err(|why| Failure::failed(format!("the thread cannot be started: {why}")))?;
+    started.map_err(|why| Failure::failed(format!("a thread of the CPU cannot be started: {why}")))?;
     wait(py, receive, &OnSignal::Leave)
 }
 
-/// Does work that must not be left half done, such as writing a file, without the interpreter's lock. Ctrl-C comes after it.
+/// Does work that must not be interrupted, such as writing a file, without the interpreter's lock. Ctrl-C takes effect after the work.
 pub fn undisturbed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> Returned<T> {
     Ok(py.detach(|| caught(|| in_pool(work)))?)
 }
 
-/// Does work with threads of this process.
+/// Does work with the threads of this process.
 fn in_pool<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     match fork::pool()? {
         None => work(),

@@ -1,5 +1,5 @@
-//! Native part of the Python package `ferrite_lqcd`: the library `ferrite` on NumPy arrays. Everything that users see is in
-//! `ferrite_lqcd/*.py` beside this folder; names here are internal to the package.
+//! Native part of the Python package `ferrite_lqcd`: the library `ferrite` on NumPy arrays. Everything that users see is in the folder
+//! `ferrite_lqcd` beside this one; names here are internal to the package.
 mod arrays;
 mod device;
 mod dirac;
@@ -23,7 +23,7 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// Makes the module.
+/// Creates the native module.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fork::imported();
@@ -35,7 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("FileError", py.get_type::<exceptions::FileError>())?;
     module.add("DeviceError", py.get_type::<exceptions::DeviceError>())?;
     module.add("SolverError", py.get_type::<exceptions::SolverError>())?;
-    // The exception that pyo3 makes of a panic; the package makes a FerriteError of it.
+    // pyo3 raises this exception for a panic; the package converts it to a `FerriteError`.
     module.add("PanicException", py.get_type::<PanicException>())?;
     module.add("most", BOUNDS.into_iter().collect::<BTreeMap<_, _>>())?;
     module.add_function(wrap_pyfunction!(failure::internal_error, module)?)?;

@@ -1,4 +1,4 @@
-//! Gauge fields in the memory of the host, and operations with them on a device.
+//! Gauge fields in host memory, and operations on a device with them.
 use crate::arrays::{self, Given};
 use crate::device::{PyDevice, Stop};
 use crate::failure::Returned;
@@ -25,9 +25,9 @@ use std::sync::Arc;
 /// Links of a configuration, or this process's part of them. They never change.
 #[pyclass(frozen, module = "ferrite_lqcd._native", name = "Links")]
 pub struct PyLinks {
-    /// The links, which operators on a device share.
+    /// Links, which operators on a device share.
     pub own: LatticeLinks,
-    /// Device whose processes have the other parts, if there are several processes.
+    /// Device whose other processes have the other parts; `None` if this process has the whole lattice.
     device: Option<Py<PyDevice>>,
 }
 
@@ -35,23 +35,23 @@ fn place(device: Option<&Bound<'_, PyDevice>>) -> GridRank {
     device.map_or(GridRank::SINGLE, |device| device.get().place())
 }
 
-/// Returns this process's part of a lattice.
+/// Returns this process's part of a lattice on a device; the whole lattice without a device.
 fn part_of(device: Option<&Bound<'_, PyDevice>>, lattice: Extents) -> Outcome<Section> {
     place(device).section(Lattice::new(lattice)?)
 }
 
-/// Extents x, y, z, t.
+/// Extents x, y, z and t of a lattice.
 pub type Extents = [usize; 4];
 
 impl PyLinks {
-    /// Returns the links on the sites that a device has.
+    /// Returns links on this process's part of a lattice.
     pub fn new(device: Option<&Bound<'_, PyDevice>>, gauge: HostGauge) -> Outcome<Self> {
         let place = place(device);
         let part = place.section_of(gauge.lattice())?;
         let device = device.filter(|_| place.is_shared()).map(|device| device.clone().unbind());
         Ok(PyLinks { own: LatticeLinks { gauge: Arc::new(gauge), part }, device })
     }
-    /// *Collective.* Does work with links of several processes on their device, or of this process alone on the host.
+    /// *Collective.* Does work with the links: on their device if several processes have parts of them, otherwise on the host.
     fn together<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -63,7 +63,7 @@ impl PyLinks {
             None => on_host(py, move || work(&own, None)),
         }
     }
-    /// Makes other links on a device, and something else that is returned with them.
+    /// Calls `work` on a device, and returns the new links that it creates, with another result.
     fn changed<T: Send + 'static>(
         &self,
         device: &Bound<'_, PyDevice>,
@@ -77,7 +77,7 @@ impl PyLinks {
 
 #[pymethods]
 impl PyLinks {
-    /// *Collective.* Reads the links and the other records of a file; with a device of several processes, each its part.
+    /// *Collective.* Reads links and other records from a file. With a device of several processes, each process reads its part.
     #[staticmethod]
     #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0, device = None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -100,7 +100,7 @@ impl PyLinks {
         let said = Typed(describe(&file));
         Ok((PyLinks::new(device.as_ref(), file.gauge)?, said))
     }
-    /// Makes links of an array `[T, Z, Y, X, 4, 3, 3]`.
+    /// Returns links from an array `[T, Z, Y, X, 4, 3, 3]`.
     #[staticmethod]
     #[pyo3(signature = (given, device = None))]
     fn from_array(given: Given<'_>, device: Option<Bound<'_, PyDevice>>) -> Returned<Self> {
@@ -109,14 +109,14 @@ impl PyLinks {
         let gauge = HostGauge::from_numbers(given.shape(), numbers).map_err(Failure::from)?;
         Ok(PyLinks::new(device.as_ref(), gauge)?)
     }
-    /// Returns links that are all 1.
+    /// Returns unit links.
     #[staticmethod]
     #[pyo3(signature = (lattice, device = None))]
     fn unit(lattice: Extents, device: Option<Bound<'_, PyDevice>>) -> Returned<Self> {
         let part = part_of(device.as_ref(), lattice)?;
         Ok(PyLinks::new(device.as_ref(), HostGauge::unit(part.local))?)
     }
-    /// Returns random links: near 1 for small `noise`, or with the Haar measure if there is no `noise`.
+    /// Returns random links: near 1 if `noise` is small, or distributed with the Haar measure without `noise`.
     #[staticmethod]
     #[pyo3(signature = (lattice, seed, noise = None, device = None))]
     fn random(
@@ -136,7 +136,7 @@ impl PyLinks {
     fn lattice(&self) -> Extents {
         self.own.part.global.size()
     }
-    /// Returns NumPy's array interface to the links, without a copy. NumPy keeps this object alive, and must not write.
+    /// Returns NumPy's array interface to the links, without a copy. NumPy keeps this object alive and must not write to it.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let gauge = &self.own.gauge;
@@ -147,7 +147,7 @@ impl PyLinks {
         interface.set_item("version", 3)?;
         Ok(interface)
     }
-    /// Writes a file; its name determines the format.
+    /// Writes the links to a file, whose name determines the format.
     #[pyo3(signature = (path, title, metadata, single = false))]
     fn write(
         &self,
@@ -163,33 +163,33 @@ impl PyLinks {
             Some(_) => self.together(py, move |links, device| links.write(device, &path, texts, single)),
         }
     }
-    /// *Collective.* Returns mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
+    /// *Collective.* Returns four means: plaquettes of all planes, of the spatial and of the temporal planes, and link trace.
     fn plaquette(&self, py: Python<'_>) -> Returned<[f64; 4]> {
         self.together(py, LatticeLinks::plaquettes)
     }
-    /// *Collective.* Returns how far the worst link is off SU(3).
+    /// *Collective.* Returns the largest deviation of a link from SU(3).
     fn unitarity(&self, py: Python<'_>) -> Returned<f64> {
         self.together(py, LatticeLinks::unitarity)
     }
-    /// Returns loops, energy density and charge.
+    /// Returns plaquette, rectangle, Polyakov loop, energy density and topological charge.
     fn loops(&self, py: Python<'_>, device: &PyDevice) -> Returned<Typed<MeasuredLoops>> {
         let own = self.own.clone();
         device.run(py, move |thread, _| own.loops(&thread.device).map(Typed))
     }
-    /// Returns smeared links.
+    /// Returns the smeared links.
     fn smear(&self, device: &Bound<'_, PyDevice>, request: Typed<SmearingRequest>) -> Returned<Self> {
         let smear = move |links: &LatticeLinks, device: &_, stop: &Stop| {
             Ok((links.smeared(device, &request.0, &mut || stop.flow())?, ()))
         };
         Ok(self.changed(device, smear)?.0)
     }
-    /// Returns links that have flowed, and energies and charge at each step.
+    /// Returns the links at the end of a gradient flow, and the energy densities and topological charge at each step.
     fn flow(&self, device: &Bound<'_, PyDevice>, request: Typed<FlowRequest>) -> Returned<(Self, Typed<FlowSteps>)> {
         let (links, steps) =
             self.changed(device, move |links, device, stop| links.flowed(device, &request.0, &mut || stop.flow()))?;
         Ok((links, Typed(steps)))
     }
-    /// Fixes the gauge; returns the links, θ, the functional and the number of sweeps.
+    /// Fixes the gauge. Returns the links, the deviation θ, the gauge functional and the number of sweeps.
     fn fix(&self, device: &Bound<'_, PyDevice>, request: Typed<FixingRequest>) -> Returned<(Self, ([f64; 2], usize))> {
         self.changed(device, move |links, device, stop| {
             let fixed = links.fixed(device, &request.0, &mut || stop.flow())?;
@@ -198,7 +198,7 @@ impl PyLinks {
     }
 }
 
-/// Generates SU(3) gauge theory by heat bath and over-relaxation; returns the links and the plaquette after each sweep.
+/// Generates links of SU(3) gauge theory by heat bath and over-relaxation. Returns the links, and the plaquette after each sweep.
 #[pyfunction]
 #[pyo3(signature = (device, lattice, request, start = None))]
 pub fn quenched(

@@ -1,11 +1,11 @@
-//! Pictures, as SVG.
+//! Plots as SVG.
 use crate::failure::Returned;
 use ferrite_report::plot::error_bars::{self, ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::plot::{Convergence, CurveStyle, LinePlot, PlottedCurve, convergence, lines};
 use ferrite_tasks::Failure;
 use pyo3::prelude::*;
 
-/// Plots residuals of a solve against the iteration.
+/// Plots the residuals of a solve against the iteration. Returns SVG.
 #[pyfunction]
 pub fn convergence_svg(
     title: String,
@@ -19,7 +19,7 @@ pub fn convergence_svg(
     Ok(convergence::svg(&plot).map_err(Failure::failed)?)
 }
 
-/// Plots curves with a legend, each with its name and its points.
+/// Plots curves with a legend, each given by its name and its points. Returns SVG.
 #[pyfunction]
 pub fn lines_svg(
     title: String,
@@ -36,7 +36,7 @@ pub fn lines_svg(
     Ok(lines::svg(&plot).map_err(Failure::failed)?)
 }
 
-/// Plots values with errors by their number; values that are not numbers are left out.
+/// Plots values with error bars against their index, without values that are NaN. Returns SVG.
 #[pyfunction]
 pub fn error_bars_svg(
     title: String,

@@ -1,9 +1,9 @@
-//! Processes that share the lattices of a device: the processes of a communicator of mpi4py.
+//! Processes that partition the lattices of a device: those of an mpi4py communicator.
 #![cfg_attr(feature = "mpi", allow(unsafe_code))]
 use ferrite_tasks::communicator::RunCommunicator;
 use ferrite_tasks::{Failure, Outcome};
 
-/// Processes of MPI, as a device's thread has joined them.
+/// Connection of a device's thread to the MPI processes.
 #[derive(Default)]
 pub struct Joined {
     #[cfg(feature = "mpi")]
@@ -11,7 +11,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// *Collective.* Joins the processes of the communicator at an address, for work on this thread.
+    /// *Collective.* Joins the processes of the communicator at an address, for work on the current thread.
     #[cfg(feature = "mpi")]
     pub fn to(address: usize) -> Outcome<(Self, RunCommunicator)> {
         // SAFETY: Python gives the address that mpi4py has for a communicator, and waits. That nothing else calls MPI while a device
@@ -22,7 +22,7 @@ impl Joined {
         let comm = RunCommunicator::of(job.clone());
         Ok((Joined { job: Some(job) }, comm))
     }
-    /// Refuses, because this build has no MPI.
+    /// Fails, because this build has no MPI.
     #[cfg(not(feature = "mpi"))]
     pub fn to(_: usize) -> Outcome<(Self, RunCommunicator)> {
         Err(Failure::refused(
@@ -30,7 +30,7 @@ impl Joined {
              library, and install it",
         ))
     }
-    /// Leaves MPI: nothing is sent to other processes from now on.
+    /// Leaves MPI: from now on nothing is sent to other processes.
     pub fn leave(&mut self) {
         #[cfg(feature = "mpi")]
         if let Some(job) = self.job.take() {

@@ -1,4 +1,4 @@
-//! Propagators that stay on a device from their solves to hadrons.
+//! Propagators that stay on a device, from their solves to the contractions.
 use crate::arrays::{self, Given, Made};
 use crate::device::{DeviceHandle, DeviceThread, PyDevice};
 use crate::failure::Returned;
@@ -14,7 +14,7 @@ use ferrite_tasks::{Failure, Outcome};
 use pyo3::prelude::*;
 use std::rc::Rc;
 
-/// The solutions for all components of a source, in the memory of a device.
+/// Solutions for all components of a source, in device memory.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct DevicePropagator {
     kept: DeviceHandle,
@@ -24,7 +24,7 @@ pub struct DevicePropagator {
 }
 
 impl DevicePropagator {
-    /// Makes a propagator of the `Rc<FullField>` that a device keeps under a number.
+    /// Returns a propagator from the `Rc<FullField>` that the thread of a device keeps.
     pub fn new(kept: DeviceHandle, device: Py<PyDevice>, part: Section, kind: FermionKind) -> Self {
         DevicePropagator { kept, device, part, kind }
     }
@@ -32,7 +32,7 @@ impl DevicePropagator {
     pub fn number(&self) -> u64 {
         self.kept.number()
     }
-    /// Returns the device.
+    /// Returns the device that keeps the propagator.
     pub fn device(&self) -> &Py<PyDevice> {
         &self.device
     }
@@ -54,7 +54,7 @@ impl DevicePropagator {
     fn shape(&self) -> Vec<usize> {
         propagator_shape(self.kind, &self.part)
     }
-    /// Returns a copy in the memory of the host.
+    /// Returns a copy in host memory as a NumPy array.
     fn numpy<'py>(&self, py: Python<'py>) -> Returned<Made<'py>> {
         let number = self.number();
         let numbers = self.device.get().run(py, move |thread, _| {
@@ -65,7 +65,7 @@ impl DevicePropagator {
         })?;
         arrays::array(py, &self.shape(), numbers)
     }
-    /// Returns the propagator smeared at all times, on the device.
+    /// Returns the propagator on the device with Gaussian smearing on all time slices.
     fn gaussian(
         &self,
         py: Python<'_>,
@@ -84,15 +84,15 @@ impl DevicePropagator {
     }
 }
 
-/// Returns the propagator that is kept under a number.
+/// Returns the propagator that the thread of a device keeps under a number.
 pub fn field(thread: &mut DeviceThread, number: u64) -> Outcome<Rc<FullField>> {
     Ok(thread.kept::<Rc<FullField>>(number)?.clone())
 }
 
-/// Gaussian smearing as Python gives it: links, width, steps and momentum.
+/// Gaussian smearing as Python passes it: links, width, steps and momentum.
 pub type GivenSmearing<'py> = (Bound<'py, PyLinks>, f64, usize, [f64; 3]);
 
-/// Returns Python's smearing for fields on a part of the lattice.
+/// Returns the Gaussian smearing that Python passes, for fields on a part of the lattice.
 pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Section) -> Outcome<LinkedSmearing> {
     let own = &links.get().own;
     if own.part != *part {
@@ -102,25 +102,25 @@ pub fn smearing((links, width, steps, momentum): &GivenSmearing<'_>, part: &Sect
     Ok(LinkedSmearing { gauge: own.gauge.clone(), smearing })
 }
 
-/// A propagator as Python gives it.
+/// Propagator as Python passes it.
 #[derive(FromPyObject)]
 pub enum GivenPropagator<'py> {
-    /// A propagator in the memory of the device on which it is used.
+    /// Propagator in the memory of the device that uses it.
     OnDevice(Bound<'py, DevicePropagator>),
-    /// An array.
+    /// Propagator in a NumPy array.
     Array(Given<'py>),
 }
 
-/// A propagator on its way to a device's thread.
+/// Propagator that is sent to the thread of a device.
 pub enum SentPropagator {
-    /// A propagator that is on the device, by its number, and its part of the lattice.
+    /// Number of a propagator on the device, and its part of the lattice.
     Kept(u64, Section),
-    /// One field for each component of the source, and the part of the lattice that they are on.
+    /// Fields of a propagator, one for each component of the source, and their part of the lattice.
     Host(HostFields, Section),
 }
 
 impl SentPropagator {
-    /// Checks that a propagator of Python's belongs to quarks of this kind and, if it is on a device, to this one.
+    /// Checks that a propagator belongs to quarks of this type and, if it is on a device, to this device.
     pub fn of(kind: FermionKind, columns: &GivenPropagator<'_>, device: &PyDevice) -> Outcome<Self> {
         match columns {
             GivenPropagator::Array(given) => {
@@ -138,7 +138,9 @@ impl SentPropagator {
                     )));
                 }
                 if !std::ptr::eq(there.device.get(), device) {
-                    return Err(Failure::refused("the propagator is on another device"));
+                    return Err(Failure::refused(
+                        "the propagator is on another device: use the device on which it was computed",
+                    ));
                 }
                 Ok(SentPropagator::Kept(there.number(), there.part))
             }
@@ -150,7 +152,7 @@ impl SentPropagator {
             SentPropagator::Kept(_, part) | SentPropagator::Host(_, part) => *part,
         }
     }
-    /// Returns the propagator on the device; copies it there if necessary.
+    /// Returns the propagator on the device, to which it is copied if necessary.
     pub fn on(self, thread: &mut DeviceThread) -> Outcome<Rc<FullField>> {
         match self {
             SentPropagator::Kept(number, _) => field(thread, number),

@@ -1,4 +1,4 @@
-//! Arrays in the memory of a device that other libraries see without a copy: by DLPack, and on GPUs by the CUDA array interface.
+//! Arrays in device memory that other libraries access without a copy: by DLPack, and on GPUs by the CUDA array interface.
 #![allow(unsafe_code)]
 use crate::arrays::{self, Given, Made};
 use crate::device::{Lent, PyDevice};
@@ -16,22 +16,22 @@ use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Complex numbers in the memory of a device, with axes.
+/// Array of complex numbers in device memory.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Shared {
-    /// Freed on the device's thread.
+    /// Numbers of the array, which are freed on the device's thread.
     array: Arc<Lent<DeviceArray>>,
     shape: Vec<usize>,
     device: Py<PyDevice>,
 }
 
 impl Shared {
-    /// Makes an array with these axes, on the device on whose thread it was made.
+    /// Returns an array of this shape, whose memory is on the device that created it.
     pub fn new(py: Python<'_>, device: &Py<PyDevice>, array: DeviceArray, shape: Vec<usize>) -> Self {
         let array = Arc::new(device.get().lent(array));
         Shared { array, shape, device: device.clone_ref(py) }
     }
-    /// Returns the array for work on the device.
+    /// Returns the memory of the array, for work on the device.
     pub fn array(&self) -> Arc<Lent<DeviceArray>> {
         self.array.clone()
     }
@@ -67,7 +67,7 @@ impl DlpackExporter for Shared {
     fn flags(&self) -> DlpackFlags {
         DlpackFlags::empty()
     }
-    /// Does nothing: work on the device was waited for when the array was made.
+    /// Does nothing, because work on the device had ended when the array was created.
     fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
         Ok(())
     }
@@ -81,7 +81,7 @@ impl DlpackExporter for Shared {
 
 #[pymethods]
 impl Shared {
-    /// Returns zeros of a shape.
+    /// Returns an array of zeros with this shape.
     #[staticmethod]
     fn zeros(py: Python<'_>, device: Py<PyDevice>, shape: Vec<usize>) -> Returned<Self> {
         let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
@@ -94,7 +94,7 @@ impl Shared {
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
-    /// Returns a copy of an array of the host.
+    /// Returns a copy of a NumPy array in device memory.
     #[staticmethod]
     fn copy_of(py: Python<'_>, device: Py<PyDevice>, given: Given<'_>) -> Returned<Self> {
         let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
@@ -106,7 +106,7 @@ impl Shared {
         })?;
         Ok(Shared::new(py, &device, array, shape))
     }
-    /// Returns a copy in the memory of the host.
+    /// Returns a copy in host memory as a NumPy array.
     fn numpy<'py>(&self, py: Python<'py>) -> Returned<Made<'py>> {
         let (array, count) = (self.array.clone(), self.shape.iter().product());
         let numbers = self.device.get().run(py, move |_, _| {
@@ -116,7 +116,7 @@ impl Shared {
         })?;
         arrays::array(py, &self.shape, numbers)
     }
-    /// Returns the lengths of the axes.
+    /// Returns the extents of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)
@@ -126,7 +126,7 @@ impl Shared {
     fn device(&self, py: Python<'_>) -> Py<PyDevice> {
         self.device.clone_ref(py)
     }
-    /// Returns the CUDA array interface; raises `AttributeError` if the array is in the memory of the CPU.
+    /// Returns the CUDA array interface. Raises `AttributeError` if the array is in host memory.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> Returned<Bound<'py, PyDict>> {
         self.device.get().check_opened_here()?;
@@ -138,12 +138,12 @@ impl Shared {
         interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         interface.set_item("typestr", "<c16")?;
         interface.set_item("data", (self.array.get().address(), false))?;
-        // Work on the device was waited for when the array was made.
+        // Work on the device had ended when the array was created, so readers need not wait for a stream.
         interface.set_item("stream", py.None())?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
-    /// Returns the array as DLPack has it.
+    /// Returns the array as a DLPack capsule.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -156,7 +156,7 @@ impl Shared {
         self.device.get().check_opened_here()?;
         Ok(export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)?)
     }
-    /// Returns sort and number of the device as DLPack has them.
+    /// Returns the type and the number of the device, as DLPack defines them.
     fn __dlpack_device__(&self) -> (u32, i32) {
         <Self as DlpackExporter>::device(self).into()
     }

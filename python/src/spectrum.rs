@@ -1,4 +1,4 @@
-//! Contractions of quark propagators, and sources.
+//! Contractions of quark propagators, and their sources.
 use crate::arrays::{self, Given, Made};
 use crate::device::PyDevice;
 use crate::failure::Returned;
@@ -17,8 +17,7 @@ use ferrite_tasks::spectrum::contraction::Contraction;
 use ferrite_tasks::spectrum::sink::{SinkRequest, gamma};
 use pyo3::prelude::*;
 
-/// *Collective.* Returns correlators of the propagators of a quark and of another one, or of one alone; correlators of the conserved
-/// charge need links.
+/// *Collective.* Returns correlators from the propagators of one or two quarks. Correlators of the conserved charge also need links.
 #[pyfunction]
 #[pyo3(signature = (device, request, quark, other = None, links = None))]
 pub fn contract<'py>(
@@ -53,7 +52,7 @@ pub fn staggered_names() -> Vec<&'static str> {
     NAMES.to_vec()
 }
 
-/// Returns the source η of a propagator through a sink, for all 12 components: `[12, …]`.
+/// Returns the sequential source η of a propagator at a sink for all 12 components: `[12, …]`.
 #[pyfunction]
 pub fn sequential_source<'py>(
     py: Python<'py>,
@@ -69,20 +68,20 @@ pub fn sequential_source<'py>(
     arrays::stacked(py, &[components(FermionKind::Wilson)], &made)
 }
 
-/// Returns the names of the 16 products of γ matrices.
+/// Returns the names of the 16 matrices Γ, products of γ matrices.
 #[pyfunction]
 pub fn gamma_names() -> Vec<String> {
     (0..COUNT).map(name).collect()
 }
 
-/// Returns a product of γ matrices in the DeGrand–Rossi basis: `[row, column]`.
+/// Returns the matrix Γ with this number in the DeGrand–Rossi basis: `[row, column]`.
 #[pyfunction]
 pub fn gamma_matrix(py: Python<'_>, number: usize) -> Returned<Made<'_>> {
     let gamma = gamma(number)?;
     arrays::array(py, &[4, 4], (0..16).map(|k| gamma.at(k / 4, k % 4)).collect())
 }
 
-/// Returns random numbers by their global site, one for each component: `z4` (±1 ± i)/√2, or `gaussian` of variance 1.
+/// Returns a field of random numbers, which depend on the global site: `z4` for (±1 ± i)/√2, or `gaussian` for variance 1.
 #[pyfunction]
 pub fn noise<'py>(
     py: Python<'py>,

@@ -1,10 +1,10 @@
-//! Types that cross the border between Rust and Python as dicts, by their names of fields.
+//! Types that are dicts in Python, whose keys are the names of the fields.
 use pyo3::prelude::*;
 use pythonize::{PythonizeError, depythonize, pythonize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A type that is a dict in Python.
+/// Value of type `T` that Python passes or receives as a dict.
 pub struct Typed<T>(pub T);
 
 impl<T: DeserializeOwned> FromPyObject<'_, '_> for Typed<T> {

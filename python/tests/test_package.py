@@ -153,7 +153,7 @@ def test_idr_has_the_dimension_that_is_asked_for(weak):
 
 
 def test_mistakes_are_told(tmp_path, weak):
-    with pytest.raises(fe.InputError, match="mass and kappa: give only one of them"):
+    with pytest.raises(fe.InputError, match="mass and kappa: give either mass or kappa"):
         fe.Wilson(weak, mass=0.1, kappa=0.12)
     with pytest.raises(fe.InputError, match="bc_time = open: expected antiperiodic or periodic(.|\n)*no mass"):
         fe.Wilson(weak, bc_time="open")

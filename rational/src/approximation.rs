@@ -8,26 +8,27 @@ use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};
 
-/// Highest order of an approximation.
+/// Largest order n of an approximation.
 pub const LARGEST_ORDER: usize = 80;
 
 /// Smallest tolerance that may be requested.
 pub const SMALLEST_TOLERANCE: f64 = 1e-15;
 
-/// Largest precision in bits up to which the precision is raised.
+/// Largest precision that is tried, in bits.
 const LARGEST_PRECISION: usize = 6000;
 
-/// Base-10 exponent of the smallest error; smaller ones are not worth the time.
+/// Base-10 exponent of the smallest error; approximations with smaller errors are rejected.
 const SMALLEST_EXPONENT: f64 = -100.0;
 
-/// Relative difference of interval ratios that is attributed to rounding.
+/// Relative difference of the ratios b/a of two intervals that counts as rounding.
 const SAME: f64 = 1e-12;
 
-/// Best approximation R of a function f on an interval in relative error: the R(x) = A₀ + Σ_{i=1}^n A_i/(x + σ_i) with
-/// the smallest max |1 − R(x)/f(x)|; and 1/R in the same form.
+/// Best approximation R of a function f on an interval in relative error: R(x) = A₀ + Σ_{i=1}^n A_i/(x + σ_i) with
+/// the smallest max |1 − R(x)/f(x)|. It also contains 1/R in the same form.
 ///
-/// All σ_i are positive and ascending. Such a value can only be computed or read with a check: `Deserialize` computes
-/// the error over the whole interval and rejects an approximation whose error is larger than its recorded one.
+/// All σ_i are positive and ascending. An approximation can only be computed, or read with a check: `Deserialize`
+/// computes the error over the whole interval, and rejects an approximation whose error is larger than the recorded
+/// one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredApproximation", into = "StoredApproximation")]
 pub struct Approximation {
@@ -46,7 +47,7 @@ struct StoredApproximation {
     inverse: PartialFractions,
 }
 
-/// Result of [`Approximation::check`].
+/// Result of [`Approximation::check`]: errors of R and of 1/R.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
     /// Errors of R as an approximation of f.
@@ -55,12 +56,12 @@ pub struct Check {
     pub inverse: PartialFractionAccuracy,
 }
 
-/// Computes the best approximation of order n: numerator and denominator are polynomials of order n.
+/// Computes the best approximation of order n, where numerator and denominator are polynomials of order n.
 ///
 /// # Errors
 /// Returns [`Error::Order`] unless 1 ≤ n ≤ [`LARGEST_ORDER`]; [`Error::TooExact`] if the error would be below 10⁻¹⁰⁰;
 /// [`Error::Range`] if a coefficient is not a normal number in double precision. Other errors are not expected: they
-/// report that the algorithm failed, and for which input.
+/// report that the algorithm failed, and for which function, interval and order.
 pub fn approximate(function: &Power, interval: Interval, order: usize) -> Result<Approximation, Error> {
     let (best, target) = solve(function, interval, order)?;
     let stored = StoredApproximation {
@@ -83,7 +84,8 @@ pub fn approximate_to(function: &Power, interval: Interval, tolerance: f64) -> R
     lowest_order(function, interval, tolerance, |order| approximate(function, interval, order))
 }
 
-/// Returns the approximation of the lowest order that meets the tolerance; `get` supplies approximations of any order.
+/// Returns the approximation of the lowest order whose error is at most `tolerance`; `get` supplies the approximation
+/// of a given order.
 pub(crate) fn lowest_order(
     function: &Power,
     interval: Interval,
@@ -96,7 +98,7 @@ pub(crate) fn lowest_order(
     let start = ZolotarevStart::new(function, interval);
     let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
     let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
-    // The estimate is right to one or two orders; the error falls with each order.
+    // The estimate of the order is accurate to one or two, and the error falls with each order.
     let mut best = get(order)?;
     if best.error() > tolerance {
         while best.error() > tolerance {
@@ -120,7 +122,7 @@ pub(crate) fn lowest_order(
     Ok(best)
 }
 
-/// Computes the best approximation, raising the precision until it suffices.
+/// Computes the best approximation of order `order`, and raises the precision until it suffices.
 pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Result<(Minimax, Target), Error> {
     if !(1..=LARGEST_ORDER).contains(&order) {
         return Err(Error::Order { order, largest: LARGEST_ORDER });
@@ -131,7 +133,8 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
         return Err(Error::TooExact { function: function.to_string(), interval, order, exponent: digits as i64 });
     }
     let points = start.points(2 * order + 1);
-    // Digits that the error needs, those that nearly singular matrices lose, and the range of the numbers.
+    // Bits for the digits of the error, for digits that nearly singular matrices lose, and for the range of the
+    // numbers.
     let mut bits = 192 + (-2.5 * digits * 10f64.log2() + start.log2_ratio()) as usize;
     loop {
         let precision = Bits(bits);
@@ -141,7 +144,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
             Ok(best) => return Ok((best, target)),
             Err(failure) => failure,
         };
-        // Rounding may cause roots that appear on the wrong side, or extrema that appear to differ.
+        // Insufficient precision may move roots to the wrong side, or make equal extrema differ.
         bits += bits / 2;
         if bits > LARGEST_PRECISION {
             return Err(named(failure, function, interval, order, &target.origin));
@@ -180,7 +183,7 @@ impl Approximation {
     }
 
     /// Returns max |1 − R/f| on the interval, for R before its coefficients were rounded to double precision. For 1/R
-    /// it is error/(1 − error). [`check`](Self::check) returns both with rounding.
+    /// the value is error/(1 − error). [`check`](Self::check) returns both with rounding.
     pub fn error(&self) -> f64 {
         self.stored.error
     }
@@ -190,7 +193,7 @@ impl Approximation {
         self.stored.direct.constant
     }
 
-    /// Returns the residues A_i and shifts σ_i of R.
+    /// Returns the poles of R, with their residues A_i and shifts σ_i.
     pub fn poles(&self) -> &[Pole] {
         &self.stored.direct.poles
     }
@@ -200,32 +203,31 @@ impl Approximation {
         &self.stored.direct
     }
 
-    /// Returns the partial fractions of 1/R ≈ 1/f: exactly the inverse of [`direct`](Self::direct) up to rounding, and
-    /// not the best approximation of 1/f, which is (1 − error²)/R.
+    /// Returns the partial fractions of 1/R ≈ 1/f. They are the inverse of [`direct`](Self::direct) up to rounding,
+    /// and not the best approximation of 1/f, which is (1 − error²)/R.
     pub fn inverse(&self) -> &PartialFractions {
         &self.stored.inverse
     }
 
-    /// Evaluates R(x) from [`direct`](Self::direct), in double precision. With positive powers the terms have different
-    /// signs, and [`PartialFractionAccuracy::condition`] measures the resulting loss of digits.
+    /// Evaluates R(x) from [`direct`](Self::direct), in double precision. With positive powers the terms differ in
+    /// sign, and [`PartialFractionAccuracy::condition`] measures the resulting loss of digits.
     pub fn evaluate(&self, x: f64) -> f64 {
         self.stored.direct.evaluate(x)
     }
 
-    /// Computes the errors of both forms with their coefficients rounded to double precision
-    /// ([`PartialFractions::check`]).
+    /// Computes the errors of R and 1/R with coefficients rounded to double precision ([`PartialFractions::check`]).
     pub fn check(&self) -> Check {
         self.stored.check()
     }
 
-    /// Returns R for f_λ(x) = Π_k (x + λ c_k)^{p_k} on [λa, λb], where λ > 0. Best approximations stay best: f_λ(λx) =
-    /// λ^p f(x) with p = Σ p_k, so that R_λ(x) = λ^p R(x/λ), and the error is the same.
+    /// Returns the approximation of f_λ(x) = Π_k (x + λ c_k)^{p_k} on [λa, λb], where λ = `by` > 0. Since f_λ(λx) =
+    /// λ^p f(x) with p = Σ p_k, the best approximation is R_λ(x) = λ^p R(x/λ), with the same error.
     ///
-    /// For f = x^p this is the same function on another interval with the same ratio b/a.
+    /// For f = x^p, f_λ = f: R_λ approximates f on another interval with the same ratio b/a.
     ///
     /// # Errors
-    /// Returns [`Error::Interval`], [`Error::Shift`] or [`Error::Range`] if λ is not positive or leads out of the range
-    /// of double precision.
+    /// Returns [`Error::Interval`], [`Error::Shift`] or [`Error::Range`] if λ is not positive, or if a result leaves
+    /// the range of double precision.
     pub fn scaled(&self, by: f64) -> Result<Self, Error> {
         let old = &self.stored;
         let interval = Interval::new(by * old.interval.low(), by * old.interval.high())?;
@@ -239,12 +241,13 @@ impl Approximation {
         })
     }
 
-    /// Returns an approximation of the same function that is valid on all of `wanted`: this one, if its interval
-    /// contains `wanted`, or for f = x^p this one [`scaled`](Self::scaled) to the geometric mean of `wanted`, if b/a is
-    /// at least as large as that of `wanted`. One approximation can thus serve spectral bounds that are measured later.
+    /// Returns an approximation of the same function that is valid on all of `wanted`. This is the approximation
+    /// itself, if its interval contains `wanted`. For f = x^p, it may be [`scaled`](Self::scaled) to the geometric
+    /// mean of `wanted`, if its b/a is at least as large. One approximation can thus serve spectral bounds that are
+    /// measured later.
     ///
     /// # Errors
-    /// Returns [`Error::NotCovered`] if neither is possible.
+    /// Returns [`Error::NotCovered`] if neither way is possible.
     pub fn covering(&self, wanted: Interval) -> Result<Self, Error> {
         let have = self.interval();
         let refuse = |reason| Err(Error::NotCovered { have, wanted, reason });
@@ -258,7 +261,7 @@ impl Approximation {
             return refuse("the ratio of its bounds is larger");
         }
         let mut moved = self.scaled((wanted.low() / have.low()).sqrt() * (wanted.high() / have.high()).sqrt())?;
-        // Bounds that rounding has moved just inside those of `wanted`.
+        // Rounding may have moved a bound just inside of `wanted`.
         let bounds = moved.interval();
         moved.stored.interval = Interval::new(bounds.low().min(wanted.low()), bounds.high().max(wanted.high()))?;
         Ok(moved)
@@ -273,7 +276,7 @@ impl StoredApproximation {
         }
     }
 
-    /// Returns a description of what is wrong with a stored approximation that was read.
+    /// Returns a description of the fault if a stored approximation is not valid.
     fn fault(&self) -> Option<String> {
         if !(1..=LARGEST_ORDER).contains(&self.order) {
             return Some(format!("the order {} is not between 1 and {LARGEST_ORDER}", self.order));
@@ -296,8 +299,9 @@ impl StoredApproximation {
         let Check { direct, inverse } = self.check();
         let wanted = [("direct", direct, self.error), ("inverse", inverse, self.error / (1.0 - self.error))];
         for (name, form, error) in wanted {
-            // Rounding of residues and shifts, by 2⁻⁵³ each, and a few times more for scaled ones. Points between those
-            // checked have an error of at most 1/cos(π/16) = 1.02 of what is found.
+            // Residues and shifts are rounded by 2⁻⁵³ each, and a few times more if they were scaled. Between the
+            // points that are checked, the error is at most 1/cos(π/16) = 1.02 times the largest error at these
+            // points.
             let rounding = 8.0 * f64::EPSILON * form.condition;
             let found = form.error;
             if !(found <= (1.0 + 1e-6) * error + rounding && found >= 0.95 * error - rounding) {

@@ -1,4 +1,4 @@
-//! File of approximations, so that each is computed only once.
+//! A file of approximations, so that each approximation is computed only once.
 
 use crate::approximation::lowest_order;
 use crate::{Approximation, Error, Interval, Power, approximate};
@@ -7,10 +7,10 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Name and version of the file format.
+/// Name and version of the file format, as written in the file.
 const FORMAT: &str = "ferrite.rational/1";
 
-/// Content of the file, in JSON.
+/// Content of the cache file, in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CacheFile<T> {
@@ -18,10 +18,10 @@ struct CacheFile<T> {
     approximations: Vec<T>,
 }
 
-/// File of approximations, by function, interval and order.
+/// A file of approximations, each identified by function, interval and order.
 ///
-/// Every entry is checked when the file is opened, and computed entries are written at once: under a temporary name
-/// first, so that the file is complete at any time. If several processes share a file, let one of them open it.
+/// Every entry is checked when the file is opened. A computed entry is written at once, first under a temporary name,
+/// so that the file is complete at any time. If several processes share a file, let only one of them open it.
 #[derive(Debug)]
 pub struct Cache {
     path: PathBuf,
@@ -29,11 +29,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Reads the file; an absent file is an empty cache.
+    /// Reads a cache file. A file that does not exist gives an empty cache.
     ///
     /// # Errors
-    /// Returns [`Error::Cache`] if the file cannot be read, is not of this format, or has an entry whose error on its
-    /// interval differs from its recorded one.
+    /// Returns [`Error::Cache`] if the file cannot be read or has another format, or if the error of an entry on its
+    /// interval differs from the recorded one.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let fail = |reason: String| Error::Cache { path: path.clone(), reason };
@@ -66,7 +66,7 @@ impl Cache {
     }
 
     /// Returns the approximation from the cache, or computes and stores it. For f = x^p, an entry on another interval
-    /// of the same ratio is scaled, which is equally good.
+    /// with the same ratio b/a is scaled, which is equally accurate.
     ///
     /// # Errors
     /// Returns the errors of [`approximate`](crate::approximate()), and [`Error::Cache`] if the file cannot be written.
@@ -86,7 +86,8 @@ impl Cache {
         Ok(computed)
     }
 
-    /// Computes the same as [`approximate_to`](crate::approximate_to), with the cache for each order that is tried.
+    /// Computes the same result as [`approximate_to`](crate::approximate_to); the cache supplies or stores each order
+    /// that is tried.
     ///
     /// # Errors
     /// Returns the errors of [`approximate_to`](crate::approximate_to), and [`Error::Cache`] if the file cannot be
@@ -115,7 +116,7 @@ impl Cache {
             })
             .and_then(|()| fs::rename(&temporary, &self.path));
         written.map_err(|error| {
-            // The first error is the one reported.
+            // Only the first error is reported, so an error here is ignored.
             let _ = fs::remove_file(&temporary);
             fail(format!("cannot be written: {error}"))
         })

@@ -4,7 +4,7 @@ use crate::{Interval, LARGEST_RATIO};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Reason why there is no approximation.
+/// Reason why an approximation cannot be computed, read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
         /// Reason for the rejection.
         reason: &'static str,
     },
-    /// A factor has the power 0.
+    /// The power of a factor is 0.
     #[error("factor {index} of the function, (x + {shift:e})^p, has the power p = 0: remove it")]
     ZeroPower {
         /// Index of the factor, from 0.
@@ -24,7 +24,7 @@ pub enum Error {
         /// Shift c of the factor.
         shift: f64,
     },
-    /// A factor (x + c)^p has c < 0, or c is not finite.
+    /// The shift c of a factor (x + c)^p is negative or not finite.
     #[error("factor {index} of the function, (x + c)^p, has c = {shift:e}: c must be finite and at least 0")]
     Shift {
         /// Index of the factor, from 0.
@@ -32,13 +32,13 @@ pub enum Error {
         /// Shift c of the factor.
         shift: f64,
     },
-    /// The function has integer powers only.
+    /// All powers of the function are integers, so it needs no approximation.
     #[error("{function} is a rational function itself and needs no approximation")]
     AlreadyRational {
         /// Description of the function.
         function: String,
     },
-    /// The approximations of the function may have poles anywhere.
+    /// Approximations of the function may have poles off the negative axis.
     #[error(
         "{function} cannot be approximated: its powers, added up in ascending order of the shifts, give {sums}, which \
          must be all between -1 and 0, or all between 0 and 1; split it into factors for which they are"
@@ -68,7 +68,7 @@ pub enum Error {
         /// Highest order that is allowed.
         largest: usize,
     },
-    /// The order is far higher than necessary.
+    /// The error at this order would be smaller than any use requires.
     #[error(
         "the approximation of {function} on {interval} has an error of about 10^{exponent} at order {order}, far below \
          double precision: choose a lower order, or use a constant"
@@ -83,7 +83,7 @@ pub enum Error {
         /// Estimate of log₁₀ of the error.
         exponent: i64,
     },
-    /// The tolerance is out of range.
+    /// The tolerance is too small, or 1 or larger.
     #[error("the tolerance {tolerance:e} must be at least {smallest:e}, the limit of double precision, and below 1")]
     Tolerance {
         /// Requested tolerance.
@@ -91,7 +91,7 @@ pub enum Error {
         /// Smallest tolerance that is allowed.
         smallest: f64,
     },
-    /// No allowed order meets the tolerance.
+    /// No order up to the largest meets the tolerance.
     #[error(
         "the approximation of {function} on {interval} has an error of {error:.3e} at order {largest}, the highest \
          order, which is above the tolerance {tolerance:e}: raise the tolerance, or shorten the interval"
@@ -108,13 +108,13 @@ pub enum Error {
         /// Requested tolerance.
         tolerance: f64,
     },
-    /// A pole or a zero of the approximation is not on the negative axis, at any precision.
+    /// A pole or a zero of the approximation is not on the negative axis, at any precision that was tried.
     #[error(
         "the approximation of {function} on {interval} at order {order} has {what} that are not all real, negative and \
          different, so that it cannot be used with shifted systems; try the next order"
     )]
     NotNegative {
-        /// `poles` or `zeros`.
+        /// The part that is not on the negative axis: `poles` or `zeros`.
         what: &'static str,
         /// Description of the function.
         function: String,
@@ -135,12 +135,12 @@ pub enum Error {
         interval: Interval,
         /// Order of the approximation.
         order: usize,
-        /// Number of exchanges done.
+        /// Number of exchanges that were done.
         exchanges: usize,
         /// Spread of the extrema, (largest − smallest)/largest.
         spread: f64,
     },
-    /// The extrema are equal, but the error is larger between them.
+    /// The extrema are equal, but |δ| is larger between them.
     #[error(
         "the approximation of {function} on {interval} at order {order} has extrema of {level:.3e}, but an error of \
          {found:.3e} at x = {x:e}; try the next order"
@@ -159,7 +159,7 @@ pub enum Error {
         /// Argument x at which the larger error was found.
         x: f64,
     },
-    /// The highest precision does not suffice.
+    /// The largest precision does not suffice.
     #[error(
         "the approximation of {function} on {interval} at order {order} needs more than {bits} bits: choose a lower \
          order, or a shorter interval"
@@ -180,7 +180,7 @@ pub enum Error {
         /// Description of the coefficient.
         what: String,
     },
-    /// An approximation cannot be moved to the interval.
+    /// An approximation cannot be scaled to the requested interval.
     #[error("the approximation on {have} cannot be used on {wanted}: {reason}; compute one for that interval")]
     NotCovered {
         /// Interval of the existing approximation.
@@ -190,7 +190,7 @@ pub enum Error {
         /// Reason why the approximation cannot be used.
         reason: &'static str,
     },
-    /// Numbers that were read do not form an approximation.
+    /// A stored approximation is not valid; the text describes the fault.
     #[error("the stored approximation is invalid: {0}; compute it again")]
     Stored(String),
     /// The file of a cache cannot be read or written.

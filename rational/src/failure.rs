@@ -2,15 +2,15 @@
 
 use crate::real::BigFloat;
 
-/// Reason why there is no best approximation at this precision.
+/// Reason why the exchange found no best approximation at this precision.
 #[derive(Clone, Debug)]
 pub(crate) enum RemezFailure {
-    /// More bits are necessary.
+    /// The precision is too low.
     Precision,
-    /// Poles or zeros, as the text states, are not negative.
+    /// Poles or zeros are not all negative; the text is `poles` or `zeros`.
     NotNegative(&'static str),
-    /// The points still move after the last exchange.
+    /// The points still move after the largest number of exchanges.
     NoConvergence { exchanges: usize, spread: f64 },
-    /// |δ| at y is larger than the level.
+    /// |δ| at y, between the points, is larger than the level.
     NotBest { level: f64, found: f64, y: BigFloat },
 }

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Largest numerator and denominator. The limit keeps sums of several fractions within 64 bits.
+/// Largest numerator and denominator: the limit keeps sums of several fractions within 64 bits.
 const LARGEST: i64 = 1 << 20;
 
-/// Fraction of integers in lowest terms, with a positive denominator.
+/// A fraction of integers in lowest terms, with a positive denominator.
 ///
-/// Fractions are read and written as text: `-1/4`, `3/8`, `2`.
+/// As text, a fraction has the form `-1/4`, `3/8` or `2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fraction {
@@ -34,7 +34,7 @@ impl Fraction {
             return Err(fail("its integers must be at most 1048576"));
         };
         let top = if (numerator < 0) == (denominator < 0) { top } else { -top };
-        // At most 2²⁰ each.
+        // Both numbers are at most 2²⁰.
         Ok(Self { numerator: top as i32, denominator: bottom as i32 })
     }
 
@@ -48,7 +48,7 @@ impl Fraction {
         self.denominator
     }
 
-    /// Returns the nearest number in double precision.
+    /// Returns the value of the fraction, rounded to double precision.
     pub fn value(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }

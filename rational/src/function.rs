@@ -1,10 +1,10 @@
-//! Functions that are approximated, and the intervals on which they are.
+//! Functions to approximate, and the intervals on which they are approximated.
 
 use crate::{Error, Fraction};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Factor (x + c)^p of a function.
+/// A factor (x + c)^p of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Factor {
@@ -15,15 +15,15 @@ pub struct Factor {
     pub power: Fraction,
 }
 
-/// Function f(x) = Π_k (x + c_k)^{p_k} for x > 0, with all c_k ≥ 0, where f or 1/f is a Stieltjes function.
+/// Function f(x) = Π_k (x + c_k)^{p_k} for x > 0 with all c_k ≥ 0, where f or 1/f must be a Stieltjes function.
 ///
-/// For c_1 < c_2 < … this means that the partial sums p_1, p_1 + p_2, … are all in [−1, 0], or all in [0, 1]. On the
-/// cut between −c_k and −c_{k+1} the imaginary part of f is |f| sin π(p_1 + … + p_k), hence of one sign, so that f(x) =
-/// const + ∫ dμ(t)/(x + t) with a positive measure, or 1/f is. All best approximations of such functions have poles and
-/// zeros on the negative axis, in turn, which is what solvers of shifted systems need.
+/// For c_1 < c_2 < …, f or 1/f is a Stieltjes function if the partial sums p_1, p_1 + p_2, … are all in [−1, 0], or
+/// all in [0, 1]. On the cut between −c_k and −c_{k+1} the imaginary part of f is |f| sin π(p_1 + … + p_k). It has
+/// one sign, so that f or 1/f is const + ∫ dμ(t)/(x + t) with a positive measure. All best approximations of such
+/// functions have poles and zeros that alternate on the negative axis, as solvers of shifted systems need.
 ///
-/// Factors are kept in ascending order of c, with those of equal c joined, so that equal functions compare equal.
-/// Serialised as a list of factors.
+/// Factors are stored in ascending order of c, and factors of equal c are joined, so that equal functions compare
+/// equal. A function is serialised as the list of its factors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Factor>", into = "Vec<Factor>")]
 pub struct Power {
@@ -42,9 +42,9 @@ impl Power {
     /// Creates f(x) = Π_k (x + c_k)^{p_k}.
     ///
     /// # Errors
-    /// Fails for p = 0, for c < 0, for numbers that are not finite, for products that are rational functions, which
-    /// need no approximation (those whose powers are integers after factors with the same c were joined), and if
-    /// neither f nor 1/f is a Stieltjes function.
+    /// Fails if a power is 0, if c < 0, if a number is not finite, or if neither f nor 1/f is a Stieltjes function.
+    /// Also fails for rational functions, which need no approximation: all their powers are integers after factors of
+    /// equal c are joined.
     pub fn product(factors: impl IntoIterator<Item = Factor>) -> Result<Self, Error> {
         let mut joined: Vec<Factor> = Vec::new();
         for (index, factor) in factors.into_iter().enumerate() {
@@ -56,7 +56,7 @@ impl Power {
             }
             match joined.iter_mut().find(|old| old.shift == factor.shift) {
                 Some(old) => old.power = old.power.plus(factor.power)?,
-                // −0 becomes 0.
+                // Adding 0 changes −0 to 0.
                 None => joined.push(Factor { shift: factor.shift + 0.0, ..factor }),
             }
         }
@@ -75,7 +75,7 @@ impl Power {
         Ok(function)
     }
 
-    /// Creates a function from any factors, for tests with functions that are rejected.
+    /// Creates a function from any factors without checks, for tests of functions that are rejected.
     #[cfg(test)]
     pub(crate) fn unchecked(factors: Vec<Factor>) -> Self {
         Self { factors }
@@ -86,7 +86,7 @@ impl Power {
         &self.factors
     }
 
-    /// Returns 1/f.
+    /// Returns the function 1/f.
     pub fn reciprocal(&self) -> Self {
         let negated = |factor: &Factor| Factor { power: factor.power.negated(), ..*factor };
         Self { factors: self.factors.iter().map(negated).collect() }
@@ -106,14 +106,14 @@ impl Power {
         Ok(sums)
     }
 
-    /// Returns the length of the cut of f, from −c_1 down, or `None` if it extends to −∞.
+    /// Returns the length of the cut of f on the negative axis, which begins at −c_1, or `None` if it extends to −∞.
     pub(crate) fn cut(&self) -> Option<f64> {
         let [first, .., last] = self.factors[..] else { return None };
         let total = self.partial_sums().ok()?.pop()?;
         total.is_integer().then_some(last.shift - first.shift)
     }
 
-    /// Returns p if f(x) = x^p.
+    /// Returns p if f(x) = x^p, and `None` otherwise.
     pub fn single(&self) -> Option<Fraction> {
         match self.factors[..] {
             [Factor { shift: 0.0, power }] => Some(power),
@@ -152,7 +152,7 @@ impl From<Power> for Vec<Factor> {
     }
 }
 
-/// Largest ratio of the ends of an [`Interval`].
+/// Largest ratio b/a of an [`Interval`].
 pub const LARGEST_RATIO: f64 = 1e100;
 
 /// Interval [a, b] with 0 < a < b and b/a ≤ [`LARGEST_RATIO`].
@@ -199,7 +199,7 @@ impl Interval {
         self.high / self.low
     }
 
-    /// Returns whether the interval contains all of `other`.
+    /// Whether the interval contains all of `other`.
     pub fn contains(self, other: Self) -> bool {
         self.low <= other.low && other.high <= self.high
     }

@@ -13,7 +13,7 @@
 //! representations*, SIAM J. Sci. Comput. 40 (2018) A2427, section 4.] The required R has no pole between the points,
 //! so that Q has the same sign on all nodes.
 //!
-//! **Which eigenvalue.** Where f or 1/f is a Stieltjes function, L⁻¹C in the variables Q(t_l) has elements of one sign,
+//! **Choice of the eigenvalue.** If f or 1/f is a Stieltjes function, L⁻¹C in the variables Q(t_l) has elements of one sign,
 //! whatever the points are. Then (Perron, Frobenius) exactly one eigenvector has components of one sign, and its |E| is
 //! the smallest. Noda's iteration [*Numer. Math.* 17 (1971) 382] finds it from any positive vector, with quadratic
 //! convergence, however close the next eigenvalue is: it makes Q′ from Q by (L + E₀ C) β′ = C β, and moves E₀ by the
@@ -23,7 +23,7 @@
 
 use crate::real::{BigFloat, Bits, abs, positive};
 
-/// Levelled function and its level.
+/// Function whose error alternates between +E and −E on given points, in barycentric form, with its level E.
 pub(crate) struct Levelled {
     /// Nodes t_l.
     pub nodes: Vec<BigFloat>,
@@ -35,12 +35,12 @@ pub(crate) struct Levelled {
     pub level: BigFloat,
 }
 
-/// Largest number of steps. Noda's iteration needs about ten.
+/// Largest number of steps of Noda's iteration, which needs about ten.
 const ITERATIONS: usize = 60;
 
-/// Solves the eigenvalue problem for the points `y`, in ascending order, and the values `f` at these points. The
-/// denominator of R is near Π (y + σ) for the `poles` σ; |E| is at least |`level`|. Returns `None` if the precision
-/// does not suffice.
+/// Solves the eigenvalue problem for the points `y`, in ascending order, and the values `f` at these points. As a
+/// start, the denominator of R is Π (y + σ) for the `poles` σ, and the level is `level`, which must not exceed |E|.
+/// Returns `None` if the precision does not suffice.
 pub(crate) fn levelled(
     y: &[BigFloat],
     f: &[BigFloat],
@@ -70,7 +70,7 @@ pub(crate) fn levelled(
         level -= &step;
         let refined = shifted(&level);
         if abs(&step) < abs(&level) * precision.tiny(precision.0 / 3) {
-            // E has converged; one more step gives β the same accuracy, unless L + E C is singular to the last digit.
+            // E has converged. One more step makes β equally accurate, unless L + E C is singular to the last digit.
             if let Some(next) = refined.and_then(|lu| normalised(lu.solve(&product(&c, &weights)))) {
                 weights = next;
             }
@@ -82,7 +82,7 @@ pub(crate) fn levelled(
     None
 }
 
-/// Returns the smallest of all β_l/β′_l, which estimate E₀ − E; `None` if they differ in sign.
+/// Returns the smallest of all β_l/β′_l, which estimates E₀ − E, or `None` if they differ in sign.
 fn noda(next: &[BigFloat], weights: &[BigFloat]) -> Option<BigFloat> {
     let mut best: Option<BigFloat> = None;
     for (next, weight) in next.iter().zip(weights) {
@@ -99,7 +99,7 @@ fn noda(next: &[BigFloat], weights: &[BigFloat]) -> Option<BigFloat> {
     best
 }
 
-/// Computes Π (t_l + σ)/Π_{j≠l} (t_l − t_j), the weights of the denominator Π (y + σ).
+/// Computes Π (t_l + σ)/Π_{j≠l} (t_l − t_j), the weights β_l for the denominator Π (y + σ).
 fn weights_of(nodes: &[BigFloat], poles: &[BigFloat], precision: Bits) -> Vec<BigFloat> {
     let weight = |l: usize| {
         let above = poles.iter().fold(precision.integer(1), |product, pole| product * (&nodes[l] + pole));
@@ -109,7 +109,7 @@ fn weights_of(nodes: &[BigFloat], poles: &[BigFloat], precision: Bits) -> Vec<Bi
     (0..nodes.len()).map(weight).collect()
 }
 
-/// Divides the vector by its largest component.
+/// Divides the vector by its largest component; returns `None` if all components are 0.
 fn normalised(x: Vec<BigFloat>) -> Option<Vec<BigFloat>> {
     let (_, size) = largest(&x)?;
     Some(x.iter().map(|x| x / &size).collect())
@@ -120,7 +120,7 @@ fn product(matrix: &[Vec<BigFloat>], x: &[BigFloat]) -> Vec<BigFloat> {
     matrix.iter().filter_map(dot).collect()
 }
 
-/// Returns the index and value of the largest component; `None` if all are 0.
+/// Returns the index and value of the component with the largest modulus, or `None` if all are 0.
 fn largest(x: &[BigFloat]) -> Option<(usize, BigFloat)> {
     let mut best = (0, BigFloat::ZERO);
     for (i, x) in x.iter().enumerate() {
@@ -140,7 +140,7 @@ struct Lu {
 }
 
 impl Lu {
-    /// Factorises a matrix; `None` if it is singular at this precision.
+    /// Factorises a matrix; returns `None` if it is singular at this precision.
     fn factor(mut rows: Vec<Vec<BigFloat>>, precision: Bits) -> Option<Self> {
         let n = rows.len();
         let mut order: Vec<usize> = (0..n).collect();

@@ -1,4 +1,4 @@
-//! Partial fractions, the form that solvers of shifted systems use.
+//! Partial fractions, the form of rational functions that solvers of shifted systems use.
 
 use crate::real::{BigFloat, Bits, Target, abs, double};
 use crate::zolotarev::ZolotarevStart;
@@ -28,17 +28,17 @@ pub struct PartialFractions {
 /// Accuracy of partial fractions with coefficients in double precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartialFractionAccuracy {
-    /// max |1 − R/f| with R evaluated in multiple precision: the accuracy that the rounded coefficients allow.
+    /// max |1 − R/f|, with R evaluated in multiple precision: the accuracy that the rounded coefficients allow.
     pub error: f64,
-    /// max |1 − R/f| with R evaluated in double precision.
+    /// max |1 − R/f|, with R evaluated in double precision.
     pub error_in_double: f64,
-    /// max (|A₀| + Σ |A_i|/(x + σ_i))/f(x). Rounding errors are multiplied by this; it is 1 + error if all terms are
-    /// positive, as for negative powers, and about √(b/a) for x^{1/2}.
+    /// max (|A₀| + Σ |A_i|/(x + σ_i))/f(x), the factor that multiplies rounding errors. It is 1 + error if all terms
+    /// are positive, as for negative powers, and about √(b/a) for x^{1/2}.
     pub condition: f64,
 }
 
-/// Precision in bits of evaluations with coefficients in double precision: 53, the loss from a large condition, and a
-/// reserve.
+/// Precision of evaluations with coefficients in double precision, in bits: 53, the loss from a large condition, and
+/// a reserve.
 const PRECISION: Bits = Bits(256);
 
 impl PartialFractions {
@@ -47,14 +47,14 @@ impl PartialFractions {
         self.poles.iter().rev().fold(self.constant, |sum, pole| sum + pole.residue / (x + pole.shift))
     }
 
-    /// Returns the shifts σ_i, in the form that a solver takes.
+    /// Returns the shifts σ_i in ascending order, as a solver of shifted systems takes them.
     pub fn shifts(&self) -> impl ExactSizeIterator<Item = f64> + '_ {
         self.poles.iter().map(|pole| pole.shift)
     }
 
-    /// Computes the accuracy as an approximation of f on an interval, for any partial fractions. They are evaluated at
-    /// 16 n + 9 points, denser towards the ends like the extrema of best approximations, both ends included. Errors are
-    /// infinite if a coefficient is not finite, or if a pole is at one of these points.
+    /// Computes the accuracy as an approximation of `function` on `interval`. The partial fractions are evaluated at
+    /// 16 n + 9 points, which are denser towards the ends, like the extrema of best approximations, and include both
+    /// ends. Errors are infinite if a coefficient is not finite, or if a pole is at one of these points.
     pub fn check(&self, function: &Power, interval: Interval) -> PartialFractionAccuracy {
         let none =
             PartialFractionAccuracy { error: f64::INFINITY, error_in_double: f64::INFINITY, condition: f64::INFINITY };
@@ -70,7 +70,7 @@ impl PartialFractions {
             self.poles.iter().map(|pole| (real(pole.residue), real(pole.shift))).collect();
         let mut found = PartialFractionAccuracy { error: 0.0, error_in_double: 0.0, condition: 0.0 };
         for at in points {
-            // 1 × length may round to a value outside the interval.
+            // Rounding of 1 × length may lead out of the interval.
             let x = if at < 1.0 { (interval.low() + at * length).min(interval.high()) } else { interval.high() };
             let in_double = self.evaluate(x);
             let x = real(x);
@@ -93,7 +93,7 @@ impl PartialFractions {
         found
     }
 
-    /// Returns λ^p R(x/λ).
+    /// Returns the partial fractions of λ^p R(x/λ) for λ = `by` and p = `power`.
     pub(crate) fn scaled(&self, by: f64, power: f64) -> Result<Self, Error> {
         let factor = by.powf(power);
         let scale = |pole: &Pole| Pole { residue: factor * by * pole.residue, shift: by * pole.shift };

@@ -19,7 +19,7 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// Finds the poles and zeros of a function in barycentric form.
+    /// Finds the poles and zeros of a levelled function.
     pub fn new(levelled: &Levelled, precision: Bits) -> Result<Self, RemezFailure> {
         let upper: Vec<BigFloat> = levelled.weights.iter().zip(&levelled.values).map(|(b, f)| b * f).collect();
         let sum = |b: &[BigFloat]| b.iter().fold(precision.integer(0), |sum, b| sum + b);
@@ -47,7 +47,7 @@ impl Product {
         below.map_or_else(|| above.clone(), |below| &above / below)
     }
 
-    /// Computes (log R)′ and (log R)″ for y > 0.
+    /// Computes the derivatives (log R)′ and (log R)″ at y > 0.
     pub fn log_derivatives(&self, y: &BigFloat, precision: Bits) -> (BigFloat, BigFloat) {
         let one = precision.integer(1);
         let (mut first, mut second) = (precision.integer(0), precision.integer(0));
@@ -59,7 +59,7 @@ impl Product {
         (first, second)
     }
 
-    /// Returns 1/R.
+    /// Returns the function 1/R.
     pub fn reciprocal(&self, precision: Bits) -> Self {
         let scale = precision.integer(1) / &self.scale;
         Self { scale, zeros: self.poles.clone(), poles: self.zeros.clone() }

@@ -4,16 +4,16 @@ use crate::{Factor, Power};
 use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
 
-/// Binary number with its own precision. Sums and products have the larger precision of their operands, so all numbers
-/// of a calculation are made with the same [`Bits`].
+/// Binary number with its own precision. Sums and products have the larger precision of their operands, so all
+/// numbers of a calculation are created with the same [`Bits`].
 pub(crate) type BigFloat = FBig<HalfEven, 2>;
 
-/// Number of bits.
+/// Precision of a number, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits(pub usize);
 
 impl Bits {
-    /// Converts x, which has to be finite, exactly.
+    /// Converts the finite number x exactly.
     pub fn real(self, x: f64) -> BigFloat {
         let exact = BigFloat::try_from(x).expect("a finite number");
         exact.with_precision(self.0).value()
@@ -30,7 +30,7 @@ impl Bits {
     }
 }
 
-/// Converts to the nearest number in double precision; infinite above its range, 0 below.
+/// Returns the nearest number in double precision: infinity if `x` is above its range, and 0 if it is below.
 pub(crate) fn double(x: &BigFloat) -> f64 {
     x.to_f64().value()
 }
@@ -48,9 +48,9 @@ pub(crate) fn geometric_mean(x: &BigFloat, y: &BigFloat) -> BigFloat {
     (x * y).sqrt()
 }
 
-/// Function f in the variable y = x + c₁, where c₁ is the smallest c_k: Π_k (y + d_k)^{p_k}, d_k = c_k − c₁.
+/// Function f in the variable y = x + c₁, where c₁ is the smallest c_k: f = Π_k (y + d_k)^{p_k} with d_k = c_k − c₁.
 ///
-/// f is analytic except on the negative real axis of y, whatever the c_k are, and log y is the natural scale.
+/// For any c_k, f is analytic except on the negative real axis of y, so log y is the natural scale.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// Smallest shift c₁.

@@ -15,30 +15,30 @@ use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{BigFloat, Bits, Target, abs, double, geometric_mean, positive};
 
-/// Best approximation with the quantities that prove it.
+/// Best approximation with the quantities that prove that it is the best.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests look at the proof"))]
 pub(crate) struct Minimax {
     pub product: Product,
     /// Error |E|.
     pub error: BigFloat,
-    /// Points where |δ| = |E|, 2n + 2 of them.
+    /// Points where |δ| = |E|; there are 2n + 2.
     pub points: Vec<BigFloat>,
     /// Spread (largest − smallest |δ|)/largest over the points.
     pub spread: BigFloat,
-    /// Number of exchanges done.
+    /// Number of exchanges that were done.
     pub exchanges: usize,
 }
 
 /// Largest number of exchanges.
 const EXCHANGES: usize = 60;
 
-/// Base-2 exponent of the relative spread of the extrema at convergence: 2⁻⁷⁰ = 10⁻²¹, so that coefficients are right
-/// to the last digit of double precision.
+/// Base-2 exponent of the relative spread of the extrema at convergence. 2⁻⁷⁰ = 10⁻²¹ makes coefficients correct to
+/// the last digit of double precision.
 const SPREAD_BITS: usize = 70;
 
-/// Relative accuracy in bits to which extrema are bracketed: 2⁻²⁴ of y. One more step of Newton's method doubles this;
-/// the error of δ is its square, 2⁻⁹⁶.
+/// Relative accuracy of y to which extrema are bracketed, in bits. One more step of Newton's method doubles the
+/// number of bits; the error of δ is the square, 2⁻⁹⁶.
 const EXTREMUM_BITS: usize = 24;
 
 /// Number of steps into which each interval between neighbouring points is divided for the final check of δ.
@@ -57,7 +57,7 @@ pub(crate) fn minimax(
     let n = points.len();
     (points[0], points[n - 1]) = (low.clone(), high.clone());
     let mut values = evaluated(target, &points)?;
-    // The poles are distributed on the negative axis roughly as the points are on the positive one.
+    // The poles lie on the negative axis approximately as the points lie on the positive one.
     let mut poles: Vec<BigFloat> = points[1..n - 1].iter().step_by(2).cloned().collect();
     let mut level = precision.integer(0);
     let mut last_spread: Option<BigFloat> = None;
@@ -93,7 +93,7 @@ pub(crate) fn minimax(
     Err(RemezFailure::NoConvergence { exchanges: EXCHANGES, spread })
 }
 
-/// Evaluates f at the points; fails if these are not in ascending order.
+/// Evaluates f at the points. Fails if the points are not in ascending order.
 fn evaluated(target: &Target, points: &[BigFloat]) -> Result<Vec<BigFloat>, RemezFailure> {
     if !points.windows(2).all(|pair| pair[0] < pair[1]) {
         return Err(RemezFailure::Precision);
@@ -101,12 +101,12 @@ fn evaluated(target: &Target, points: &[BigFloat]) -> Result<Vec<BigFloat>, Reme
     Ok(points.iter().map(|y| target.evaluate(y)).collect())
 }
 
-/// Computes R/f − 1.
+/// Computes δ = R/f − 1.
 fn deviation(product: &Product, y: &BigFloat, f: &BigFloat, precision: Bits) -> BigFloat {
     product.evaluate(y) / f - precision.integer(1)
 }
 
-/// Returns whether poles and zeros are exact enough for δ at the points to be ±E to the required accuracy.
+/// Whether the poles and zeros are so accurate that δ at the points is ±E to the required accuracy.
 fn reproduces(product: &Product, level: &BigFloat, points: &[BigFloat], values: &[BigFloat], precision: Bits) -> bool {
     let allowed = abs(level) * precision.tiny(SPREAD_BITS + 10);
     points.iter().zip(values).enumerate().all(|(i, (y, f))| {
@@ -115,7 +115,7 @@ fn reproduces(product: &Product, level: &BigFloat, points: &[BigFloat], values: 
     })
 }
 
-/// Moves each point to the nearest extremum of its sign.
+/// Moves each point to the nearest extremum of δ with the sign of the point.
 pub(crate) fn exchange(
     product: &Product,
     target: &Target,
@@ -130,11 +130,11 @@ pub(crate) fn exchange(
     };
     let at = |i: usize| {
         let y = &points[i];
-        // Whether δ has a maximum or a minimum near this point.
+        // True if δ has a maximum near this point, false if it has a minimum.
         let maximum = positive(level) == i.is_multiple_of(2);
         let rises = |y: &BigFloat| {
             let (first, second) = slope(y);
-            // Derivatives of log(R/f) with the sign of the extremum.
+            // Derivatives of log(R/f), or of its negative at a minimum.
             if maximum { (first, second) } else { (-first, -second) }
         };
         let first = rises(y).0;
@@ -150,14 +150,15 @@ pub(crate) fn exchange(
         match turn(&rises, y, limit, right) {
             Some(falling) if right => climb(&rises, y, &falling, y, target.precision),
             Some(falling) => climb(&rises, &falling, y, y, target.precision),
-            // ±δ rises up to the end of the interval.
+            // ±δ rises up to the limit.
             None => limit.clone(),
         }
     };
     (0..points.len()).map(at).collect()
 }
 
-/// Finds a point between y and the limit where ±δ falls again, as it must before the next point of the other sign.
+/// Finds a point between y and the limit where ±δ falls, since it must fall before the next point of opposite sign.
+/// Returns `None` if there is none.
 fn turn(
     rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
     y: &BigFloat,
@@ -169,7 +170,7 @@ fn turn(
     if down(limit) {
         return Some(limit.clone());
     }
-    // At most 2⁷ points.
+    // The search ends after at most 2⁷ points.
     for _ in 0..7 {
         let between: Vec<BigFloat> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
         if let Some(found) = between.iter().find(|y| down(y)) {
@@ -185,8 +186,8 @@ fn turn(
     None
 }
 
-/// Finds the zero of a falling function between `low`, where it is positive, and `high`, where it is negative, by
-/// Newton's method, with bisection on a logarithmic scale if that leaves the bracket.
+/// Finds the zero of a falling function between `low`, where it is positive, and `high`, where it is negative. Uses
+/// Newton's method, and bisection on a logarithmic scale if a step leaves the bracket.
 fn climb(
     rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
     low: &BigFloat,
@@ -219,7 +220,7 @@ fn climb(
     y
 }
 
-/// Checks that |δ| between the points does not exceed the error.
+/// Checks that |δ| between the points does not exceed the error E.
 pub(crate) fn check_between(
     product: &Product,
     target: &Target,

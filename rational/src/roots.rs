@@ -1,26 +1,26 @@
 //! Poles and zeros of a rational function in barycentric form.
 //!
-//! p(y) = Π_l (y − t_l) Σ_l b_l/(y − t_l) is a polynomial of order n, for n + 1 nodes t_l. If all its roots are real,
-//! Laguerre's method converges from any point above them to the largest one, without passing it. With this root divided
-//! out it continues to the next. Either n runs down the negative axis find n roots and prove that they are real, or one
-//! of them fails and some are not.
+//! p(y) = Π_l (y − t_l) Σ_l b_l/(y − t_l) is a polynomial of order n for n + 1 nodes t_l. If all its roots are real,
+//! Laguerre's method converges from any point above them to the largest root, without passing it. The root is divided
+//! out, and the method continues to the next. If n runs down the negative axis find n roots, all roots are real; if a
+//! run fails, some roots are not real.
 
 use crate::real::{BigFloat, Bits, abs, positive};
 
-/// Reason why there is no list of roots.
+/// Reason why the roots cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootFailure {
-    /// Some root is not real, not negative, or a double root.
+    /// Some roots are not real or not negative, or a root is double.
     NotNegative,
-    /// Rounding hides the roots.
+    /// The precision does not suffice to find the roots.
     Precision,
 }
 
-/// Largest number of iterations. Laguerre's method has cubic convergence; jumps over the decades between roots take a
-/// few steps.
+/// Largest number of iterations for a root. Laguerre's method has cubic convergence; a jump over the decades between
+/// two roots takes a few steps.
 const ITERATIONS: usize = 200;
 
-/// Computes the moduli of the n negative roots, in ascending order.
+/// Computes the moduli of the n negative roots in ascending order.
 pub(crate) fn negative_roots(
     nodes: &[BigFloat],
     b: &[BigFloat],
@@ -38,7 +38,7 @@ pub(crate) fn negative_roots(
     Ok(roots)
 }
 
-/// Finds the smallest modulus of the `left` roots that are not in `roots`.
+/// Finds the smallest modulus of the `left` roots that are not yet in `roots`.
 fn next_root(
     nodes: &[BigFloat],
     b: &[BigFloat],
@@ -49,11 +49,11 @@ fn next_root(
     let one = precision.integer(1);
     let left_real = precision.integer(left as i64);
     let less_one = precision.integer(left as i64 - 1);
-    // x = −y. Starts just after the last root, where it is divided out with little loss, or at 0.
+    // x = −y starts at 0, or just beyond the last root, where dividing it out loses few digits.
     let mut x = roots.last().map_or(precision.integer(0), |last| last + (last.clone() >> 24_isize));
     let mut last_size: Option<BigFloat> = None;
     for _ in 0..ITERATIONS {
-        // G = −(log p)′ and H = −(log p)″ of the rest, in the variable x, both from sums over the nodes.
+        // G = −(log p)′ and H = −(log p)″ of the remaining polynomial in the variable x, as sums over the nodes.
         let (mut g, mut h) = (precision.integer(0), precision.integer(0));
         let mut sums = [(); 3].map(|()| precision.integer(0));
         for (t, b) in nodes.iter().zip(b) {
@@ -85,7 +85,8 @@ fn next_root(
         }
         let square = &g * &g;
         let discriminant = &less_one * (&left_real * &h - &square);
-        // Not negative for real roots. Rounding may make it slightly negative near 0, where roots are equal.
+        // The discriminant is not negative for real roots, but rounding may make it slightly negative near 0 if roots
+        // are equal.
         if discriminant < -((&left_real * &left_real * square) >> 40_isize) {
             return Err(RootFailure::NotNegative);
         }
@@ -101,11 +102,11 @@ fn next_root(
         }
         let size = abs(&step) / abs(&x);
         if size < precision.tiny(precision.0 / 3) {
-            // The error is the third power of this step, or rounding.
+            // The error is of the order of the third power of this step, or rounding.
             return Ok(x);
         }
         if !positive(&step) {
-            // All remaining roots are above x, unless rounding interferes.
+            // All remaining roots should be beyond x, unless rounding interferes.
             return Err(if size < precision.tiny(30) { RootFailure::Precision } else { RootFailure::NotNegative });
         }
         if last_size.is_some_and(|last| size >= last && size < precision.tiny(30)) {

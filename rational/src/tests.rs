@@ -1,4 +1,4 @@
-//! What cannot be seen in double precision: alternation, identities, poles and zeros to 10⁻²⁰.
+//! Tests of properties that double precision cannot show: alternation, identities, poles and zeros to 10⁻²⁰.
 //!
 //! Powers with denominators 2, 4 and 8 are computed here by square roots, not by logarithms as in the code.
 

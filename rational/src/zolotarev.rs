@@ -13,14 +13,14 @@ use std::f64::consts::{LN_2, PI};
 
 /// Computes the arithmetic-geometric mean of two positive numbers.
 fn agm(mut a: f64, mut b: f64) -> f64 {
-    // Quadratic convergence; 40 steps bring any two numbers of double precision together.
+    // The convergence is quadratic: 40 steps suffice for any two numbers of double precision.
     for _ in 0..40 {
         (a, b) = (0.5 * (a + b), (a * b).sqrt());
     }
     a
 }
 
-/// Computes (K, K′) for κ² = `ratio` = y_a/y_b and its complement 1 − κ².
+/// Computes the elliptic integrals (K, K′) for κ² = `ratio` = y_a/y_b; `complement` is 1 − κ².
 fn integrals(ratio: f64, complement: f64) -> (f64, f64) {
     (PI / (2.0 * agm(1.0, complement.sqrt())), PI / (2.0 * agm(1.0, ratio.sqrt())))
 }
@@ -33,32 +33,34 @@ pub(crate) struct Condenser {
 }
 
 impl Condenser {
-    /// Creates the condenser for a cut from −∞ to 0. `length` is y_b − y_a, which the ends alone do not determine
-    /// accurately if they are close.
+    /// Creates the condenser for a cut from −∞ to 0. `length` is y_b − y_a; the ends do not determine it accurately
+    /// if they are close.
     pub fn new(low: f64, high: f64, length: f64) -> Self {
         Self { ratio: low / high, complement: length / high }
     }
 
-    /// Returns the logarithm of the level's scale exp(−π N K/K′) at order n. The level itself is about 4 |sin πp| times
-    /// that.
+    /// Returns the logarithm of exp(−π N K/K′) at order n, which sets the scale of the level. The level is about
+    /// 4 |sin πp| times this scale.
     pub fn log_scale(self, order: usize) -> f64 {
         let (k, k_prime) = integrals(self.ratio, self.complement);
         -PI * (2 * order + 1) as f64 * k / k_prime
     }
 
-    /// Computes (y_j − y_a)/(y_b − y_a), from 0 to 1, for y_j = y_b dn²(j K′/n), j = 0 … n. For n = 2 · order + 1 these
-    /// are the extrema.
+    /// Computes (y_j − y_a)/(y_b − y_a), from 0 to 1, for y_j = y_b dn²(j K′/n), j = 0 … n. For n = 2 · order + 1 the
+    /// y_j are the extrema.
     pub fn points(self, n: usize) -> Vec<f64> {
         let (k, k_prime) = integrals(self.ratio, self.complement);
-        // u is in units of the quarter period, here K′. Both series gain a factor of at least exp(π) with each term.
+        // u is in units of the quarter period K′. Both series converge by a factor of at least exp(π) for each term.
         let position = |u: f64| {
             if self.complement > 0.5 {
-                // dn(u) = π/(2K) Σ_m sech(π (u − 2m K′)/(2K)): all terms are positive, and it is exact for small y.
+                // dn(u) = π/(2K) Σ_m sech(π (u − 2m K′)/(2K)). All terms are positive, so the sum is accurate for
+                // small y.
                 let term = |m: i32| (0.5 * PI * k_prime / k * (u - 2.0 * f64::from(m))).cosh().recip();
                 let dn = 0.5 * PI / k * (-15..=15).map(term).sum::<f64>();
                 (dn * dn - self.ratio) / self.complement
             } else {
-                // The position is cn²(u), and cn(0) = 1: Σ_m t_m cos((2m + 1) π u/(2K′)), t_m = q^m/(1 + q^{2m+1}).
+                // The position is cn²(u). With cn(0) = 1, cn is proportional to Σ_m t_m cos((2m + 1) π u/(2K′)),
+                // t_m = q^m/(1 + q^{2m+1}).
                 let nome = (-PI * k / k_prime).exp();
                 let term = |m: i32| nome.powi(m) / (1.0 + nome.powi(2 * m + 1));
                 let sum = |u: f64| (0..15).map(|m| term(m) * (0.5 * PI * u * f64::from(2 * m + 1)).cos()).sum::<f64>();
@@ -71,11 +73,12 @@ impl Condenser {
     }
 }
 
-/// [`Condenser`] for a function of y = x + c₁, in terms of the interval of x.
+/// The [`Condenser`] of a function of y = x + c₁, constructed from the interval of x.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZolotarevStart {
     condenser: Condenser,
-    /// y_a; the next two fields are y_b − y_a, and the length of the cut [−span, 0] if it does not extend to −∞.
+    /// Lower end y_a. The next two fields are y_b − y_a, and the length of the cut [−span, 0] unless it extends to
+    /// −∞.
     low: f64,
     length: f64,
     span: Option<f64>,
@@ -89,7 +92,8 @@ impl ZolotarevStart {
         let span = function.cut();
         let condenser = match span {
             None => Condenser::new(low, high, length),
-            // w = y/(y + span) maps the cut to that from −∞ to 0, and rational functions of y to those of w.
+            // w = y/(y + span) maps the cut to a cut from −∞ to 0, and rational functions of y to rational functions
+            // of w.
             Some(span) => {
                 let map = |y: f64| y / (y + span);
                 Condenser::new(map(low), map(high), length / (low + span) * (span / (high + span)))
@@ -98,17 +102,17 @@ impl ZolotarevStart {
         Self { condenser, low, length, span }
     }
 
-    /// Returns log₂ of y_b/y_a.
+    /// Returns log₂ (y_b/y_a).
     pub fn log2_ratio(self) -> f64 {
         (self.length / self.low).ln_1p() / LN_2
     }
 
-    /// Returns the logarithm of the scale of the error.
+    /// Returns the logarithm of the scale of the error at order n.
     pub fn log_scale(self, order: usize) -> f64 {
         self.condenser.log_scale(order)
     }
 
-    /// Returns positions in the interval, from 0 to 1.
+    /// Returns `n` + 1 positions in the interval of x, from 0 to 1, where the exchange starts.
     pub fn points(self, n: usize) -> Vec<f64> {
         let mut points = self.condenser.points(n);
         if let Some(span) = self.span {

@@ -1,4 +1,4 @@
-//! Benchmarks: records of `ferrite bench`.
+//! Records of the benchmarks that `ferrite bench` runs.
 use crate::observables::MeanAndError;
 use crate::place::{LayoutRecord, PlaceRecord};
 use crate::{Record, real};
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// Result of `ferrite bench dslash`, `bench blas` and `bench copy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRecord {
-    /// Device and processes. If there are several processes, `layout` also has `transport` and `overlap`: the way in which faces travelled,
-    /// between processes that can access each other's memory if any can.
+    /// Device and processes. With several processes, `layout` also has `transport`, the transport that the benchmark used for faces, and
+    /// `overlap`.
     #[serde(flatten)]
     pub place: PlaceRecord,
-    /// Timed calls.
+    /// Times of the calls; each row is one call in one format.
     pub rows: Vec<TimedCall>,
-    /// Kernels launched on a GPU, without reductions; empty on a CPU.
+    /// Kernels launched on a GPU, except reductions; empty on a CPU.
     #[serde(default)]
     pub launches: Vec<LaunchRecord>,
 }
@@ -24,18 +24,18 @@ impl Record for BenchRecord {
     const SCHEMA: &'static str = "ferrite.bench/1";
 }
 
-/// A timed call.
+/// Name, format and speed of a timed call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimedCall {
     /// Name of the call: `wilson_dslash`, `wilson_dslash_add` (a x + b D ψ), `clover_dslash` (A⁻¹ D ψ), `clover_matrix`,
     /// `staggered_dslash`, `staggered_matrix` (M†M on one parity, with its sums), `asqtad_dslash`, `asqtad_matrix`, `norm2` …
     pub operator: String,
-    /// Precision of the fields: `double`, `single`, `half` or `fp16`; or empty.
+    /// Precision of the fields: `double`, `single`, `half` or `fp16`; empty if the call has no precision.
     pub precision: String,
-    /// Reconstruction of the links: `18`, `12`, `8`, `12t`, `8t` (t: in temporal gauge), `18h`, `12h` or `8h` (h: 16-bit links beside
-    /// fields in single precision); for asqtad the value of the long links, which may also be `13`, `9`, `13h` or `9h` for links in U(3);
-    /// or empty.
+    /// Reconstruction of the links: `18`, `12` or `8`, with `t` in temporal gauge (`12t`, `8t`) and with `h` for 16-bit links beside fields
+    /// in single precision (`18h`, `12h`, `8h`). Operators with long links have the value of these, which may also be `13`, `9`, `13h` or
+    /// `9h` for links in U(3). Empty for calls without links.
     pub reconstruct: String,
     /// Extents of the whole lattice; a call computes one parity.
     pub lattice: [usize; 4],
@@ -47,7 +47,7 @@ pub struct TimedCall {
     /// 10⁹ floating-point operations per second by the community's standard count, which leaves out reconstruction.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
-    /// 10⁹ bytes per second, if every link and every spinor is transferred once; in temporal gauge without the links in t.
+    /// 10⁹ bytes per second, if a call transfers every link and every spinor once; the links in t are not counted in temporal gauge.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gbps: f64,
     /// Ratio of `gbps` to the bandwidth of a copy in the same memory, measured in the same run.
@@ -55,7 +55,7 @@ pub struct TimedCall {
     pub fraction_of_copy: f64,
 }
 
-/// A kernel that was launched.
+/// Kernel that a benchmark launched, with the size of the launch and its blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRecord {
     /// Entry point of the kernel.
@@ -80,9 +80,9 @@ pub struct BenchHaloRecord {
     pub local_lattice: [usize; 4],
     /// Times on the local lattice of one process without neighbours, with `gflops` multiplied by the number of processes.
     pub alone: Vec<CallAlone>,
-    /// Times with each transport.
+    /// Times with each transport, with and without overlap of computation and communication.
     pub rows: Vec<CallWithHalo>,
-    /// File of the timeline, or `None`.
+    /// File of the timeline; `None` without `--trace`.
     pub trace: Option<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ impl Record for BenchHaloRecord {
     const SCHEMA: &'static str = "ferrite.bench-halo/1";
 }
 
-/// A timed call without neighbours.
+/// Time of a call on a local lattice without neighbours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallAlone {
     /// Name of the timed call, as in `ferrite.bench/1`.
@@ -105,7 +105,7 @@ pub struct CallAlone {
     pub gflops: f64,
 }
 
-/// A timed call with an exchange of faces.
+/// Time of a call with an exchange of faces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallWithHalo {
     /// Operator, format and times.
@@ -158,7 +158,7 @@ pub struct TimelineEvent {
     pub args: Option<TimelineName>,
 }
 
-/// Name of a rank or of a track.
+/// Name of a rank or of a track in a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TimelineName {
@@ -177,9 +177,9 @@ pub struct AccuracyRecord {
     pub lattice: [usize; 4],
     /// Values of ε, the smallest deviation that is counted.
     pub tolerances: Vec<f64>,
-    /// Deviations of each format.
+    /// Deviations of the results in each format.
     pub rows: Vec<AccuracyRow>,
-    /// File of the plot, or `None`.
+    /// File of the plot; `None` without `--plot`.
     pub plot: Option<PathBuf>,
 }
 
@@ -187,7 +187,7 @@ impl Record for AccuracyRecord {
     const SCHEMA: &'static str = "ferrite.accuracy/1";
 }
 
-/// Deviations of a format.
+/// Deviations of the even-odd Wilson matrix in one format from its result in double precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyRow {
     /// Precision of the fields.
@@ -196,9 +196,9 @@ pub struct AccuracyRow {
     pub reconstruct: String,
     /// Fraction of components that deviate by ε or more, one for each tolerance.
     pub share: Vec<f64>,
-    /// Mean deviation.
+    /// Mean deviation of a component, as an absolute value.
     pub mean: f64,
-    /// Largest deviation.
+    /// Largest deviation of a component, as an absolute value.
     pub largest: f64,
 }
 
@@ -226,9 +226,9 @@ pub struct BenchSolverRecord {
     /// apply.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
-    /// Averages for each mass and format.
+    /// Averages over the solves of each mass and format.
     pub rows: Vec<BenchSolverRow>,
-    /// File of the plot, or `None`.
+    /// File of the plot; `None` without a plot.
     pub plot: Option<PathBuf>,
 }
 
@@ -241,7 +241,7 @@ impl Record for BenchSolverRecord {
 pub struct BenchShifts {
     /// Shifts of the systems; `None` without shifts.
     pub shifts: Option<Vec<f64>>,
-    /// Method of solving them: `multishift` or `sequential`; `None` without shifts.
+    /// Method for the shifted systems: `multishift` or `sequential`; `None` without shifts.
     pub shift_solver: Option<String>,
 }
 
@@ -256,7 +256,7 @@ pub struct BenchLinks {
     pub seed: u64,
 }
 
-/// Averages over the solves of a mass and a format.
+/// Averages over the solves with one mass and one format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchSolverRow {
     /// Number of the table in the paper; `None` for staggered operators.
@@ -273,7 +273,7 @@ pub struct BenchSolverRow {
     pub correction: String,
     /// Parameter of the correction: δ of `reliable`, or the inner tolerance of `defect`; `None` for the default δ.
     pub parameter: Option<f64>,
-    /// Average number of iterations, updates or corrections included.
+    /// Average number of iterations, including updates or corrections.
     #[serde(deserialize_with = "real::read")]
     pub iterations: f64,
     /// Average number of updates or corrections.
@@ -291,16 +291,17 @@ pub struct BenchSolverRow {
     /// Average seconds of multi-shift CG alone; 0 without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_seconds: f64,
-    /// Microseconds per iteration of multi-shift CG, `first_seconds` divided by `first_iterations`; `None` without multi-shift CG.
+    /// Microseconds per iteration of multi-shift CG, `first_seconds` divided by `first_iterations`; `null` without multi-shift CG.
     #[serde(deserialize_with = "real::read")]
     pub first_microseconds_per_iteration: f64,
-    /// 10⁹ floating-point operations of the matrix per second of the solve.
+    /// 10⁹ floating-point operations of the matrix per second of a solve.
     #[serde(deserialize_with = "real::read")]
     pub gflops: f64,
-    /// 10⁹ floating-point operations per second of the even-odd matrix timed alone; for staggered operators of M†M on one parity.
+    /// 10⁹ floating-point operations per second of the even-odd matrix in a timing without a solver. The matrix of staggered operators is
+    /// M†M on one parity.
     #[serde(deserialize_with = "real::read")]
     pub matrix_gflops: f64,
-    /// Largest true residual.
+    /// Largest true residual of the solves.
     #[serde(deserialize_with = "real::read")]
     pub true_residual: f64,
     /// Reasons of solves that did not converge; the averages leave these solves out.
@@ -316,7 +317,7 @@ pub struct BenchRhmcRecord {
     pub mass: f64,
     /// Gauge coupling β.
     pub beta: f64,
-    /// Means of each setting.
+    /// Means for each setting of precision and integrator.
     pub rows: Vec<BenchRhmcRow>,
     /// Files of the figures.
     pub figures: Vec<PathBuf>,
@@ -330,7 +331,7 @@ impl Record for BenchRhmcRecord {
     const SCHEMA: &'static str = "ferrite.bench-rhmc/1";
 }
 
-/// Means of a setting of precision and integrator.
+/// Means for one setting of precision and integrator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRhmcRow {
     /// Extents of the lattice.
@@ -347,22 +348,22 @@ pub struct BenchRhmcRow {
     pub trajectories: usize,
     /// Mean plaquette.
     pub plaquette: MeanAndError,
-    /// Real part of the Polyakov loop.
+    /// Mean real part of the Polyakov loop.
     pub polyakov_loop: MeanAndError,
     /// Chiral condensate.
     pub condensate: MeanAndError,
-    /// Reversibility violation: distance from the start at which reversed trajectories end.
+    /// Reversibility violation: distance between the start of a trajectory and the end of its reversal.
     pub irreversibility: IrreversibilityMeans,
     /// Change ΔH of the Hamiltonian in a trajectory.
     pub delta_h: MeanAndError,
     /// Fraction of accepted trajectories.
     pub accepted: MeanAndError,
-    /// Seconds of a trajectory without reversal; `None` if all were reversed.
+    /// Mean seconds of a trajectory without reversal; `null` if all were reversed.
     #[serde(deserialize_with = "real::read")]
     pub seconds: f64,
 }
 
-/// Distance from the start at which reversed trajectories end.
+/// Distance between the start of a trajectory and the end of its reversal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IrreversibilityMeans {
     /// Distance in the links.
@@ -400,7 +401,7 @@ pub struct BenchModelRecord {
     /// Seconds of the measurement; `None` if the machine was read from a file.
     #[serde(default)]
     pub measuring_seconds: Option<f64>,
-    /// Exchanges of faces of the machine.
+    /// Latency and bandwidth of each transport of faces.
     #[serde(default)]
     pub exchanges: Vec<ExchangeRecord>,
     /// Number of GPUs of a host.
@@ -416,10 +417,10 @@ pub struct BenchModelRecord {
     /// Predicted times of solvers.
     #[serde(default)]
     pub solver_rows: Vec<PredictedSolverRow>,
-    /// Measured values beside the predicted ones.
+    /// Comparisons of measured with predicted values.
     #[serde(default)]
     pub compared: Vec<ComparedRow>,
-    /// Deviation furthest from 0; `None` without a comparison.
+    /// Deviation with the largest absolute value; `None` without a comparison.
     #[serde(default)]
     pub worst: Option<f64>,
     /// Files of the plots.
@@ -431,7 +432,7 @@ impl Record for BenchModelRecord {
     const SCHEMA: &'static str = "ferrite.bench-model/1";
 }
 
-/// Exchange of faces by one transport.
+/// Latency and bandwidth of an exchange of faces by one transport.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeRecord {
     /// Transport of the faces.
@@ -442,7 +443,7 @@ pub struct ExchangeRecord {
     pub gbps: f64,
 }
 
-/// A network between hosts.
+/// Latency and bandwidth of the network between hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkRecord {
     /// Latency in microseconds.
@@ -456,8 +457,8 @@ pub struct NetworkRecord {
 pub struct PredictedCallRow {
     /// Kind of scaling: `strong` or `weak`.
     pub scaling: String,
-    /// Name of the call, as in `ferrite.bench/1`, or `wilson_matrix`, `wilson_matrix_sums` or `clover_matrix_sums`; the last two are
-    /// matrices with the sums over the lattice that BiCGstab waits for.
+    /// Name of the call, as in `ferrite.bench/1`, or `wilson_matrix`, `wilson_matrix_sums` or `clover_matrix_sums`. The names in `_sums`
+    /// are matrices with the sums over the lattice that BiCGstab waits for.
     pub operator: String,
     /// Precision of the fields.
     pub precision: String,
@@ -471,22 +472,22 @@ pub struct PredictedCallRow {
     pub grid: [usize; 4],
     /// Extents of the local lattice of each GPU.
     pub local_lattice: [usize; 4],
-    /// Microseconds of a call, on the slowest GPU.
+    /// Microseconds of a call on the slowest GPU.
     pub microseconds: f64,
-    /// Microseconds of a call on the same local lattice without neighbours.
+    /// Microseconds of a call on a local lattice of this size without neighbours.
     pub alone_microseconds: f64,
-    /// Microseconds of one exchange of the call without computation beside it.
+    /// Microseconds of one exchange of the call without simultaneous computation.
     pub exchange_microseconds: f64,
-    /// Limit of the time of a hop: `device` or `exchange`.
+    /// Limit of the speed of a hop: `device` (computation) or `exchange` (communication).
     pub bound: String,
     /// 10⁹ floating-point operations per second of all GPUs.
     pub gflops: f64,
-    /// Parallel efficiency: the time of one GPU divided by the predicted time, where one GPU has the same local lattice (weak scaling), or
-    /// the whole lattice and its time is divided by `gpus` (strong scaling).
+    /// Parallel efficiency: the time on one GPU divided by the predicted time. In weak scaling, the one GPU has the same local lattice. In
+    /// strong scaling, it has the whole lattice, and its time is divided by `gpus`.
     pub efficiency: f64,
 }
 
-/// Predicted times of solvers.
+/// Predicted times of BiCGstab and GCR-DD on a number of GPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedSolverRow {
     /// Kind of scaling: `strong` or `weak`.
@@ -501,18 +502,18 @@ pub struct PredictedSolverRow {
     pub lattice: [usize; 4],
     /// Grid of GPUs.
     pub grid: [usize; 4],
-    /// Microseconds of an iteration: of BiCGstab, or for staggered operators of CG on M†M.
+    /// Microseconds of an iteration of BiCGstab; for staggered operators, of CG on M†M.
     pub iteration_microseconds: f64,
-    /// 10⁹ floating-point operations per second of that iteration.
+    /// 10⁹ floating-point operations per second in an iteration.
     pub gflops: f64,
-    /// Seconds of a solve by BiCGstab with the machine's iterations; `None` if these were not counted, that is for other precisions and
-    /// operators, and in weak scaling.
+    /// Seconds of a solve by BiCGstab with the iterations counted for the machine; `None` in weak scaling, and for operators and precisions
+    /// without counted iterations.
     pub bicgstab_seconds: Option<f64>,
-    /// Seconds of a solve by GCR-DD; `None` under the same conditions as `bicgstab_seconds`.
+    /// Seconds of a solve by GCR-DD; `None` in weak scaling, and without counted iterations.
     pub gcr_dd_seconds: Option<f64>,
-    /// Number of iterations of GCR-DD; `None` under the same conditions as `bicgstab_seconds`.
+    /// Number of iterations of GCR-DD; `None` in weak scaling, and without counted iterations.
     pub gcr_dd_iterations: Option<f64>,
-    /// Whether the domains are smaller than those whose iterations were counted; `None` under the same conditions as `bicgstab_seconds`.
+    /// Whether the domains are smaller than those whose iterations were counted; `None` in weak scaling, and without counted iterations.
     pub gcr_dd_extrapolated: Option<bool>,
     /// 10⁹ floating-point operations of BiCGstab per second of the solve by BiCGstab.
     pub bicgstab_gflops: Option<f64>,
@@ -520,10 +521,10 @@ pub struct PredictedSolverRow {
     pub gcr_dd_effective_gflops: Option<f64>,
 }
 
-/// A measured value beside the predicted one.
+/// Comparison of a measured with a predicted value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRow {
-    /// Name of the call, or of the solver.
+    /// Name of the call or of the solver.
     pub operator: String,
     /// Precision of the fields.
     pub precision: String,
@@ -533,7 +534,7 @@ pub struct ComparedRow {
     pub lattice: [usize; 4],
     /// Grid of GPUs.
     pub grid: [usize; 4],
-    /// Transport within a host; `None` for the usual one.
+    /// Transport of faces within a host; `None` for the usual transport.
     pub transport: Option<String>,
     /// Whether computation and communication overlapped.
     pub overlap: bool,
@@ -543,14 +544,14 @@ pub struct ComparedRow {
     pub measured: f64,
     /// Predicted microseconds, or predicted efficiency.
     pub predicted: f64,
-    /// Relative deviation of the predicted time from the measured time; above 0 if the prediction is too slow.
+    /// Relative deviation of the predicted time from the measured time; positive if the prediction is too slow.
     pub deviation: f64,
 }
 
-/// Points of scaling from earlier measurements, the file of `--measured`.
+/// Scaling points of earlier measurements, as in the file of `--measured`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScalingPoints {
-    /// Points of scaling.
+    /// Times and efficiencies that were measured.
     pub points: Vec<ScalingPoint>,
 }
 
@@ -558,7 +559,7 @@ impl Record for ScalingPoints {
     const SCHEMA: &'static str = "ferrite.scaling-points/1";
 }
 
-/// A point of scaling, with either `microseconds` or `efficiency`.
+/// Measured scaling point, with either `microseconds` or `efficiency`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScalingPoint {
@@ -584,7 +585,7 @@ pub struct ScalingPoint {
     pub scaling: Option<String>,
     /// Name of the device.
     pub device: String,
-    /// Transport of faces; `None` for the usual one.
+    /// Transport of faces; `None` for the usual transport.
     pub transport: Option<String>,
     /// Whether computation and communication overlapped; `None` for the usual setting.
     pub overlap: Option<bool>,

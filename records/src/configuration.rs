@@ -1,9 +1,9 @@
-//! Files of configurations that results are computed from.
+//! Identity of the configuration file from which a result was computed.
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Length and time of change of a file. If both are unchanged, the file need not be read again.
+/// Length and modification time of a file. If both are unchanged, the file need not be read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Length of the file in bytes.
@@ -13,10 +13,10 @@ pub struct Stamp {
     pub modified: String,
 }
 
-/// Length, time of change and checksum of a file from which a result was computed.
+/// Length, modification time and checksum of a file from which a result was computed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentRecord {
-    /// Length and time of change of the file.
+    /// Length and modification time of the file.
     #[serde(flatten)]
     pub stamp: Stamp,
     /// CRC-32 of all bytes of the file.
@@ -24,22 +24,22 @@ pub struct ContentRecord {
 }
 
 impl ContentRecord {
-    /// Returns whether both files have the same bytes, by length and checksum.
+    /// Returns whether both files have the same length and checksum, and therefore the same bytes.
     pub fn is_of_same_bytes(&self, other: &Self) -> bool {
         self.stamp.bytes == other.stamp.bytes && self.crc32 == other.crc32
     }
 }
 
 impl Stamp {
-    /// Returns the stamp of a file at present.
+    /// Returns the current length and modification time of a file.
     ///
     /// # Errors
-    /// The error of the operating system.
+    /// Fails if the operating system cannot examine the file.
     pub fn of(path: &Path) -> std::io::Result<Self> {
         let about = std::fs::metadata(path)?;
         Ok(Stamp { bytes: about.len(), modified: nanoseconds(about.modified()?).to_string() })
     }
-    /// Returns whether the file was written after a time.
+    /// Returns whether the file was written after `time`.
     pub fn is_after(&self, time: SystemTime) -> bool {
         self.modified.parse::<u128>().is_ok_and(|modified| modified > nanoseconds(time))
     }

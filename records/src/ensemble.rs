@@ -1,4 +1,4 @@
-//! Ensembles of `ferrite rhmc`: lines of trajectories, settings of a run, its summary, forces.
+//! Records of ensembles that `ferrite rhmc` generates: trajectories, settings and summary of a run, and forces.
 use crate::kernels::KernelTimesRecord;
 use crate::observables::{MeanAndError, PlaquetteMeans};
 use crate::operator::Stout;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A line of `trajectories.jsonl`.
+/// Results of one trajectory: a line of `trajectories.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrajectoryLine {
     /// Number of the trajectory, counted from 1.
@@ -19,10 +19,10 @@ pub struct TrajectoryLine {
     pub metropolis: bool,
     /// Whether the end of the trajectory was accepted.
     pub accepted: bool,
-    /// ΔH = H(end) − H(start), summed part by part; `None` if it is not finite.
+    /// ΔH = H(end) − H(start), computed as the sum of the differences of the parts of H; `null` if it is not finite.
     #[serde(deserialize_with = "real::read")]
     pub delta_h: f64,
-    /// exp(−ΔH); `None` if it is not finite.
+    /// exp(−ΔH); `null` if it is not finite.
     #[serde(deserialize_with = "real::read")]
     pub exp_minus_delta_h: f64,
     /// Parts of the Hamiltonian H at the start.
@@ -38,28 +38,29 @@ pub struct TrajectoryLine {
     /// Seconds of the trajectory, including its reversal if there is one.
     #[serde(deserialize_with = "real::read")]
     pub seconds: f64,
-    /// Seconds of the trajectory, the spectrum and the observables, without files.
+    /// Seconds of the trajectory, of the spectral bounds and of the observables, without the time for files.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub seconds_with_observables: Option<f64>,
-    /// Seconds after `seconds_with_observables`: to download the links, and to write, sync and read back their file, or two files if the
+    /// Seconds after the observables: the links are downloaded, and their file is written, synced and read back. There are two files if the
     /// configuration is kept.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub seconds_of_files: Option<f64>,
-    /// Message of a solver that gave up during the trajectory, with the quarks and the number of the update; only after such a failure,
-    /// which rejects the trajectory: `end` and `delta_h` are then `None`.
+    /// Message of a solver that gave up, with the quarks and the number of the update; only after such a failure, which rejects the
+    /// trajectory. `end` and `delta_h` are `null` after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Reversibility violation: distance from the start at which the reversed trajectory ends (Bonati et al. 2011, eqs. 14 and 15); only
-    /// with `measure.reversibility`.
+    /// Reversibility violation: distance between the start of the trajectory and the end of its reversal (Bonati et al. 2011, eqs. 14 and
+    /// 15); only with `measure.reversibility`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub irreversibility: Option<Irreversibility>,
-    /// [Identities](rhmc.md#identities-of-loops-and-forces) on the links before the trajectory; only with `measure.identities`.
+    /// [Identities of loops and forces](rhmc.md#identities-of-loops-and-forces) on the links before the trajectory; only with
+    /// `measure.identities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identities: Option<LoopIdentities>,
-    /// Mean of Re tr P / 3 after the Metropolis step, over all, the spatial, and the temporal planes.
+    /// Means of Re tr P / 3 over all planes, over the spatial and over the temporal planes, after the Metropolis step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plaquette: Option<PlaquetteMeans>,
-    /// Mean of Re tr R / 3 over all 2×1 loops.
+    /// Mean of Re tr R / 3 over all 2×1 loops, after the Metropolis step.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub rectangle: Option<f64>,
     /// `[re, im]` of the mean over space of tr Π_t U_t / 3.
@@ -68,8 +69,8 @@ pub struct TrajectoryLine {
     /// Chiral condensate for each mass; absent without quarks and with `measure.condensate = 0`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub condensate: Vec<CondensateLine>,
-    /// Times of kernels, as in `ferrite.solve/1`, with `share` relative to `seconds`; only for the second trajectory of each start (the
-    /// first, if there is no other), or as `measure.kernels` requests. Timed trajectories take longer than others.
+    /// Times of kernels, as in `ferrite.solve/1`, with `share` relative to `seconds`; only for the second trajectory after each start of
+    /// the program (the first, if there is no other), or as `measure.kernels` requests. Timed trajectories take longer than others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<KernelTimesRecord>,
     /// Settings of the run; only on the first line after each start of the program.
@@ -81,7 +82,7 @@ impl Record for TrajectoryLine {
     const SCHEMA: &'static str = "ferrite.trajectory/1";
 }
 
-/// Reads settings of a run, in which earlier versions call the parallelogram `chair`.
+/// Reads the settings of a run. Earlier versions call the parallelogram `chair`.
 fn with_current_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let mut run = Option::<Value>::deserialize(deserializer)?;
     if let Some(Value::Object(gauge)) = run.as_mut().and_then(|run| run.get_mut("gauge"))
@@ -92,7 +93,7 @@ fn with_current_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     Ok(run)
 }
 
-/// Parts of the Hamiltonian H.
+/// Parts of the Hamiltonian H, whose sum is H.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnergyParts {
     /// Gauge action.
@@ -107,35 +108,35 @@ pub struct EnergyParts {
 }
 
 impl Default for EnergyParts {
-    /// Unknown parts.
+    /// Returns NaN for each part: the parts are unknown.
     fn default() -> Self {
         EnergyParts { gauge: f64::NAN, kinetic: f64::NAN, fermions: f64::NAN }
     }
 }
 
-/// A part of the fermion action in a trajectory.
+/// Results for a part of the fermion action in a trajectory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuarkLine {
     /// Operator, flavours and masses, as a readable name.
     pub name: String,
     /// Iterations of the solver, summed over its solves.
     pub iterations: QuarkIterations,
-    /// Largest true residual of the solves for heat bath and action, computed in the precision of that solver.
+    /// Largest true residual of the solves for heat bath and action, computed in the precision of the solver.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub residual: f64,
-    /// Upper bound, to a thousandth, of the eigenvalues of −D² on the links after the trajectory; for Wilson-like quarks of the eigenvalues
-    /// of M̂†M̂, and `None` for parts without a rational function.
+    /// Upper bound of the eigenvalues of −D² on the links after the trajectory, or of M̂†M̂ for Wilson-like quarks; at most 0.1 % above the
+    /// largest eigenvalue. `None` for parts without a rational function.
     pub largest_eigenvalue: Option<f64>,
     /// Upper estimate of the smallest eigenvalue of M̂†M̂; only for rational functions of Wilson-like quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_eigenvalue: Option<f64>,
-    /// Number of links, summed over all force evaluations of the trajectory, whose force was kept from growing because V†V has an
-    /// eigenvalue below 5·10⁻⁵; only for HISQ.
+    /// Number of links whose force was limited because V†V has an eigenvalue below 5·10⁻⁵, summed over all force evaluations of the
+    /// trajectory; only for HISQ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guarded_links: Option<usize>,
 }
 
-/// Iterations of solvers in a trajectory.
+/// Iterations of the solvers in a trajectory, by phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarkIterations {
     /// Iterations in heat bath and Metropolis step.
@@ -144,7 +145,7 @@ pub struct QuarkIterations {
     pub dynamics: usize,
 }
 
-/// Distance from the start at which a reversed trajectory ends.
+/// Distance between the start of a trajectory and the end of its reversal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Irreversibility {
     /// √(Σ ‖U − V‖² / N) of links, where N is eight times the number of links.
@@ -155,23 +156,23 @@ pub struct Irreversibility {
     pub momenta: f64,
 }
 
-/// Means of loops and their values computed from forces.
+/// Means of loops, each computed from the links and from the forces.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopIdentities {
-    /// Identity of the plaquettes.
+    /// Mean plaquette from the links and from the forces.
     pub plaquette: Option<LoopAndForce>,
-    /// Identity of the 2×1 loops; absent on lattices with an extent of 2.
+    /// Mean of the 2×1 loops from the links and from the forces; absent on lattices with an extent of 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rectangle: Option<LoopAndForce>,
 }
 
-/// Mean over loops, from the links and from the forces.
+/// Mean over loops, computed from the links and from the forces.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopAndForce {
-    /// Mean of Re tr / 3 over the loops.
+    /// Mean of Re tr W / 3 over the loops W.
     #[serde(deserialize_with = "real::read")]
     pub loops: f64,
-    /// Value of `loops` computed from the forces; the difference has mean 0.
+    /// Value of `loops` computed from the forces; its difference from `loops` has mean 0.
     #[serde(deserialize_with = "real::read")]
     pub forces: f64,
 }
@@ -205,8 +206,8 @@ pub struct CondensateNoise {
     pub odd: [f64; 2],
 }
 
-/// Settings of a run at a start of the program. Keys that lines of older versions do not have, read with
-/// [`read_leniently`](crate::read::read_leniently), are empty.
+/// Settings of a run at a start of the program. Keys that are missing from lines of older versions are empty if the line is read with
+/// [`read_leniently`](crate::read::read_leniently).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSettings {
@@ -227,13 +228,13 @@ pub struct RunSettings {
     pub thermalise: u32,
     /// Gauge action.
     pub gauge: GaugeSettings,
-    /// Groups of quarks.
+    /// Settings of the quarks of each table `[[fermion]]`.
     pub quarks: Vec<QuarkSettings>,
     /// Length of a trajectory.
     pub length: Option<f64>,
     /// Friction of the momenta between trajectories; `None` if each trajectory draws new momenta.
     pub friction: Option<f64>,
-    /// Levels of the integrator from the outermost inwards.
+    /// Levels of the integrator, outermost first.
     pub levels: Vec<LevelSettings>,
     /// Precision of the links and momenta: `double` or `single`.
     pub links: String,
@@ -252,7 +253,7 @@ pub struct RunSettings {
     pub backend: String,
     /// Description of the first process's device.
     pub device: String,
-    /// Processes at this start.
+    /// Processes of the run since this start of the program.
     pub layout: LayoutRecord,
 }
 
@@ -270,7 +271,7 @@ pub struct GaugeSettings {
     pub rectangle: Option<f64>,
     /// Coefficient c_C of the parallelograms.
     pub parallelogram: Option<f64>,
-    /// Factors of anisotropic lattices.
+    /// Factors of the coefficients on anisotropic lattices.
     pub anisotropy: Option<AnisotropySettings>,
 }
 
@@ -284,7 +285,8 @@ pub struct AnisotropySettings {
     pub rectangles: [f64; 3],
 }
 
-/// Settings of quarks in a run. Wilson-like quarks also have the parameters of their operator, as in `ferrite.solve/1`.
+/// Settings of the quarks of one table `[[fermion]]`. Wilson-like quarks also have the parameters of their operator, as in
+/// `ferrite.solve/1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuarkSettings {
@@ -306,7 +308,7 @@ pub struct QuarkSettings {
     /// Levels of the integrator of the pseudofermions; only for Wilson-like quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<usize>>,
-    /// Coefficients of the paths in fat and long links; only for staggered quarks, `None` for those other than asqtad.
+    /// Coefficients of the paths in fat and long links; only for staggered quarks, `None` unless the operator is asqtad.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub paths: Option<Option<PathSettings>>,
     /// Correction ε of the Naik term; only for HISQ.
@@ -322,16 +324,16 @@ pub struct QuarkSettings {
     /// Staggered phases: `milc` or `lexicographic`; only for staggered quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phases: Option<String>,
-    /// Stout smearing of the links; for staggered quarks only if links are smeared, for Wilson-like quarks `none` if they are not.
+    /// Stout smearing of the links. Staggered quarks have it only if links are smeared; Wilson-like quarks have `none` if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stout: Option<StoutSettings>,
-    /// Requested tolerances in molecular dynamics; only if the group has its own.
+    /// Requested tolerances in molecular dynamics; only if the quarks have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamics_tol: Option<Vec<f64>>,
     /// Names of the heavier quarks in Hasenbusch's factorisation; only for Wilson-like quarks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hasenbusch: Option<Vec<String>>,
-    /// Keys `mg-…`; only for Wilson-like quarks, `None` if multigrid is not the method.
+    /// Multigrid settings under the names of the keys `mg-…`; only for Wilson-like quarks, `None` unless multigrid is the method.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub multigrid: Option<Option<Value>>,
     /// Parameters of the operator.
@@ -349,13 +351,13 @@ pub enum OneOrSeveral {
     Several(Vec<f64>),
 }
 
-/// Stout links of quarks.
+/// Stout smearing of the links of quarks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum StoutSettings {
     /// Parameters of the stout smearing.
     Smeared(Stout),
-    /// No smearing: `none`.
+    /// Text `none`: the links are not smeared.
     Named(String),
 }
 
@@ -385,7 +387,7 @@ pub struct RationalErrors {
     pub action: f64,
 }
 
-/// A level of an integrator.
+/// Scheme, number of steps and forces of a level of an integrator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LevelSettings {
@@ -397,11 +399,11 @@ pub struct LevelSettings {
     pub steps: usize,
     /// Whether the gauge force acts on this level.
     pub gauge: bool,
-    /// Parts of the fermion action that act on this level, by their position in `quarks` of a line of trajectories.
+    /// Parts of the fermion action that act on this level, by their index in `quarks` of a trajectory's line.
     pub quarks: Vec<usize>,
 }
 
-/// Solvers of a trajectory.
+/// Solvers in the phases of a trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PhaseSolvers {
@@ -411,7 +413,7 @@ pub struct PhaseSolvers {
     pub action: PhaseSolver,
 }
 
-/// A solver of a part of a trajectory.
+/// Precision and tolerances of the solver in a phase of a trajectory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PhaseSolver {
@@ -421,7 +423,7 @@ pub struct PhaseSolver {
     pub tol: Vec<f64>,
 }
 
-/// Measurements of a run.
+/// Settings of the measurements of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MeasurementSettings {
@@ -429,7 +431,7 @@ pub struct MeasurementSettings {
     pub every: usize,
     /// Number of noise vectors of the condensate.
     pub condensate: usize,
-    /// Numbers of noise vectors of the condensate that are solved together, one for each batch.
+    /// Sizes of the batches in which noise vectors of the condensate are solved.
     pub batches: Vec<usize>,
 }
 
@@ -446,7 +448,7 @@ pub struct RhmcRecord {
     pub last_trajectory: u32,
     /// Number of trajectories accepted since the run began.
     pub accepted: u32,
-    /// Means over the trajectories since this start of the program.
+    /// Means over the trajectories since this start of the program that ended with a Metropolis step; over all of them if none did.
     pub summary: RhmcSummary,
     /// Device and processes.
     #[serde(flatten)]
@@ -457,7 +459,7 @@ impl Record for RhmcRecord {
     const SCHEMA: &'static str = "ferrite.rhmc/1";
 }
 
-/// Means over the trajectories since a start of the program.
+/// Means over the trajectories since a start of the program that ended with a Metropolis step; over all of them if none did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RhmcSummary {
     /// Number of trajectories.
@@ -470,17 +472,17 @@ pub struct RhmcSummary {
     pub plaquette: MeanAndError,
     /// Mean and error of `forces` − `loops` of the identities.
     pub identities: IdentityMeans,
-    /// Seconds of a trajectory without observables and files, averaged over trajectories without kernel timing unless there are none.
+    /// Mean seconds of a trajectory without observables and files. Trajectories with timed kernels are left out if there are others.
     #[serde(deserialize_with = "real::read")]
     pub seconds_per_trajectory: f64,
-    /// Seconds of a trajectory for files.
+    /// Mean seconds per trajectory for files.
     #[serde(deserialize_with = "real::read")]
     pub seconds_of_files_per_trajectory: f64,
     /// Fraction of the time outside kernels, averaged over all trajectories with kernel timing; `None` if there are none.
     pub outside_kernels: Option<f64>,
 }
 
-/// Means of identities.
+/// Means of the difference between loops computed from forces and from links.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdentityMeans {
     /// Mean and error for plaquettes; `None` without a mean.
@@ -511,7 +513,7 @@ impl Record for ForcesRecord {
     const SCHEMA: &'static str = "ferrite.forces/1";
 }
 
-/// Force of a part of the action.
+/// Force of a part of the action, its iterations and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartForce {
     /// Name of the part of the action, as in `ferrite.trajectory/1`.
@@ -530,7 +532,7 @@ pub struct PartForce {
     pub seconds: f64,
 }
 
-/// Iterations of solvers for a force.
+/// Iterations of the solvers in the evaluation of a force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForceIterations {
     /// Iterations in the heat bath.
@@ -539,12 +541,12 @@ pub struct ForceIterations {
     pub force: usize,
 }
 
-/// A single trajectory generated through an interface.
+/// Results of a single trajectory, for interfaces such as the Python package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MadeTrajectory {
     /// Number of the trajectory, counted from 1.
     pub number: u32,
-    /// ΔH = H(end) − H(start); `None` if it is not finite.
+    /// ΔH = H(end) − H(start); `null` if it is not finite.
     #[serde(deserialize_with = "real::read")]
     pub delta_h: f64,
     /// Whether the end of the trajectory was accepted.
@@ -553,14 +555,14 @@ pub struct MadeTrajectory {
     pub start: EnergyParts,
     /// Parts of the Hamiltonian H at the end.
     pub end: EnergyParts,
-    /// Iterations of solvers for each part of the fermion action, in heat bath and Metropolis step, and in molecular dynamics.
+    /// Iterations of the solvers for each part of the fermion action: `[heat bath and Metropolis step, molecular dynamics]`.
     pub iterations: Vec<[usize; 2]>,
-    /// Reversibility violation in links and momenta: distances from the start at which the reversed trajectory ends; `None` if it was not
-    /// reversed.
+    /// Reversibility violation in links and momenta: distance between the start of the trajectory and the end of its reversal; `None` if it
+    /// was not reversed.
     pub irreversibility: Option<[f64; 2]>,
-    /// Reason why a solver gave up, which rejects the trajectory.
+    /// Reason why a solver gave up, which rejects the trajectory; `None` if no solver did.
     pub failure: Option<String>,
-    /// Mean plaquette of the links that are kept.
+    /// Mean plaquette of the links after the Metropolis step.
     pub plaquette: f64,
     /// Seconds of the trajectory.
     pub seconds: f64,

@@ -11,14 +11,14 @@ pub struct EstimateRecord {
     /// Value of the quantity.
     #[serde(deserialize_with = "real::read")]
     pub value: f64,
-    /// One standard deviation; `None` if it is unknown.
+    /// One standard deviation; `null` if it is unknown.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub error: f64,
-    /// Number of means of the jackknife or the bootstrap without a value; only if there are any. `error` is then `None`, except that the
+    /// Number of jackknife or bootstrap means without a value; only if there are any. `error` is `null` in this case, except that the
     /// bootstrap tolerates 5 % of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<usize>,
-    /// Number of all means of the jackknife or the bootstrap; only beside `missing`.
+    /// Number of all jackknife or bootstrap means; only beside `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub means: Option<usize>,
 }
@@ -30,7 +30,7 @@ pub struct FitRecord {
     pub path: PathBuf,
     /// All folders and files.
     pub paths: Vec<PathBuf>,
-    /// Configurations and bins.
+    /// Numbers of configurations and bins.
     #[serde(flatten)]
     pub samples: SampleCounts,
     /// Fits of hadrons; only for folders of `spectrum`.
@@ -54,7 +54,7 @@ impl Record for FitRecord {
     const SCHEMA: &'static str = "ferrite.fit/1";
 }
 
-/// Configurations and bins of an analysis.
+/// Numbers of configurations and bins in an analysis, and the method of error estimation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleCounts {
     /// Number of configurations.
@@ -64,13 +64,13 @@ pub struct SampleCounts {
     pub bin: usize,
     /// Number of bins.
     pub bins: usize,
-    /// Number of configurations at the ends of streams that fill no bin.
+    /// Number of configurations that are left out because they fill no bin at the end of a chain.
     #[serde(default)]
     pub left_out: usize,
     /// Method of error estimation.
     #[serde(default)]
     pub resampling: ResamplingRecord,
-    /// [Chains](analysis.md#several-files-and-chains) from which the configurations are, in order.
+    /// [Chains](analysis.md#several-files-and-chains) that contain the configurations, in order.
     #[serde(default)]
     pub streams: Vec<StreamRecord>,
 }
@@ -88,19 +88,19 @@ pub struct ResamplingRecord {
     pub seed: Option<u64>,
 }
 
-/// A Markov chain of configurations.
+/// Markov chain whose configurations were analysed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRecord {
-    /// Name of the file, with `*` in place of the number.
+    /// Name of the chain's files, with `*` in place of the number.
     pub name: String,
     /// Number of configurations.
     pub configurations: usize,
 }
 
-/// A fit of a function. `W` is the type of the ends of a window: a time, T of Wilson loops, or a distance.
+/// Window, quality and parameters of a fit. `W` is the type of the ends of the window: a time, T of Wilson loops, or a distance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionFit<W> {
-    /// First and last time, T of Wilson loops, or distance.
+    /// First and last time, T of Wilson loops, or distance of the fit window.
     pub window: [W; 2],
     /// χ² of the fit.
     #[serde(deserialize_with = "real::read")]
@@ -122,10 +122,10 @@ pub struct FunctionFit<W> {
     /// Parameters of the function: A_0, E_0, A_1, ln(E_1−E_0), or V₀, α, σ; absent for a single distance.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Vec<f64>>,
-    /// Sentences on functions without a minimum, unknown errors, windows left out of means, and a χ² that is too large.
+    /// Remarks in sentences: functions without a minimum, unknown errors, windows left out of means, and a χ² that is too large.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// Mean of each quantity over windows; `None` if `--window` was given, absent for a single distance.
+    /// Mean of each quantity over fit windows; `None` if `--window` was given, absent for a single distance.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub average: Option<Option<BTreeMap<String, WindowAverage>>>,
     /// The 20 most probable windows; absent for a single distance.
@@ -136,7 +136,7 @@ pub struct FunctionFit<W> {
     pub windows_tried: usize,
 }
 
-/// Mean of a quantity over windows.
+/// Mean of a quantity over fit windows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowAverage {
     /// Mean over windows.
@@ -179,7 +179,7 @@ pub struct WindowFit<W> {
     pub parameters: Vec<f64>,
 }
 
-/// A fit of a correlator.
+/// Fit of the correlator of a hadron, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HadronFitRecord {
     /// Name of the hadron or of the correlator.
@@ -193,7 +193,7 @@ pub struct HadronFitRecord {
     /// All momenta over which the correlator is averaged, in units of 2π/L; only from `ferrite fit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momenta: Option<Vec<[i32; 3]>>,
-    /// Estimates of C(t).
+    /// Estimate of the correlator C(t) at each time t.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlator: Option<Vec<Option<EstimateRecord>>>,
     /// Reason why there is no fit; only without a fit.
@@ -226,7 +226,7 @@ pub struct CorrelatorFitRecord {
     pub fit: FunctionFit<usize>,
 }
 
-/// A fit of a PCAC quark mass.
+/// Fit of a PCAC quark mass, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PcacFitRecord {
     /// `pcac`, or with several quarks `light-strange pcac`.
@@ -234,7 +234,7 @@ pub struct PcacFitRecord {
     /// Improvement coefficient c_A of the axial current.
     #[serde(default)]
     pub c_a: f64,
-    /// Estimates of m(t) at t = 0 to T/2, of which the first is `None`.
+    /// Estimates of the quark mass m(t) at t = 0 to T/2; the first is `None`.
     #[serde(default)]
     pub masses: Vec<Option<EstimateRecord>>,
     /// Reason why there is no fit; only without a fit.
@@ -284,7 +284,7 @@ pub struct FlowFit {
     /// Integrated autocorrelation time of t² E in configurations.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub autocorrelation: f64,
-    /// Points of the flow.
+    /// Mean of t² E at each flow time.
     #[serde(default)]
     pub points: Vec<FlowMean>,
 }
@@ -298,7 +298,7 @@ pub struct FlowMean {
     pub scaled_energy: Option<EstimateRecord>,
 }
 
-/// Static potential.
+/// Static potential at all distances, and its fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PotentialFit {
     /// Static potential at each distance.
@@ -310,7 +310,7 @@ pub struct PotentialFit {
     pub left_out: Vec<LeftOutDistance>,
 }
 
-/// Static potential at one separation.
+/// Static potential at one separation, and the fit of its Wilson loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PotentialRow {
     /// Separation R, its three components in units of a.
@@ -339,7 +339,7 @@ pub struct PotentialRow {
     pub fit: Option<FunctionFit<usize>>,
 }
 
-/// Fit of V(R) over distances.
+/// Fit of V(R) over distances, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CornellRecord {
     /// Reason why there is no fit; only without a fit.
@@ -375,7 +375,7 @@ pub struct LeftOutDistance {
     pub r: [usize; 3],
     /// Length of R in units of a.
     pub distance: f64,
-    /// Reason why it is left out.
+    /// Reason why the distance is left out.
     pub why: String,
 }
 

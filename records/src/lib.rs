@@ -51,7 +51,7 @@ pub mod spectrum;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// An object with a schema of its own.
+/// JSON object with a schema, which names the object's kind and the version of its keys.
 pub trait Record: Serialize {
     /// Name and version of the keys, such as `ferrite.solve/1`.
     const SCHEMA: &'static str;
@@ -63,7 +63,7 @@ pub trait Record: Serialize {
     fn object(&self) -> Map<String, Value> {
         object(self)
     }
-    /// Returns the object with its schema, as files have it.
+    /// Returns the JSON object with its schema, as written to files.
     fn with_schema(&self) -> Value {
         let mut object = self.object();
         object.insert("schema".into(), Self::SCHEMA.into());

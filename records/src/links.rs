@@ -1,4 +1,4 @@
-//! Gauge fields that commands generate, change, convert and verify.
+//! Records of gauge fields that are generated, changed, converted or verified.
 use crate::observables::{FieldStrengthRecord, LoopsRecord, PlaquetteMeans};
 use crate::place::{LayoutRecord, PlaceRecord};
 use crate::program::ErrorMessage;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Result of `ferrite generate`. The keys from `files` on are those of `ferrite generate quenched`.
+/// Result of `ferrite generate`. Only `ferrite generate quenched` gives the keys from `files` on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRecord {
     /// File of the configuration.
@@ -41,7 +41,7 @@ impl Record for GenerateRecord {
     const SCHEMA: &'static str = "ferrite.generate/1";
 }
 
-/// Plaquette of generated links. All keys but the first are those of `ferrite generate quenched`.
+/// Plaquette of generated links. Only `ferrite generate quenched` gives keys other than `mean`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneratedPlaquette {
     /// Plaquette of the last configuration.
@@ -58,7 +58,7 @@ pub struct GeneratedPlaquette {
     pub autocorrelation: Option<f64>,
 }
 
-/// Sweeps of a quenched run.
+/// Numbers of sweeps and coupling of a quenched run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuenchedSweeps {
     /// Gauge coupling β.
@@ -92,7 +92,7 @@ pub struct PlaquetteRecord {
     pub unitarity_violation: f64,
     /// Backend: `cpu`, `cuda`, or `host` for a lattice with an odd extent.
     pub backend: String,
-    /// Description of the first process's device; `None` on the host.
+    /// Description of the first process's device; `None` for the backend `host`.
     pub device: Option<String>,
     /// Processes and their grid.
     pub layout: LayoutRecord,
@@ -121,7 +121,7 @@ impl Record for VerifyRecord {
     const SCHEMA: &'static str = "ferrite.verify/1";
 }
 
-/// A file that was read without an error.
+/// Properties of a file that was read without an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifiedFile {
     /// Kind of the fields: `gauge`, `spinor` or `colour vector`.
@@ -136,21 +136,21 @@ pub struct VerifiedFile {
     pub fields: usize,
     /// Checksum of the file.
     pub checksum: ChecksumRecord,
-    /// Values that differ from the header and were accepted: `length`, `checksum`, `plaquette`, `link trace`.
+    /// Properties that differ from the header and were accepted: `length`, `checksum`, `plaquette`, `link trace`.
     pub differs: Vec<String>,
-    /// Sentences about entries of headers that were ignored.
+    /// Sentences about entries of the header that were ignored.
     pub notes: Vec<String>,
-    /// Squared norm of all spinors or colour vectors that were read; only for these fields.
+    /// Squared norm of all spinors or colour vectors in the file; only for fermion fields.
     #[serde(default, deserialize_with = "real::read", skip_serializing_if = "Option::is_none")]
     pub norm2: Option<f64>,
-    /// Values of the links; only for gauge fields.
+    /// Properties of the links; only for gauge fields.
     #[serde(flatten)]
     pub links: Option<VerifiedLinks>,
     /// Processes and their grid.
     pub layout: LayoutRecord,
 }
 
-/// Values of the links of a file.
+/// Plaquette, trace, unitarity and boundary of the links of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerifiedLinks {
     /// Plaquette of the links.
@@ -171,11 +171,11 @@ pub struct VerifiedPlaquette {
     /// Means over planes.
     #[serde(flatten)]
     pub means: PlaquetteMeans,
-    /// Plaquette of the header; `None` if the header has none.
+    /// Plaquette stated in the header; `None` if the header has none.
     pub stored: Option<f64>,
 }
 
-/// Checksum of a file.
+/// Kind of a file's checksum and result of its check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChecksumRecord {
     /// Result of the check: `verified`, `absent` or `mismatch`.
@@ -212,7 +212,7 @@ impl Record for ConvertRecord {
     const SCHEMA: &'static str = "ferrite.convert/1";
 }
 
-/// Links that were read, changed and written.
+/// Files, format and device of a command that changes links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedLinks {
     /// File that was read.
@@ -275,15 +275,15 @@ pub struct SmearRecord {
     pub links: ChangedLinks,
     /// Smearing method: `stout`, `ape` or `hyp`.
     pub kind: String,
-    /// Parameter ρ of `stout`, else `None`.
+    /// Parameter ρ of stout smearing; `None` for other methods.
     pub rho: Option<f64>,
-    /// Weights of the staples: one for `ape`, three for `hyp`, else `None`.
+    /// Weights of the staples: one for `ape`, three for `hyp`; `None` for `stout`.
     pub alpha: Option<Vec<f64>>,
     /// Number of smearing steps.
     pub levels: usize,
     /// Whether only spatial links are smeared, by spatial staples.
     pub spatial: bool,
-    /// Plaquettes before and after.
+    /// Plaquettes before and after smearing.
     #[serde(flatten)]
     pub loops: BeforeAndAfter<SmearedLoops>,
 }
@@ -310,7 +310,7 @@ pub struct LinksRecord {
     pub long: PathBuf,
     /// Operator of the links: `asqtad` or `hisq`.
     pub operator: String,
-    /// Tadpole factor `u0` (`None` for HISQ) and correction ε `naik_epsilon` of the Naik term (`None` for asqtad).
+    /// Tadpole factor `u0` (`null` for HISQ) and correction ε `naik_epsilon` of the Naik term (`null` for asqtad).
     #[serde(flatten)]
     pub smearing: Map<String, Value>,
     /// Boundary condition in time: `antiperiodic` or `periodic`.
@@ -339,9 +339,9 @@ pub struct LinksDescription {
     pub precision: String,
     /// Kind of the checksum and whether it matches the data, or `none`.
     pub checksum: String,
-    /// Mean plaquette of the header; `None` if the header has none.
+    /// Mean plaquette stated in the header; `None` if the header has none.
     pub plaquette: Option<f64>,
-    /// Mean link trace of the header; `None` if the header has none.
+    /// Mean link trace stated in the header; `None` if the header has none.
     pub link_trace: Option<f64>,
     /// Further entries of the header.
     pub metadata: Vec<(String, String)>,
@@ -349,10 +349,10 @@ pub struct LinksDescription {
     pub notes: Vec<String>,
 }
 
-/// Loops, energy density and topological charge.
+/// Loops, energy density and topological charge of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredLoops {
-    /// Means of loops.
+    /// Means of plaquettes, rectangles and the Polyakov loop.
     #[serde(flatten)]
     pub loops: LoopsRecord,
     /// Energy density and topological charge.
@@ -363,7 +363,8 @@ pub struct MeasuredLoops {
 /// Steps of a gradient flow, and its scales.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSteps {
-    /// Flow time, energy density, energy density by plaquettes, and topological charge at each step.
+    /// Flow time in units of a², energy density from the clover-leaf field strength, energy density from plaquettes, and topological charge
+    /// at each step.
     pub points: Vec<[f64; 4]>,
     /// Scale t₀ in units of a²; `None` if the flow does not reach it.
     pub t0: Option<f64>,

@@ -1,4 +1,4 @@
-//! Machines of the scaling model.
+//! Records of machines from which the scaling model predicts times.
 use crate::Record;
 use crate::bench::ExchangeRecord;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ pub struct MachineRecord {
     pub processes: usize,
     /// Name of the operator.
     pub operator: String,
-    /// Times of operations with hops.
+    /// Times of each operation with hopping terms.
     pub operations: Vec<MachineOperation>,
-    /// Times of linear algebra.
+    /// Times of each operation of linear algebra.
     pub algebra: Vec<MachineAlgebra>,
-    /// Exchanges of faces by each transport.
+    /// Latency and bandwidth of each transport of faces.
     pub exchanges: Vec<ExchangeRecord>,
-    /// Microseconds of a step of a sum over processes.
+    /// Microseconds of one of the ⌈log₂ N⌉ steps of a sum over N processes.
     pub sum_step_microseconds: f64,
     /// Iterations of solvers; `None` if they were not counted.
     #[serde(default)]
@@ -29,7 +29,7 @@ impl Record for MachineRecord {
     const SCHEMA: &'static str = "ferrite.machine/1";
 }
 
-/// Times of an operation with hops.
+/// Times of an operation with hopping terms in one format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineOperation {
     /// Name of the operation, as in `ferrite.bench/1`.
@@ -44,26 +44,26 @@ pub struct MachineOperation {
     pub hops: usize,
     /// Number of sums over all processes that a call waits for.
     pub sums: usize,
-    /// Bytes of a site in a message.
+    /// Bytes of a site in a message to a neighbour.
     pub zone_bytes: usize,
     /// Floating-point operations per site.
     pub flops: f64,
-    /// Times of a call by the number of local sites, on one GPU without neighbours.
+    /// Time of a call on one GPU without neighbours, as a function of the number of local sites.
     pub alone: Vec<MachinePoint>,
-    /// Additional time of a hop if a direction is partitioned and its message arrives in time, by the number of exterior sites.
+    /// Additional time of a hop in a partitioned direction whose message arrives in time, as a function of the number of exterior sites.
     pub beside: MachineDirections,
-    /// Times of the exterior by direction.
+    /// Time of the exterior in each direction, as a function of the number of exterior sites.
     pub exterior: MachineDirections,
 }
 
-/// Times of linear algebra.
+/// Times of an operation of linear algebra in one precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineAlgebra {
     /// Name of the operation.
     pub operator: String,
     /// Precision of the fields.
     pub precision: String,
-    /// Times of a call by the number of sites.
+    /// Time of a call as a function of the number of sites.
     pub alone: Vec<MachinePoint>,
 }
 
@@ -76,23 +76,23 @@ pub struct MachinePoint {
     pub microseconds: f64,
 }
 
-/// Times by direction.
+/// Times as functions of the number of sites, for each direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineDirections {
-    /// Times in x.
+    /// Times for direction x.
     pub x: Vec<MachinePoint>,
-    /// Times in y.
+    /// Times for direction y.
     pub y: Vec<MachinePoint>,
-    /// Times in z.
+    /// Times for direction z.
     pub z: Vec<MachinePoint>,
-    /// Times in t.
+    /// Times for direction t.
     pub t: Vec<MachinePoint>,
 }
 
-/// Iterations of solvers.
+/// Iterations that BiCGstab and GCR-DD took on a configuration, and the time that a solve takes once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachineIterations {
-    /// Source of the numbers, in words.
+    /// Source of the iteration counts, in words.
     pub source: String,
     /// Precision of the solves.
     pub precision: String,
@@ -100,12 +100,12 @@ pub struct MachineIterations {
     pub bicgstab: BicgstabIterations,
     /// Iterations of GCR-DD.
     pub gcr_dd: GcrDdIterations,
-    /// Microseconds of the work that a solve does once; `None` in files of older versions.
+    /// Microseconds that a solve takes in addition to its iterations; `None` in files of older versions.
     #[serde(default)]
     pub once_microseconds: Option<f64>,
 }
 
-/// Iterations of BiCGstab.
+/// Numbers of iterations and reliable updates of a BiCGstab solve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BicgstabIterations {
     /// Number of iterations.
@@ -114,10 +114,10 @@ pub struct BicgstabIterations {
     pub updates: f64,
 }
 
-/// Iterations of GCR-DD.
+/// Numbers of iterations and restarts of a GCR-DD solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GcrDdIterations {
-    /// Iterations by the size of the domains.
+    /// Number of iterations for each size of the domains.
     pub domains: Vec<DomainIterations>,
     /// Number of restarts.
     pub restarts: f64,
@@ -125,7 +125,7 @@ pub struct GcrDdIterations {
     pub steps: usize,
 }
 
-/// Iterations of GCR-DD for domains of one size.
+/// Number of GCR-DD iterations for domains of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DomainIterations {
     /// Number of sites of a domain.

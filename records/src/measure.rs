@@ -1,4 +1,4 @@
-//! Measurements of `ferrite measure` and `ferrite trace`.
+//! Records of measurements and traces on configurations.
 use crate::configuration::ContentRecord;
 use crate::observables::{FieldStrengthRecord, FlowPointRecord, LoopsRecord, WilsonLoopsRecord};
 use crate::operator::OperatorWithSources;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Origin of a line of `--output`; empty for a configuration that is printed but not written.
+/// Origin of a line in the file of `--output`; empty for a configuration that is printed but not written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineOrigin {
     /// Schema of the line; only in files.
@@ -18,8 +18,8 @@ pub struct LineOrigin {
     /// Absolute path of the configuration's file; only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub absolute: Option<String>,
-    /// Length, checksum and time of change of the configuration's file: `bytes`, `crc32` and `modified_ns`, as in `ferrite.correlators/1`;
-    /// only in files.
+    /// Length, checksum and modification time of the configuration's file: `bytes`, `crc32` and `modified_ns`, as in
+    /// `ferrite.correlators/1`; only in files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentRecord>,
     /// Keys of the input on which the result depends; only in files. All lines of a file have the same input.
@@ -27,7 +27,7 @@ pub struct LineOrigin {
     pub input: Option<Value>,
 }
 
-/// A line of a configuration in a file of `--output`.
+/// Record of one configuration that is a line in the file of `--output`.
 pub trait ConfigurationLine: Record + DeserializeOwned + Clone {
     /// Returns the origin of the line.
     fn origin(&self) -> &LineOrigin;
@@ -36,7 +36,7 @@ pub trait ConfigurationLine: Record + DeserializeOwned + Clone {
     fn with_origin(self, origin: LineOrigin) -> Self;
 }
 
-/// Measurements on a configuration, printed by `ferrite measure` and a line of its `--output`.
+/// Measurements on a configuration: a part of the result of `ferrite measure`, and a line of its `--output`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasurementLine {
     /// Origin of the line.
@@ -55,11 +55,12 @@ pub struct MeasurementLine {
     /// Points of the gradient flow, one after every `--flow-every` steps; only with `--flow`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowPointRecord>,
-    /// Scale t₀ in units of a², the flow time at which t² E reaches 0.3, from all steps; only with `--flow`, `None` if it is not reached.
+    /// Scale t₀ in units of a², the flow time at which t² E reaches 0.3, from all steps; only with `--flow`, `None` if the flow does not
+    /// reach it.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub t0: Option<Option<f64>>,
-    /// Scale w₀ in units of a, √t at the flow time at which t d/dt t² E reaches 0.3, from all steps; only with `--flow`, `None` if it is
-    /// not reached.
+    /// Scale w₀ in units of a, √t at the flow time at which t d/dt t² E reaches 0.3, from all steps; only with `--flow`, `None` if the flow
+    /// does not reach it.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub w0: Option<Option<f64>>,
     /// Wilson loops of each separation; only with `--loops`.
@@ -80,7 +81,7 @@ impl ConfigurationLine for MeasurementLine {
     }
 }
 
-/// Input of `ferrite measure`.
+/// Settings of `ferrite measure` that its lines depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasurementInput {
     /// Gradient flow; `None` without a flow.
@@ -96,9 +97,9 @@ pub struct MeasurementInput {
 /// Parameters of a gradient flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowInput {
-    /// Last flow time.
+    /// Last flow time in units of a².
     pub end: f64,
-    /// Length of a step.
+    /// Length of a step in units of a².
     pub step: f64,
     /// Name of the action of the flow.
     pub action: String,
@@ -109,9 +110,9 @@ pub struct FlowInput {
 /// Parameters of Wilson loops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopInput {
-    /// Largest R along an axis.
+    /// Largest separation R along an axis, in units of a.
     pub distance: usize,
-    /// Largest T.
+    /// Largest time T of the loops, in units of a.
     pub time: usize,
     /// Whether separations off the axes are included.
     pub off_axis: bool,
@@ -145,7 +146,7 @@ impl Record for MeasureRecord {
     const SCHEMA: &'static str = "ferrite.measure/1";
 }
 
-/// Traces on a configuration, printed by `ferrite trace` and a line of its `--output`.
+/// Traces on a configuration: a part of the result of `ferrite trace`, and a line of its `--output`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceLine {
     /// Origin of the line.
@@ -158,7 +159,7 @@ pub struct TraceLine {
     /// Largest true residual ‖η − M ψ‖ / ‖η‖.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub residual: f64,
-    /// Iterations of all solves; for several masses those of multi-shift CG and of all refinements.
+    /// Number of iterations of all solves. For several masses, multi-shift CG and all refinements count.
     #[serde(default)]
     pub iterations: usize,
     /// Seconds for the configuration.
@@ -182,7 +183,7 @@ impl ConfigurationLine for TraceLine {
     }
 }
 
-/// A trace on a configuration.
+/// Estimates of tr Γ M⁻¹ / V on a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// Bare mass.
@@ -191,10 +192,10 @@ pub struct TraceRecord {
     pub gamma: String,
     /// `[re, im]` of tr Γ M⁻¹ / V, one from each noise vector.
     pub noise: Vec<[f64; 2]>,
-    /// Mean over the noise vectors, `[re, im]`.
+    /// Mean of tr Γ M⁻¹ / V over the noise vectors, `[re, im]`.
     #[serde(default = "unknown_pair", deserialize_with = "real::read")]
     pub mean: [f64; 2],
-    /// Error of the mean, `[re, im]`; `None` for a single noise vector.
+    /// Error of the mean, `[re, im]`; `null` for a single noise vector.
     #[serde(default = "unknown_pair", deserialize_with = "real::read")]
     pub error: [f64; 2],
 }
@@ -203,13 +204,14 @@ fn unknown_pair() -> [f64; 2] {
     [f64::NAN; 2]
 }
 
-/// Input of `ferrite trace`. Keys that a line does not have, read with [`read_leniently`](crate::read::read_leniently), are empty.
+/// Settings of `ferrite trace` that its lines depend on. Keys that are missing from a line are empty if it is read with
+/// [`read_leniently`](crate::read::read_leniently).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceInput {
     /// Keys on which the solutions depend, as typed.
     pub solve: Map<String, Value>,
-    /// Noise vectors.
+    /// Number, type and dilution of the noise vectors.
     pub noise: NoiseInput,
 }
 
@@ -241,13 +243,13 @@ pub struct DilutionInput {
     pub parity: bool,
 }
 
-/// Dilution in time.
+/// Dilution of noise vectors in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum DilutedTimes {
     /// Distance between times that are solved together.
     Every(usize),
-    /// Every time by itself: `all`.
+    /// Text `all`: each time is solved separately.
     Named(String),
 }
 

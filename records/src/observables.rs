@@ -1,4 +1,4 @@
-//! Observables of links.
+//! Records of observables of links.
 use crate::real;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,10 @@ pub struct PlaquetteMeans {
 /// A mean with its error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeanAndError {
-    /// Mean; `None` if there is none.
+    /// Mean; `null` if there is none.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// One standard deviation of the mean; `None` if it is unknown.
+    /// One standard deviation of the mean; `null` if it is unknown.
     #[serde(deserialize_with = "real::read")]
     pub error: f64,
 }
@@ -68,13 +68,13 @@ pub struct EnergyDensity {
 }
 
 impl EnergyDensity {
-    /// Returns −½ Σ_μν tr F_μν².
+    /// Returns the energy density −½ Σ_μν tr F_μν², the sum of its spatial and its temporal part.
     pub fn sum(&self) -> f64 {
         self.space + self.time
     }
 }
 
-/// A point of the gradient flow.
+/// Energy densities and topological charge at a time of the gradient flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPointRecord {
     /// Flow time in units of a².

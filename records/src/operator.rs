@@ -1,11 +1,11 @@
-//! Dirac operators with their links and sources; results of applying them, and their eigenvalues.
+//! Records of Dirac operators with their links and sources, of their results and of their eigenvalues.
 use crate::place::{LayoutRecord, PlaceRecord};
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A Dirac operator on links from files.
+/// Description of a Dirac operator and of the files of its links.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorOnLinks {
@@ -28,7 +28,7 @@ pub struct OperatorOnLinks {
     pub parameters: Map<String, Value>,
 }
 
-/// A Dirac operator on links from files, and the sources to which it is applied or for which systems are solved.
+/// Description of a Dirac operator, of the files of its links, and of the sources to which it is applied or for which systems are solved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorWithSources {
@@ -50,8 +50,8 @@ pub struct Stout {
     pub spatial: bool,
 }
 
-/// Parameters of operators; an operator has those of its definition. Keys that a record does not have, read with
-/// [`read_leniently`](crate::read::read_leniently), are `None`.
+/// Parameters of operators; an operator has those of its definition. Keys that are missing from a record are `None` if it is read with
+/// [`read_leniently`](crate::read::read_leniently).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorParametersRecord {
@@ -73,9 +73,9 @@ pub struct OperatorParametersRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CloverParameters {
-    /// Factor c of the term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the spatial planes.
+    /// Factor c of the clover term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the spatial planes.
     pub space: Option<f64>,
-    /// Factor c of the term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the temporal planes.
+    /// Factor c of the clover term (i/2) Σ_{μ<ν} c σ_μν F_μν of M in the temporal planes.
     pub time: Option<f64>,
     /// Coefficient of `--csw`: c = csw / u0³ in all planes; `None` if `r` and `t` were given.
     pub csw: Option<f64>,
@@ -152,7 +152,7 @@ pub struct EigenvaluesLine {
     pub layout: LayoutRecord,
     /// Largest eigenvalue of M̂†M̂.
     pub largest: LargestRecord,
-    /// Smallest eigenvalue of M̂†M̂, from the Lanczos method for the inverse.
+    /// Smallest eigenvalue of M̂†M̂, by the Lanczos method for the inverse.
     pub smallest: SmallestRecord,
     /// Condition number: ratio of the largest to the smallest eigenvalue.
     #[serde(deserialize_with = "real::read")]
@@ -161,7 +161,7 @@ pub struct EigenvaluesLine {
     pub d_dagger_d: Option<SpectrumRange>,
 }
 
-/// Largest eigenvalue, with an interval.
+/// Estimate of the largest eigenvalue, with an interval that contains an eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LargestRecord {
     /// Estimate of the eigenvalue.
@@ -177,7 +177,7 @@ pub struct LargestRecord {
     pub steps: usize,
 }
 
-/// Smallest eigenvalue, with an interval.
+/// Estimate of the smallest eigenvalue, with an interval that contains an eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SmallestRecord {
     /// Estimate of the eigenvalue.
@@ -186,12 +186,12 @@ pub struct SmallestRecord {
     /// Lower end of an interval that contains an eigenvalue.
     #[serde(deserialize_with = "real::read")]
     pub low: f64,
-    /// Upper end of an interval that contains an eigenvalue; `None` if it is not known yet.
+    /// Upper end of an interval that contains an eigenvalue; `null` if it is unknown.
     #[serde(deserialize_with = "real::read")]
     pub high: f64,
     /// Number of Lanczos steps.
     pub steps: usize,
-    /// Number of CG iterations.
+    /// Number of CG iterations in all Lanczos steps.
     pub iterations: usize,
 }
 
@@ -206,7 +206,7 @@ pub struct SpectrumRange {
     pub largest: f64,
 }
 
-/// An operator in the list of all operators.
+/// Entry of an operator in the list of all operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorEntry {
     /// Name of the operator.
@@ -221,7 +221,7 @@ pub struct OperatorEntry {
     pub parameters: Vec<ParameterEntry>,
 }
 
-/// A parameter in the list of all operators.
+/// Entry of a parameter in the list of all operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParameterEntry {
     /// Name of the parameter, with `_` between words.

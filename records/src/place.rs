@@ -1,4 +1,4 @@
-//! Place of a computation.
+//! Record of the place of a computation: backend, device and processes.
 use serde::{Deserialize, Serialize};
 
 /// Backend, device and processes of a computation.
@@ -30,7 +30,7 @@ pub struct LayoutRecord {
 }
 
 impl Default for LayoutRecord {
-    /// One process.
+    /// Returns the layout of a single process.
     fn default() -> Self {
         LayoutRecord { processes: 1, grid: [1; 4], transport: None, overlap: None }
     }

@@ -101,7 +101,7 @@ pub struct TuningFile {
     pub cache: Option<PathBuf>,
     /// Number of entries of the file for all devices; `None` if the file was not read.
     pub launches: Option<usize>,
-    /// Reason why the file cannot be read; only in that case.
+    /// Reason why the file cannot be read; only if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -109,7 +109,7 @@ pub struct TuningFile {
 /// Result of `ferrite init`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitRecord {
-    /// Command for which the input is.
+    /// Command that reads the input.
     pub kind: String,
     /// Text of the input file, TOML with comments.
     pub input: String,
@@ -154,7 +154,7 @@ pub struct TuneRecord {
     pub lattice: [usize; 4],
     /// File of the tune cache; `None` on a CPU, where nothing is tuned.
     pub cache: Option<PathBuf>,
-    /// Tuned launches.
+    /// Tuned launches, with their best block sizes.
     pub launches: Vec<TunedLaunch>,
 }
 
@@ -201,7 +201,7 @@ pub struct CheckRecord {
     pub task: CheckedTask,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
-    /// Device, and the processes of a run: as many as `--processes` requests, or as the `grid` of the input has.
+    /// Device, and the processes of a run; `--processes` or the `grid` of the input sets their number.
     #[serde(flatten)]
     pub place: PlaceRecord,
     /// Memory on the device of each process.
@@ -209,10 +209,11 @@ pub struct CheckRecord {
     /// Smallest number of processes, each with such a device, whose memory suffices with the default grid; `None` if more than 1024 are
     /// needed.
     pub processes_needed: Option<usize>,
-    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate; `memory` is that of the largest batch.
+    /// Batches of the solve, of a source of the spectrum, or of the noise vectors of a condensate. `memory` is the memory of the largest
+    /// batch.
     #[serde(flatten)]
     pub batches: BatchesRecord,
-    /// Predicted times; `None` without `--time`, and if times cannot be predicted, for which a note states the reason.
+    /// Predicted times; `None` without `--time`, or if times cannot be predicted. A note states the reason in the latter case.
     pub time: Option<PredictedTime>,
 }
 
@@ -246,7 +247,7 @@ pub enum CheckedTask {
     },
 }
 
-/// Memory of a device.
+/// Memory of a device, needed and free.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRecord {
     /// Number of bytes needed.
@@ -268,7 +269,7 @@ pub struct MemoryPart {
     pub bytes: usize,
 }
 
-/// Predicted times.
+/// Predicted times of a solve or of an ensemble.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum PredictedTime {

@@ -1,16 +1,17 @@
-//! Progress of long tasks: lines of `--progress json`.
+//! Record of the progress of long tasks, printed with `--progress json`.
 use crate::read::present;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A line of progress on standard error.
+/// Line on the progress of a task, printed on standard error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgressLine {
     /// Task in progress: `solve`, `spectrum`, `rhmc`, `quenched`, `measure`, `trace`, `eigenvalues`, `bench`; `setup` during preparations
     /// for a solve.
     pub progress: String,
-    /// Fraction of the task that is done, from 0 to 1; for a solve by the logarithm of the residual; `None` if it is not known.
+    /// Fraction of the task that is done, from 0 to 1. For a solve, it is computed from the logarithm of the residual. `None` if it is not
+    /// known.
     pub fraction: Option<f64>,
     /// Seconds since the task began.
     pub seconds: f64,
@@ -41,7 +42,7 @@ pub struct ProgressLine {
     /// Fraction of the trajectory that is done, from 0 to 1; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<f64>,
-    /// Whether the trajectory has ended, for which a line with `accepted` and `dH` is always printed; only from `rhmc`.
+    /// Whether the trajectory has ended; its last line, with `accepted` and `dH`, is always printed; only from `rhmc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<bool>,
     /// Whether the trajectory was accepted; only from `rhmc`.
@@ -59,7 +60,7 @@ pub struct ProgressLine {
     /// Mean plaquette; only from `quenched`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plaquette: Option<f64>,
-    /// Flow time reached; only from `measure`.
+    /// Flow time reached, in units of a²; only from `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_time: Option<f64>,
     /// Bare mass; only from `bench`.
@@ -69,13 +70,13 @@ pub struct ProgressLine {
     /// for which it prepares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
-    /// Expected seconds of the whole preparation, from the fraction that is done; only from `setup`, `None` if it is not known.
+    /// Expected seconds of the whole preparation, estimated from the fraction that is done; only from `setup`, `None` if it is not known.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub expected_seconds: Option<Option<f64>>,
 }
 
 impl ProgressLine {
-    /// Returns the line of a task before the task begins.
+    /// Returns the first line of a task, without results.
     pub fn of(task: &str) -> Self {
         ProgressLine { progress: task.into(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Rational functions of `ferrite rational`, and those that `ferrite rhmc --replay` reads.
+//! Records of rational functions that `ferrite rational` computes and `ferrite rhmc --replay` reads.
 use crate::Record;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ pub struct RationalRecord {
     pub inverse: FunctionOfPoles,
     /// Quality of R and 1/R with rounded coefficients.
     pub check: RationalChecks,
-    /// Lines of `--milc`; `None` without this flag.
+    /// Lines in MILC's format that `--milc` prints; `None` without this flag.
     pub milc: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct FactorOfFunction {
     pub power: String,
 }
 
-/// A constant and poles: `constant` + Σ `residue` / (x + `shift`).
+/// Rational function as a constant and poles: `constant` + Σ `residue` / (x + `shift`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionOfPoles {
     /// Constant term.

@@ -7,7 +7,8 @@ use serde_path_to_error::Segment;
 /// Reads a record. Keys that its type does not have are ignored.
 ///
 /// # Errors
-/// A sentence on the value that is missing or has another type, after the path of its key: ``plaquette: missing field `spatial` ``.
+/// Returns a sentence on the value that is missing or has another type. It begins with the path of the key: ``plaquette: missing field
+/// `spatial` ``.
 pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|why| match why.path().to_string().as_str() {
         "." | "?" => why.inner().to_string(),
@@ -34,7 +35,8 @@ pub fn read_list_leniently<T: DeserializeOwned + Default>(value: &Value) -> Opti
     Some(list.iter().map(read_leniently).collect())
 }
 
-/// Reads the value of a key, which may be `null`, as `Some`; for an option of an option that is `None` if the key is missing.
+/// Reads the value of a key as `Some`, even if it is `null`. A missing key gives `None` in a field of type `Option<Option<T>>` with
+/// `#[serde(default)]`.
 ///
 /// # Errors
 /// Fails if the value has another type.

@@ -1,11 +1,11 @@
-//! Numbers that are `null` in JSON if they are not finite: written so by `serde_json`, and read as NaN by [`read`], for
+//! Numbers that are `null` in JSON if they are not finite. `serde_json` writes them so, and [`read`] reads `null` as NaN, for
 //! `#[serde(deserialize_with = "real::read")]`.
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 /// A number, or lists of numbers, that may be `null` in JSON.
 pub trait Reals {
-    /// Type with `None` for numbers that are not finite.
+    /// Type that `serde` reads: `None` stands for a number that is not finite.
     type Nullable: DeserializeOwned;
     /// Replaces `None` with NaN.
     fn of(read: Self::Nullable) -> Self;
@@ -33,7 +33,7 @@ impl<T: Reals> Reals for [T; 2] {
     }
 }
 
-/// Number that only some records have: `None` if the key is missing, which requires `#[serde(default)]`, and NaN for `null`.
+/// Number that only some records have. `None` stands for a missing key, which requires `#[serde(default)]`; NaN stands for `null`.
 impl<T: Reals> Reals for Option<T> {
     type Nullable = T::Nullable;
     fn of(read: T::Nullable) -> Self {
@@ -49,7 +49,7 @@ pub fn read<'de, T: Reals, D: Deserializer<'de>>(deserializer: D) -> Result<T, D
     T::Nullable::deserialize(deserializer).map(T::of)
 }
 
-/// Returns NaN, for `#[serde(default = "real::unknown")]`: the value of a number whose key is missing.
+/// Returns NaN, the value of a number whose key is missing; for `#[serde(default = "real::unknown")]`.
 pub fn unknown() -> f64 {
     f64::NAN
 }

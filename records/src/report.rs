@@ -1,4 +1,4 @@
-//! Results of `ferrite report`.
+//! Records of the pages that `ferrite report` writes.
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,8 @@ pub struct RunReportRecord {
     pub last_trajectory: u64,
     /// Number of lines of trajectories.
     pub trajectories: usize,
-    /// Number of trajectories at the beginning that the means leave out: `--skip`, or those before the first Metropolis step.
+    /// Number of trajectories at the beginning that the means leave out: the value of `--skip`, or the number before the first Metropolis
+    /// step.
     pub skipped: usize,
     /// Number of later trajectories that ended with a Metropolis step.
     pub metropolis_steps: usize,
@@ -29,8 +30,7 @@ pub struct RunReportRecord {
     pub run: Option<Value>,
     /// Means of observables.
     pub observables: Vec<ObservableMeans>,
-    /// Sentences on points that need attention: missing means, values that are not finite, ⟨exp(−ΔH)⟩ far from 1, settings that have
-    /// changed.
+    /// Sentences on points that need attention: missing means, values that are not finite, ⟨exp(−ΔH)⟩ far from 1, changed settings.
     pub notes: Vec<String>,
 }
 
@@ -41,10 +41,10 @@ impl Record for RunReportRecord {
 /// Mean of an observable over trajectories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObservableMeans {
-    /// Name of the observable: a key of `ferrite.trajectory/1`, such as `plaquette.mean` or `quarks.iterations.dynamics`, except keys of
-    /// parts of the action that have no solver or no eigenvalues; `polyakov_loop.abs` and `.re`; `identities.plaquette` and `.rectangle`,
-    /// `forces` − `loops`; `kernels.share`, for which no trajectories are skipped; `accepted`, 1 or 0 for each Metropolis step, so that the
-    /// mean is the acceptance rate.
+    /// Name of the observable: a key of `ferrite.trajectory/1`, such as `plaquette.mean` or `quarks.iterations.dynamics`. Other names are
+    /// `polyakov_loop.abs` and `polyakov_loop.re`; `identities.plaquette` and `identities.rectangle`, the differences `forces` − `loops`;
+    /// `kernels.share`, for which no trajectories are skipped; and `accepted`, 1 or 0 for each Metropolis step, whose mean is the
+    /// acceptance rate. Parts of the action without a solver or without eigenvalues have no observables of these.
     pub name: String,
     /// Mass; only for `condensate`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,10 +52,10 @@ pub struct ObservableMeans {
     /// Name of the part of the fermion action; only for observables that each part has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarks: Option<String>,
-    /// Mean; `None` without a value.
+    /// Mean; `null` without a value.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// One standard deviation of the mean, √(2 τ σ² / n); `None` with fewer than two values.
+    /// One standard deviation of the mean, √(2 τ σ² / n); `null` with fewer than two values.
     #[serde(deserialize_with = "real::read")]
     pub error: f64,
     /// Integrated autocorrelation time τ in steps from one value to the next (½ if values are independent).

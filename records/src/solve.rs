@@ -1,4 +1,4 @@
-//! Solves with one operator, and solves for several masses or shifts.
+//! Records of solves with one operator, and of solves for several masses or shifts.
 use crate::kernels::KernelTimesRecord;
 use crate::operator::OperatorWithSources;
 use crate::place::PlaceRecord;
@@ -25,14 +25,14 @@ pub struct SolveOutcome {
     /// True residual ‖b − M x‖ / ‖b‖ of each source.
     #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
-    /// Seconds of the iteration.
+    /// Seconds of the iterations.
     #[serde(default = "real::unknown")]
     pub seconds: f64,
     /// Seconds of the solve including transfers and the final check.
     #[serde(default = "real::unknown")]
     pub total_seconds: f64,
-    /// 10⁹ floating-point operations of M per second of the iteration; for Wilson-like operators 1320 per site for hopping and 504 for the
-    /// clover term.
+    /// 10⁹ floating-point operations of M per second of the iterations. Wilson-like operators count 1320 per site for the hopping term and
+    /// 504 for the clover term.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
     /// Method at the end: `bicgstab`, `idr`, `cg`, `cgne`, `block-cg`, `gcr-dd` or `multigrid`.
@@ -47,7 +47,8 @@ pub struct SolveOutcome {
     pub escalations: Vec<EscalationRecord>,
     /// Continuations with another method: `auto` continued with `multigrid` or `cg`, or `multigrid` did not converge.
     pub method_changes: Vec<MethodChangeRecord>,
-    /// Reason why a solver gave up although its solution is at or below the requested tolerance, which alone determines `converged`.
+    /// Reason why a solver gave up although its solution is at or below the requested tolerance; `None` if it did not. `converged` depends
+    /// on the tolerance alone.
     pub gave_up: Option<String>,
     /// Number of times that the host waited for sums over the lattice.
     pub reductions: usize,
@@ -55,7 +56,7 @@ pub struct SolveOutcome {
     pub reliable_updates: usize,
     /// Number of restarts, at which search directions were discarded.
     pub restarts: usize,
-    /// Applications of the even-odd operator.
+    /// Numbers of applications of the even-odd operator.
     pub applications: Applications,
     /// Work of multigrid; `None` if multigrid did not solve.
     pub multigrid: Option<MultigridRecord>,
@@ -65,7 +66,7 @@ pub struct SolveOutcome {
     pub history: Vec<Vec<f64>>,
 }
 
-/// A continuation of a solve in a higher precision.
+/// Continuation of a solve in a higher precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EscalationRecord {
     /// Number of iterations before the continuation.
@@ -80,7 +81,7 @@ pub struct EscalationRecord {
     pub reconstruct: String,
 }
 
-/// A continuation of a solve with another method.
+/// Continuation of a solve with another method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodChangeRecord {
     /// Number of iterations before the continuation.
@@ -91,18 +92,18 @@ pub struct MethodChangeRecord {
     pub reason: String,
 }
 
-/// Applications of the even-odd operator.
+/// Numbers of applications of the even-odd operator, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applications {
-    /// Applications for true residuals.
+    /// Number of applications for true residuals.
     pub precise: usize,
-    /// Applications in the iteration.
+    /// Number of applications in the iteration.
     pub sloppy: usize,
-    /// Applications by GCR-DD in its domains, without neighbours.
+    /// Number of applications by GCR-DD in its domains, without neighbours.
     pub in_domains: usize,
 }
 
-/// Work of multigrid in a solve.
+/// Setup time and levels of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultigridRecord {
     /// Seconds of the setup, even if it was computed earlier.
@@ -111,7 +112,7 @@ pub struct MultigridRecord {
     pub levels: Vec<MultigridLevelRecord>,
 }
 
-/// A level of multigrid. The coarsest level has no `block`, `vectors` and `check`.
+/// Extents, iterations and time of a multigrid level. `block`, `vectors` and `check` are `None` for the coarsest level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultigridLevelRecord {
     /// Extents of the local lattice of the level on a process.
@@ -120,7 +121,7 @@ pub struct MultigridLevelRecord {
     pub block: Option<[usize; 4]>,
     /// Number of near-null vectors; `None` for the coarsest level.
     pub vectors: Option<usize>,
-    /// Total iterations of the solver of the level.
+    /// Total number of iterations of the solver of this level.
     pub iterations: usize,
     /// Seconds on this and coarser levels.
     pub seconds: f64,
@@ -131,24 +132,24 @@ pub struct MultigridLevelRecord {
 /// Relative errors of a level after the setup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCheckRecord {
-    /// Error (1 − P P†) v of the near-null vectors v.
+    /// Relative size of (1 − P P†) v for the near-null vectors v.
     #[serde(deserialize_with = "real::read")]
     pub near_null: f64,
-    /// Difference between the coarse operator and P† M P.
+    /// Relative difference between the coarse operator and P† M P.
     #[serde(deserialize_with = "real::read")]
     pub galerkin: f64,
-    /// Violation of the γ5-hermiticity of the coarse operator.
+    /// Relative violation of the γ5-hermiticity of the coarse operator.
     #[serde(deserialize_with = "real::read")]
     pub gamma5: f64,
 }
 
-/// Batches of right-hand sides.
+/// Numbers of right-hand sides that are solved together, and the reason for several batches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BatchesRecord {
     /// Numbers of right-hand sides that are solved together, one for each batch.
     pub batches: Vec<usize>,
-    /// Reason why there are several batches: `memory`, `asked` (`--batch`), `size` (more than 16, or another number than 16, 12, 8, 6, 4,
-    /// 3, 2, 1) or `before`; `None` for one batch.
+    /// Reason why there are several batches: `memory`; `asked` (`--batch`); `size` (more than 16, or another number than 16, 12, 8, 6, 4,
+    /// 3, 2, 1); or `before` (the batches of an earlier run). `None` for one batch.
     pub batches_limited_by: Option<String>,
 }
 
@@ -293,7 +294,7 @@ pub struct ObservedSolve {
     /// Outcome of the solve.
     #[serde(flatten)]
     pub outcome: SolveOutcome,
-    /// Reason why the solver gave up; `None` if it did not.
+    /// Reason why the solver gave up; `None` if it did not give up.
     pub failure: Option<String>,
     /// Iterations at which true residuals were computed, with the residuals of the right-hand sides of the batch.
     pub updates: Vec<(usize, Vec<f64>)>,
@@ -305,22 +306,22 @@ pub struct ObservedShifts {
     /// Outcome of the solves.
     #[serde(flatten)]
     pub outcome: ShiftsOutcome,
-    /// Always `None`: each system has a reason of its own.
+    /// Always `None`; each system in `outcome` has its own `failure`.
     pub failure: Option<String>,
 }
 
-/// A multigrid setup.
+/// Time and levels of a multigrid setup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetupRecord {
     /// Seconds of the setup.
     pub seconds: f64,
-    /// Levels that have a coarser level.
+    /// Levels except the coarsest.
     pub levels: Vec<SetupLevel>,
     /// Number of near-null vectors of the finest level.
     pub vectors: usize,
 }
 
-/// A level of a multigrid setup.
+/// Aggregates and near-null vectors of a level of a multigrid setup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupLevel {
     /// Extents of the aggregates.
@@ -329,7 +330,7 @@ pub struct SetupLevel {
     pub vectors: usize,
 }
 
-/// A method in the list of all solution methods.
+/// Entry of a method in the list of all solution methods.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MethodEntry {
     /// Name of the method.

@@ -1,4 +1,4 @@
-//! Correlators of `ferrite spectrum`, and their summary.
+//! Records of the correlators that `ferrite spectrum` computes, and of their summary.
 use crate::configuration::ContentRecord;
 use crate::fit::{EstimateRecord, HadronFitRecord, PcacFitRecord};
 use crate::{Record, real};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A line of `correlators.jsonl`.
+/// Correlators of one configuration: a line of `correlators.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorrelatorLine {
     /// File of the configuration, as typed.
@@ -24,7 +24,7 @@ pub struct CorrelatorLine {
     pub lattice: [usize; 4],
     /// Mean plaquette of the configuration's links; `None` in lines of earlier versions if all propagators were read.
     pub plaquette: Option<f64>,
-    /// Parameter of the antiquark of mesons where it differs from the quark, `-mu`; only for twisted mass. Mesons are
+    /// Parameter in which the antiquark of mesons differs from the quark, `-mu`; only for twisted mass, where mesons are
     /// [charged](spectrum.md#twisted-mass).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub antiquark: Option<String>,
@@ -35,14 +35,14 @@ pub struct CorrelatorLine {
     #[serde(default)]
     pub source_sites: usize,
     /// Solves of all propagators: the largest residual, and total iterations and seconds. For a propagator that was
-    /// [read](spectrum.md#kept-propagators) the residual is computed from the propagator, and the other values are those of the solve that
-    /// computed it; `None` if these are not known because an earlier version kept the propagator.
+    /// [read](spectrum.md#kept-propagators), the residual is computed from the propagator, and the other values are those of the original
+    /// solve. Values are `null` if they are unknown because an earlier version kept the propagator.
     #[serde(flatten)]
     pub together: SolveNote,
     /// Number of propagators that were read.
     #[serde(default)]
     pub propagators_read: usize,
-    /// Solve for each propagator; only with several source positions, quarks or further solves.
+    /// Solve of each propagator; only with several source positions or quarks, or with solves for three-point functions or tastes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solves: Option<Vec<PropagatorSolve>>,
     /// Correlators of the configuration.
@@ -91,7 +91,7 @@ pub struct CorrelatorInput {
     /// versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pcac: bool,
-    /// Names of mesons of staggered quarks by spin and taste; absent without them.
+    /// Names of mesons of staggered quarks by spin and taste; absent without such mesons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tastes: Vec<String>,
 }
@@ -100,7 +100,7 @@ pub struct CorrelatorInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PropagatorInput {
-    /// Source without its position.
+    /// Type, seed and smearing of the source.
     #[serde(flatten)]
     pub source: SourceInput,
     /// Source position.
@@ -109,7 +109,7 @@ pub struct PropagatorInput {
     pub solve: BTreeMap<String, String>,
 }
 
-/// Source without its position.
+/// Type, seed and smearing of a source, without its position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceInput {
@@ -138,14 +138,14 @@ pub struct ShellInput {
     pub momentum: Option<[f64; 3]>,
 }
 
-/// One of several quarks.
+/// Settings of one quark in a spectrum of several quarks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuarkOfCorrelators {
     /// Keys on which the solution of the quark depends, as typed.
     #[serde(flatten)]
     pub solve: BTreeMap<String, String>,
-    /// Momentum of the quark's own smearing, in units of 2π/L; only if it has its own.
+    /// Momentum of the quark's own smearing, in units of 2π/L; only if the quark has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub momentum: Option<[f64; 3]>,
 }
@@ -160,7 +160,7 @@ pub struct ThreePointInput {
     /// Projectors of the nucleon; only for the nucleon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projectors: Option<Vec<String>>,
-    /// Matrix at the sink; only for mesons.
+    /// Matrix Γ at the sink; only for mesons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sink: Option<String>,
     /// Separations in time of source and sink.
@@ -171,7 +171,7 @@ pub struct ThreePointInput {
     pub charge: bool,
 }
 
-/// Solve for a propagator. Values that are not known because earlier versions did not record them are `None`.
+/// Residual, iterations and time of the solve of a propagator. Values that an earlier version did not record are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SolveNote {
@@ -179,19 +179,19 @@ pub struct SolveNote {
     pub true_residual: Option<f64>,
     /// Iterations of the slowest component.
     pub iterations: Option<usize>,
-    /// Numbers of components that were solved together, one for each batch.
+    /// Sizes of the batches in which the components were solved.
     pub batches: Option<Vec<usize>>,
     /// Seconds of the solve.
     pub seconds: Option<f64>,
 }
 
-/// Solve for one of several propagators.
+/// Residual, iterations and time of the solve of one of several propagators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PropagatorSolve {
     /// Residual, iterations, seconds and batches of the solve.
     #[serde(flatten)]
     pub note: SolveNote,
-    /// Whether the propagator was read.
+    /// Whether the propagator was read from a file.
     pub read: bool,
     /// Name of the quark; empty for a single quark.
     pub quark: String,
@@ -211,16 +211,16 @@ pub struct PropagatorSolve {
     pub shift: Option<String>,
 }
 
-/// A correlator on a configuration.
+/// Values of a correlator on a configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorrelatorValues {
-    /// Name of the correlator; with several quarks behind their names, `light-strange.g5`, `light.nucleon.positive`; for three-point
-    /// functions `g5:4:gt`, `nucleon.unpolarised:4:u:gt`; with `pcac` `gxgygz-g5`, Γ at sink and source; with `tastes` `pion-i5`, or spin
-    /// and taste `gx-gxgy`.
+    /// Name of the correlator. With several quarks it begins with their names: `light-strange.g5`, `light.nucleon.positive`. Three-point
+    /// functions: `g5:4:gt`, `nucleon.unpolarised:4:u:gt`. With `pcac`: `gxgygz-g5`, Γ at sink and source. With `tastes`: `pion-i5`, or
+    /// spin and taste, as `gx-gxgy`.
     pub name: String,
     /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
-    /// `[re, im]` for each time from the source.
+    /// `[re, im]` of the correlator for each time from the source.
     pub values: Vec<[f64; 2]>,
 }
 
@@ -251,7 +251,7 @@ pub struct CorrelatorName {
     pub momentum: [i32; 3],
 }
 
-/// Record beside a kept propagator.
+/// Record beside the file of a kept propagator: its configuration, checksum, solve and input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PropagatorRecord {
@@ -282,7 +282,7 @@ pub struct SpectrumRecord {
     pub files: Vec<PathBuf>,
     /// Effective masses of hadrons.
     pub effective_masses: Vec<HadronMasses>,
-    /// Correlators of the same hadrons; for the ρ the mean over x, y and z.
+    /// Correlators of the hadrons in `effective_masses`; for the ρ, the mean over x, y and z.
     pub correlators: Vec<HadronValues>,
     /// Fits of hadrons, as `hadrons` of [`ferrite.fit/1`](#ferritefit1), without `correlator`.
     pub fits: Vec<HadronFitRecord>,
@@ -305,7 +305,7 @@ impl Record for SpectrumRecord {
 pub struct HadronMasses {
     /// Name of the hadron; with several quarks `light-strange pion`.
     pub hadron: String,
-    /// Estimates from each time to the next; `None` if there is none.
+    /// Estimates of the effective mass from each time to the next; `None` where there is none.
     pub masses: Vec<Option<EstimateRecord>>,
 }
 
@@ -338,7 +338,7 @@ pub struct SpectrumReportRecord {
     pub output: PathBuf,
     /// Number of configurations.
     pub configurations: usize,
-    /// Number of configurations in a bin, from the last run that ended; errors are over these bins.
+    /// Number of configurations in a bin in the last run that ended; the errors use these bins.
     pub bin: usize,
     /// Whether the last line is incomplete, in which case it is ignored.
     pub half_line: bool,
@@ -346,7 +346,7 @@ pub struct SpectrumReportRecord {
     pub hadrons: Vec<ReportedHadron>,
     /// Quark masses of the axial current, as in [`ferrite.fit/1`](#ferritefit1).
     pub pcac: Vec<PcacFitRecord>,
-    /// Correlators with a state that [alternates](spectrum.md#effective-masses).
+    /// Correlators with a state that [alternates](spectrum.md#effective-masses) in sign.
     pub alternating: Vec<AlternatingRecord>,
     /// Sentences on points that need attention.
     pub notes: Vec<String>,
@@ -380,7 +380,7 @@ pub struct MeanOfTime {
     pub error: f64,
 }
 
-/// A correlator in which a state alternates in sign.
+/// Correlator in which a state alternates in sign, with its effective masses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AlternatingRecord {
     /// Name of the correlator.

@@ -1,12 +1,12 @@
 //! Errors of reports.
 
-/// Reason why a report cannot be made, as a sentence.
+/// Reason why a report cannot be made; the text is a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
-    /// Unreadable input, or input with unexpected content.
+    /// An input cannot be read, or has unexpected content.
     #[error("{0}")]
     Unreadable(String),
-    /// Picture that cannot be drawn.
+    /// A picture cannot be drawn.
     #[error("{0}")]
     Undrawable(String),
 }

@@ -8,65 +8,65 @@ use ferrite_records::observables::MeanAndError;
 use statistics::average;
 use std::fmt::Write;
 
-/// Size of a lattice in the study.
+/// Small or large lattice of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatticeSize {
-    /// Lattice of figures 4 to 6.
+    /// The lattice of figures 4 to 6.
     Small,
-    /// Lattice of figures 7 and 9.
+    /// The lattice of figures 7 and 9.
     Large,
 }
 
-/// Properties of the whole study.
+/// Lattices and action of the study, for the titles of figures.
 #[derive(Clone, Debug)]
 pub struct StudyTitle {
     /// Extents of the small lattice.
     pub small: [usize; 4],
     /// Extents of the large lattice.
     pub large: [usize; 4],
-    /// Fermions, mass and coupling, as text.
+    /// Fermions, mass and coupling, as a text.
     pub action: String,
 }
 
-/// Setting of precision and integrator on one of the lattices.
+/// A setting of precision and integrator on one of the lattices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySetting {
-    /// Name in figures.
+    /// Name of the setting in figures.
     pub name: String,
     /// Whether links are updated in double precision.
     pub double_links: bool,
     /// Number of steps of the fermion force.
     pub steps: u32,
-    /// Number of steps of the gauge force in each update of the links.
+    /// Number of steps of the gauge force between two steps of the fermion force.
     pub gauge_steps: u32,
     /// Number of updates of the links in a trajectory.
     pub updates: usize,
 }
 
-/// Results of a setting: means with their errors.
+/// Results of a setting; each pair is a mean and its error.
 pub struct SettingResult {
-    /// Lattice of the setting.
+    /// Small or large lattice of the setting.
     pub size: LatticeSize,
-    /// Extents of the lattice.
+    /// Extents of the lattice of the setting.
     pub lattice: [usize; 4],
     /// Setting of precision and integrator.
     pub setting: StudySetting,
     /// Number of trajectories.
     pub trajectories: usize,
-    /// Plaquette, real part of the Polyakov loop, condensate.
+    /// Means and errors of the plaquette, the real part of the Polyakov loop, and the condensate.
     pub observables: [[f64; 2]; 3],
-    /// Reversibility violations of links and momenta (eqs. 14 and 15).
+    /// Means and errors of the reversibility violations of links and momenta (eqs. 14 and 15).
     pub irreversibility: [[f64; 2]; 2],
-    /// Change ΔH of the Hamiltonian.
+    /// Mean and error of the change ΔH of the Hamiltonian.
     pub delta: [f64; 2],
-    /// Fraction of accepted trajectories.
+    /// Fraction of accepted trajectories, with its error.
     pub accepted: [f64; 2],
-    /// Seconds of a trajectory.
+    /// Time of a trajectory, in seconds.
     pub seconds: f64,
 }
 
 impl SettingResult {
-    /// Computes the means over trajectories.
+    /// Computes the means of a setting over its trajectories.
     pub fn new(size: LatticeSize, lattice: [usize; 4], setting: StudySetting, trajectories: &[TrajectoryLine]) -> Self {
         let of = |value: &dyn Fn(&TrajectoryLine) -> Option<f64>| {
             let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
@@ -89,7 +89,7 @@ impl SettingResult {
             seconds: of(&|t| t.irreversibility.is_none().then_some(t.seconds))[0],
         }
     }
-    /// Returns the record of the means.
+    /// Returns the JSON record of the means.
     pub fn record(&self) -> BenchRhmcRow {
         let [plaquette, polyakov_loop, condensate] = self.observables.map(MeanAndError::from);
         let [links, momenta] = self.irreversibility.map(MeanAndError::from);
@@ -155,15 +155,15 @@ pub fn table(results: &[SettingResult], device: &str) -> String {
     text + "links and momenta: irreversibility, eqs. 14 and 15 of the paper\n"
 }
 
-/// Figure of the paper.
+/// Figure that corresponds to one of the paper.
 pub enum StudyFigure {
-    /// Values in all settings.
+    /// Values of several observables in all settings.
     Settings(ErrorBarPlot),
-    /// Reversibility violation against the number of updates.
+    /// Reversibility violation as a function of the number of updates.
     Updates(LinePlot),
 }
 
-/// Draws all figures and returns them with their numbers.
+/// Draws all figures, and returns each with its number in the paper.
 pub fn figures(title: &StudyTitle, results: &[SettingResult]) -> Vec<(u32, StudyFigure)> {
     let (small, large) = (of(results, LatticeSize::Small), of(results, LatticeSize::Large));
     let settings = |name: &str, extents_of: [usize; 4], shown: &[&SettingResult], panels: Vec<ErrorBarPanel>| {
@@ -216,8 +216,8 @@ fn acceptance(results: &[&SettingResult]) -> ErrorBarPanel {
     panel(results, "accepted", false, |result| result.accepted)
 }
 
-/// Draws figure 8: the reversibility violation of the links against the number of their updates, for settings with links in single
-/// precision.
+/// Draws figure 8: the reversibility violation of the links as a function of the number of their updates, for settings with links in
+/// single precision.
 fn updates(title: &StudyTitle, small: &[&SettingResult], large: &[&SettingResult]) -> LinePlot {
     let marks = |lattice: [usize; 4], results: &[&SettingResult]| PlottedCurve {
         name: extents(lattice),

@@ -1,7 +1,7 @@
 //! Formatting of words and numbers for readers.
 use serde_json::Value;
 
-/// Formats a number with a noun: `1 mistake`, `2 mistakes`; `2 masses`, `2 trajectories`.
+/// Formats a number with a noun in the singular or plural: `1 mistake`, `2 mistakes`; `2 masses`, `2 trajectories`.
 pub fn count(n: usize, word: &str) -> String {
     let vowel_before_y = ["ay", "ey", "oy", "uy"].iter().any(|end| word.ends_with(end));
     match word.strip_suffix('y') {
@@ -11,7 +11,7 @@ pub fn count(n: usize, word: &str) -> String {
     }
 }
 
-/// Formats a number with six significant digits, without zeros at its end: `6` for 5.999999999999987; `–` for NaN and infinities.
+/// Formats a number with six significant digits and without trailing zeros: `6` for 5.999999999999987. NaN and infinities become `–`.
 pub fn number(x: f64) -> String {
     if !x.is_finite() {
         return "–".into();
@@ -29,7 +29,7 @@ pub fn number(x: f64) -> String {
     minus(without_zeros(&shown).into())
 }
 
-/// Formats a JSON value in words: texts unchanged, numbers with six digits.
+/// Formats a JSON value for readers: texts are unchanged, numbers have six digits.
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -47,7 +47,7 @@ fn minus(text: String) -> String {
     if text.starts_with('-') { text.replacen('-', "−", 1) } else { text }
 }
 
-/// Returns the number of columns that a text takes in a terminal; combining accents, as in M̂, take none.
+/// Returns the number of columns of a text in a terminal. Combining accents, as in M̂, take no column.
 pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).count()
 }
@@ -57,7 +57,7 @@ pub fn extents<T: ToString>(size: [T; 4]) -> String {
     size.map(|extent| extent.to_string()).join("×")
 }
 
-/// Escapes a text for HTML and SVG, between tags and within quotes.
+/// Escapes a text for HTML and SVG, so that it can stand between tags or within quotes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -66,7 +66,7 @@ pub fn escape(text: &str) -> String {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
-            // Not allowed in XML, not even escaped.
+            // XML does not allow control characters, not even escaped ones.
             c if c.is_control() && !matches!(c, '\n' | '\t') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
@@ -74,7 +74,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Formats mean and error with the digits that the error allows: two of the error. Without an error the mean has nine.
+/// Formats mean and error so that the error has two digits. Without an error, the mean has nine digits.
 pub fn digits(mean: f64, error: f64) -> [String; 2] {
     if !mean.is_finite() {
         return ["–", "–"].map(String::from);

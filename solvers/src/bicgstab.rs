@@ -12,23 +12,23 @@ use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
-/// Threshold of ‖r‖²/‖s‖² below which ‖r‖² is measured instead of computed from a difference: sums are accurate to about 1e-8
-/// where those of one site are added in single precision.
+/// Threshold of ‖r‖²/‖s‖² below which ‖r‖² is measured instead of computed as a difference. Sums are accurate to about 1e-8
+/// if the numbers of a site are added in single precision.
 const CANCELLED: f64 = 1e-4;
 
-/// Memory of [`bicgstab`]: two precise blocks, six sloppy ones. For several right-hand sides, where a batch can become
-/// smaller, a precise block more.
+/// Memory of [`bicgstab`]: two precise and six sloppy blocks, and one more precise block if a batch of several right-hand
+/// sides can become smaller.
 pub struct BicgstabWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     copy: Option<P::Vector>,
     vectors: BicgstabVectors<S>,
 }
 
-/// The sloppy vectors of the algorithm.
+/// Sloppy vectors of BiCGstab.
 struct BicgstabVectors<S: VectorSpace> {
-    /// r, and s between the two applications.
+    /// Residual r; s between the two applications.
     r: S::Vector,
-    /// r̃.
+    /// Shadow residual r̃.
     shadow: S::Vector,
     p: S::Vector,
     v: S::Vector,
@@ -36,7 +36,7 @@ struct BicgstabVectors<S: VectorSpace> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces.
+    /// Allocates the workspace for `system`. Any system on the same spaces can use it.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
         Ok(Self {
@@ -55,21 +55,21 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BicgstabWorkspace<P, S> {
 
 /// Solves A x_j = b_j for a general regular A by BiCGstab with reliable updates (paper 001, Algorithm 2).
 ///
-/// Per iteration, in the sloppy space: v = A p, α = ρ/(r̃, v), s = r − α v, t = A s, ω = (t, s)/‖t‖²,
-/// x̂ ← x̂ + α p + ω s, r ← s − ω t, ρ' = (r̃, r), β = (ρ'/ρ)(α/ω), p ← r + β (p − ω v). Two applications, and two
-/// reductions: ρ' = (r̃, s) − ω (r̃, t) and ‖r‖² = ‖s‖² − |ω|²‖t‖² follow from the sums that ω needs, so that the three updates
-/// are one pass over memory. Where such a difference loses digits, it is measured instead. After a reliable update ρ' is that
+/// Per iteration, in the sloppy space: v = A p, α = ρ/(r̃, v), s = r − α v, t = A s, ω = (t, s)/‖t‖², x̂ ← x̂ + α p + ω s, r
+/// ← s − ω t, ρ' = (r̃, r), β = (ρ'/ρ)(α/ω), p ← r + β (p − ω v). An iteration takes two applications and two reductions:
+/// ρ' = (r̃, s) − ω (r̃, t) and ‖r‖² = ‖s‖² − |ω|²‖t‖² follow from the sums that ω needs, so that one pass over memory makes
+/// the three updates. If such a difference loses digits, the quantity is measured instead. After a reliable update ρ' is that
 /// of the new residual; directions and r̃ are kept.
 ///
-/// Where ρ, (r̃, v) or ω vanish, the affected right-hand side adds the current correction and restarts with its true residual
-/// as r and r̃; if that breaks down without progress, with r̃ = r + v ‖r‖/‖v‖.
+/// If ρ, (r̃, v) or ω vanishes, the affected right-hand side adds the current correction and restarts with its true residual
+/// as r and r̃. If the restart breaks down without progress, the next one uses r̃ = r + v ‖r‖/‖v‖.
 ///
 /// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
 /// # Errors
-/// All of [`SolveError`] except `NotPositiveDefinite`.
+/// All errors of [`SolveError`] except `NotPositiveDefinite`.
 pub fn bicgstab<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -101,7 +101,7 @@ pub fn bicgstab<Y: System>(
         system.apply_dot_sloppy(p, v, shadow, &mut c.shadow_v, &mut c.scratch)?;
         run.info.reductions += 1;
         c.find_alpha(&mut run)?;
-        // s = r − α v, in the place of r
+        // s = r − α v overwrites r
         space.axpy(&minus(&c.alpha), v, r)?;
         // t = A s, ω = (t, s) / ‖t‖²
         system.apply_dots_sloppy(r, t, shadow, &mut c.sums)?;
@@ -120,7 +120,7 @@ pub fn bicgstab<Y: System>(
 
         let due = run.advance()? | c.find_breakdowns(&mut run);
         if due {
-            // Steps of 0 along what is not finite would spoil x̂.
+            // If a vector is not finite, even a coefficient of 0 would make x̂ NaN.
             if !cancelled && run.any_in_range() {
                 // x̂ ← x̂ + α p + ω s, r' = s − ω t
                 c.update(space, p, t, &mut run.state.correction, r)?;
@@ -133,7 +133,7 @@ pub fn bicgstab<Y: System>(
                 run.info.reductions += 1;
             }
         }
-        // β = (ρ'/ρ) (α/ω), ρ ← ρ'; where a right-hand side restarts: β = 0, r̃ = r
+        // β = (ρ'/ρ) (α/ω), ρ ← ρ'; right-hand sides that restart get β = 0 and r̃ = r
         let anew = c.find_beta(&mut run, due)?;
         c.restart_shadow(&mut run, &anew, r, v, shadow)?;
         if !(due || cancelled) {
@@ -149,9 +149,9 @@ pub fn bicgstab<Y: System>(
     run.succeed()
 }
 
-/// The scalars of the iteration, by slots.
+/// Scalars of the iteration, one for each slot of the batch.
 struct BicgstabScalars {
-    /// The cosine at which two vectors count as orthogonal.
+    /// Cosine of an angle at or below which two vectors count as orthogonal.
     breakdown: f64,
     rho: Vec<Complex64>,
     /// ρ' = (r̃, r').
@@ -161,7 +161,7 @@ struct BicgstabScalars {
     omega: Vec<Complex64>,
     /// (r̃, v).
     shadow_v: Vec<Complex64>,
-    /// Sums with s as x, t as y and r̃ as w.
+    /// Sums over x = s, y = t and w = r̃.
     sums: Vec<Dots>,
     scratch: Vec<f64>,
     shadow_norm: Vec<f64>,
@@ -194,7 +194,7 @@ impl BicgstabScalars {
         compaction.scalars(&mut self.broken);
     }
 
-    /// Computes α = ρ / (r̃, v), or 0 where the quotient has no value.
+    /// Computes α = ρ / (r̃, v), or 0 if the quotient is zero or not finite.
     fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<(), SolveError<Y::Error>> {
         self.broken.fill(None);
         for j in 0..self.rho.len() {
@@ -206,15 +206,15 @@ impl BicgstabScalars {
             if alpha.is_finite() && alpha != Complex64::ZERO {
                 self.alpha[j] = alpha;
             } else {
-                // s = r, and the stabilising step may still help.
+                // α = 0 gives s = r; the stabilising step may still reduce the residual.
                 self.broken[j] = Some(BreakdownKind::Alpha);
             }
         }
         Ok(())
     }
 
-    /// Computes ω = (t, s) / ‖t‖², ρ' = (r̃, s) − ω (r̃, t) and ‖r'‖² = ‖s‖² − |ω|² ‖t‖². Returns whether the last of these
-    /// lost too many digits.
+    /// Computes ω = (t, s) / ‖t‖², ρ' = (r̃, s) − ω (r̃, t) and ‖r'‖² = ‖s‖² − |ω|² ‖t‖². Returns whether ‖r'‖² lost too many
+    /// digits.
     fn find_omega<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
         let mut cancelled = false;
         for (j, sums) in self.sums.iter().enumerate() {
@@ -233,7 +233,7 @@ impl BicgstabScalars {
         Ok(cancelled)
     }
 
-    /// x̂ ← x̂ + α p + ω s, r = s − ω t, with s in `r`.
+    /// Computes x̂ ← x̂ + α p + ω s and r = s − ω t; `r` contains s on entry.
     fn update<S: VectorSpace>(
         &self,
         space: &S,
@@ -247,7 +247,8 @@ impl BicgstabScalars {
         space.axpy(&minus(&self.omega), t, r)
     }
 
-    /// Finds right-hand sides that break down in this iteration and have to restart. Returns whether an update is due for that.
+    /// Marks the right-hand sides that break down in this iteration and have to restart. Returns whether one of them requires
+    /// a reliable update.
     fn find_breakdowns<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> bool {
         let mut due = false;
         for j in 0..self.rho.len() {
@@ -265,8 +266,8 @@ impl BicgstabScalars {
                 self.orthogonal(j, norm2.sqrt()).then_some(BreakdownKind::Rho)
             };
             if run.seems_converged(j) {
-                // A right-hand side that seems to have converged continues until others need an update as well, as long as
-                // possible.
+                // A right-hand side that seems to have converged delays its update until others request one, unless it breaks
+                // down.
                 due |= what.is_some() || !self.quotient(j).is_finite();
                 continue;
             }
@@ -279,8 +280,8 @@ impl BicgstabScalars {
         due
     }
 
-    /// Computes β = (ρ'/ρ) (α/ω), and ρ ← ρ'. Returns the right-hand sides that restart, with β = 0: after an update (which was
-    /// `due`) those for which the update found this, and those that break down with the new residual.
+    /// Computes β = (ρ'/ρ) (α/ω), and ρ ← ρ'. Returns the right-hand sides that restart, with β = 0: those marked by a
+    /// reliable update (if `due`), and those that break down with the new residual.
     fn find_beta<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -293,13 +294,13 @@ impl BicgstabScalars {
                 continue;
             }
             if !run.state.restart[j] {
-                // Where r has been rescaled, ρ' includes the factor by which p has to follow.
+                // If r was rescaled, ρ' contains the factor, so β rescales p as well.
                 let beta = self.quotient(j);
                 self.rho[j] = self.next_rho[j];
                 if beta.is_finite() {
                     self.beta[j] = beta;
                 } else if due {
-                    // A right-hand side that seemed to have converged, wrongly, with ω = 0.
+                    // The recurrence seemed to have converged with ω = 0, but the true residual has not.
                     run.info.restarts += 1;
                     run.state.restart[j] = true;
                 } else {
@@ -334,8 +335,8 @@ impl BicgstabScalars {
         Ok(true)
     }
 
-    /// Sets r̃_j ← r_j where right-hand side j restarts (`anew`); r̃_j ← r_j + v_j ‖r_j‖/‖v_j‖ after a breakdown without
-    /// progress, and ρ_j = (r̃_j, r_j) with it.
+    /// Sets r̃_j ← r_j for each right-hand side j that restarts (`anew`). After a breakdown without progress, sets r̃_j ←
+    /// r_j + v_j ‖r_j‖/‖v_j‖ and ρ_j = (r̃_j, r_j) instead.
     fn restart_shadow<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -350,7 +351,7 @@ impl BicgstabScalars {
             let (of_r, of_shadow): (Vec<_>, Vec<_>) = anew.iter().map(|anew| (mask(*anew), mask(!anew))).unzip();
             space.axpby(&of_r, r, &of_shadow, shadow)?;
         }
-        // An unchanged r̃ would break down again where nothing has changed.
+        // A second restart with r̃ = r would break down in the same way.
         let again = |j: usize| anew[j] && self.broken[j].is_some() && run.breakdowns(j) > 0;
         let again: Vec<bool> = (0..n).map(again).collect();
         if !again.contains(&true) {
@@ -372,12 +373,12 @@ impl BicgstabScalars {
         Ok(())
     }
 
-    /// (ρ'/ρ) (α/ω)
+    /// Returns β = (ρ'/ρ) (α/ω).
     fn quotient(&self, j: usize) -> Complex64 {
         (self.next_rho[j] / self.rho[j]) * (self.alpha[j] / self.omega[j])
     }
 
-    /// Whether r̃ is orthogonal to a residual of this norm, with ρ' as their product.
+    /// Whether r̃ is orthogonal to a residual with norm `norm`, where ρ' is their product.
     fn orthogonal(&self, j: usize, norm: f64) -> bool {
         self.next_rho[j].norm() <= self.breakdown * self.shadow_norm[j] * norm
     }

@@ -13,15 +13,17 @@ use crate::stopping::StoppingRule;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Threshold of a pivot of P†A P, scaled to a unit diagonal, at or below which it does not count as positive: double precision
-/// has 16 digits.
+/// Scaled pivot of P†A P at or below which it does not count as positive. P†A P has a unit diagonal, and double precision has
+/// 16 digits.
 const POSITIVE: f64 = 1e-14;
-/// Threshold of ‖w‖² of a new residual direction below which it is rounding, where its predecessor has norm 1: 10 ε².
+/// Squared norm of a new residual direction below which the direction is rounding; its predecessor has norm 1. The value is
+/// about 20 ε².
 const ROUNDING_NORM2: f64 = 1e-30;
-/// Threshold of a pivot in the factors of W†W below which a second round follows: Q = W T is orthonormal to ε over the pivot
-/// only.
+/// Pivot in the factors of W†W below which a second round follows, because Q = W T is orthonormal only to ε divided by the
+/// pivot.
 const SMALL_PIVOT: f64 = 1e-3;
-/// Threshold of the remainder of a vector that the first round called independent, below which the second round drops it.
+/// Threshold of the remainder of a vector below which the second round drops it, although the first round called it
+/// independent.
 const SECOND_THRESHOLD: f64 = 0.1;
 
 /// Parameters of [`block_cg`] and [`block_cgnr`](crate::block_cgnr()).
@@ -29,8 +31,8 @@ const SECOND_THRESHOLD: f64 = 0.1;
 pub struct BlockCgParams {
     /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// Square of the sine of an angle: a residual at or below this angle to the space of the others counts as dependent on
-    /// them. `None` is 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. The value has to be well above the relative
+    /// Squared sine of an angle: a residual at or below this angle to the span of the others counts as dependent on them.
+    /// `None` means 10⁻¹² for a system of one precision and 10⁻⁶ for one of two. The value must be well above the relative
     /// error of sums.
     pub dependent: Option<f64>,
 }
@@ -41,25 +43,25 @@ impl From<SolverParams> for BlockCgParams {
     }
 }
 
-/// Memory of [`block_cg`]: two precise blocks, five sloppy ones.
+/// Memory of [`block_cg`]: two precise and five sloppy blocks.
 pub struct BlockCgWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     blocks: BlockVectors<S>,
 }
 
-/// The sloppy vectors.
+/// Sloppy vectors of block CG.
 struct BlockVectors<S: VectorSpace> {
-    /// Q: an orthonormal basis of the residuals. Zero where a direction was dropped.
+    /// Q: an orthonormal basis of the residuals; a dropped direction is zero.
     q: S::Vector,
     /// P: search directions.
     p: S::Vector,
-    /// A P.
+    /// Image T = A P of the search directions.
     t: S::Vector,
     scratch: S::Vector,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces.
+    /// Allocates the workspace for `system`. Any system on the same spaces can use it.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         let space = system.sloppy();
         let blocks = BlockVectors {
@@ -75,32 +77,32 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> BlockCgWorkspace<P, S> {
 /// Solves A x_j = b_j for a Hermitian positive definite A in the sum of the Krylov spaces of all right-hand sides.
 ///
 /// The method is block CG (O'Leary 1980) in the form BCGrQ of Dubrulle, "Retooling the method of block conjugate gradients",
-/// Electronic Transactions on Numerical Analysis 12 (2001) 216; Clark et al., Computer Physics Communications 233 (2018) 29 use
-/// it on GPUs. The residuals are R = Q C with Q†Q = 1. Per iteration, in the sloppy space:
+/// Electronic Transactions on Numerical Analysis 12 (2001) 216; Clark et al., Computer Physics Communications 233 (2018) 29
+/// use it on GPUs. The residuals are R = Q C with Q†Q = 1. Per iteration, in the sloppy space:
 ///
 /// T = A P, α = (P†T)⁻¹, X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C, P ← Q' + P S†.
 ///
-/// An iteration takes one application and two Gram matrices. Each x_j is the best one (in the norm of A) of a space N times as
-/// large as that of [`cg`](crate::cg()), which therefore needs more iterations: many more if there are a few small eigenvalues,
-/// ideally no more than N of them. The cost of linear algebra grows with N², and on the host with N³.
+/// An iteration takes one application and two Gram matrices. Each x_j is the best vector (in the norm of A) of a space N
+/// times as large as that of [`cg`](crate::cg()). Therefore [`cg`](crate::cg()) needs more iterations: many more if there are
+/// a few small eigenvalues, ideally no more than N of them. The cost of linear algebra grows with N², and on the host with
+/// N³.
 ///
 /// # Independence
-/// Q and S come from Cholesky factors of the Gram matrix, with pivots, and once more where a pivot is small. A
-/// residual that depends on the others (equal right-hand sides, one that is found before the others) is dropped: its vectors of
-/// Q and P are zero from then on, and C expresses it by the others. The part of it outside their space returns with the next
-/// update.
+/// Q and S come from Cholesky factors of the Gram matrix, with pivots, and from a second factorisation if a pivot is small. A
+/// residual that depends on the others is dropped, for example that of an equal right-hand side: its vectors of Q and P are
+/// zero from then on, and C expresses it by the others. The part of it outside their space returns with the next update.
 ///
 /// # Updates
-/// After a reliable update, Q C is the true residual of those that are not finished, and P ← Q − P α T†Q: conjugate to the
-/// last directions whatever rounding did. Right-hand sides continue until the recurrence of each has converged, so
-/// [`Info::iterations_per_rhs`] is that of the slowest; the block does not become smaller in between.
+/// After a reliable update, Q C is the true residual of the right-hand sides that are not finished, and P ← Q − P α T†Q,
+/// which is conjugate to the last directions in spite of rounding. Right-hand sides continue until the recurrence of each has
+/// converged, so [`Info::iterations_per_rhs`] is that of the slowest; the block does not become smaller in between.
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 /// The spaces have to [mix right-hand sides](VectorSpace::mixes_rhs).
 ///
 /// # Errors
-/// The errors of [`cg`](crate::cg()). A P†A P that is not positive affects all right-hand sides; NaN affects one, without which
-/// the others restart.
+/// The errors of [`cg`](crate::cg()). If P†A P is not positive, all right-hand sides fail. If a right-hand side has NaN, only
+/// this one fails and the others restart.
 pub fn block_cg<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -112,7 +114,7 @@ pub fn block_cg<Y: System>(
     block_cg_on(system, Rhs::Given(b, None), x, params, workspace, observer, Criterion::default())
 }
 
-/// Solves like [`block_cg`], with convergence by a criterion.
+/// Solves A X = B like [`block_cg`]; `criterion` decides when a right-hand side has converged.
 pub(crate) fn block_cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
@@ -138,7 +140,7 @@ pub(crate) fn block_cg_on<'a, Y: System>(
     }
     run.require_iterations()?;
     let mut block = BlockMatrices::new(system, threshold);
-    // An earlier solve may have left anything here.
+    // P may contain NaN from an earlier solve, and a coefficient of zero would not remove it.
     block.space.zero(&mut blocks.p)?;
     // Q C = R = B − A X, P = Q
     run.demote(&mut blocks.scratch)?;
@@ -167,22 +169,22 @@ pub(crate) fn block_cg_on<'a, Y: System>(
     run.succeed()
 }
 
-/// The N × N matrices of the method, and the operations on them.
+/// N × N matrices of block CG, and the operations on them.
 struct BlockMatrices<'a, S: VectorSpace> {
     space: &'a S,
     n: usize,
-    /// The stored norm of a vector of norm 1 in Q: the power of two next to the target norm of the format, or less after an
-    /// overflow. P and T are scaled by the same factor.
+    /// Stored norm of a vector of norm 1 in Q: the power of two next to the target norm of the format, or less after an
+    /// overflow. P and T have the same factor.
     unit: f64,
     largest_unit: f64,
     threshold: f64,
-    /// R = Q C.
+    /// C in R = Q C.
     c: Vec<Complex64>,
-    /// The vectors of Q and P that are not zero.
+    /// Whether each vector of Q and P is nonzero.
     kept: Vec<bool>,
     /// Whether P = Q.
     fresh: bool,
-    /// Number of times that P†A P was not positive, with directions that may have lost their independence.
+    /// Number of times that P†A P was not positive although rounding may have made the directions dependent.
     not_positive: usize,
 }
 
@@ -195,7 +197,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Self { space, n, unit, largest_unit: unit, threshold, c, kept: vec![false; n], fresh: true, not_positive: 0 }
     }
 
-    /// X†Y.
+    /// Computes X†Y.
     fn gram<Y: System<Sloppy = S, Error = S::Error>>(
         &self,
         run: &mut ReliableSolve<'_, Y>,
@@ -209,20 +211,20 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(out)
     }
 
-    /// ‖r_j‖².
+    /// Writes ‖r_j‖² to `out`.
     fn norms(&self, out: &mut [f64]) {
         for (j, out) in out.iter_mut().enumerate() {
             *out = (0..self.n).map(|i| self.c[i * self.n + j].norm_sqr()).sum();
         }
     }
 
-    /// Sets the vectors for which `stays` is false to zero, whatever their content. P is always finite.
+    /// Sets each vector of `x` for which `stays` is false to zero, whatever its content. `p` supplies finite numbers.
     fn keep_only(&self, stays: impl Fn(usize) -> bool, p: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
         let mask: Vec<_> = (0..self.n).map(|j| Complex64::from(if stays(j) { 1.0 } else { 0.0 })).collect();
         self.space.axpby(&vec![Complex64::ZERO; self.n], p, &mask, x)
     }
 
-    /// Sets Q C ← the residuals of active right-hand sides, which are in `scratch`.
+    /// Factorises the residuals of the active right-hand sides, which `scratch` contains, as Q C.
     fn factor_residuals<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -234,7 +236,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
             let norm = run.sloppy_norm2(j).sqrt();
             self.kept[j] = run.state.active[j] && norm > 0.0;
             if self.kept[j] {
-                // Vectors of one size first.
+                // The vectors are scaled to equal norms before they are orthonormalised.
                 (self.c[j * self.n + j], *scale) = (norm.into(), (self.unit / norm).into());
             }
         }
@@ -246,7 +248,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// Returns (P†T)⁻¹, or `None` where P has to restart.
+    /// Returns (P†T)⁻¹, or `None` if P has to restart.
     fn find_alpha<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -262,7 +264,8 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
                 }
                 return Ok(None);
             }
-            // An operator may give values that are not finite for zero. They must not reach the others.
+            // An operator may return NaN or infinity for a zero vector; these values must not reach the other right-hand
+            // sides.
             self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.t)?;
         }
         let factor = GramFactor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
@@ -273,7 +276,8 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(None)
     }
 
-    /// Computes X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; returns S, or `None` where Q' is out of range and all restart.
+    /// Computes X̂ ← X̂ + P α C, Q' S = Q − T α and C ← S C. Returns S, or `None` if Q' is out of range and all right-hand
+    /// sides restart.
     fn step<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -291,7 +295,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(s)
     }
 
-    /// Makes the reliable update; P ← Q where `alpha` is missing or a right-hand side restarts, else P ← Q − P α T†Q.
+    /// Makes the reliable update. Sets P ← Q if `alpha` is missing or a right-hand side restarts, else P ← Q − P α T†Q.
     fn update<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -306,7 +310,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         if run.finished() {
             return Ok(());
         }
-        // The unit never grows: P may be kept.
+        // The unit only decreases, so that P can be kept.
         self.unit = self.unit.min(self.largest_unit * run.headroom());
         self.factor_residuals(run, blocks)?;
         self.fresh = run.state.restart.contains(&true);
@@ -322,7 +326,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// Computes Q' S = Q, C ← S C; returns S, or `None` where Q is not finite.
+    /// Computes Q' S = Q and C ← S C. Returns S, or `None` if Q is not finite.
     fn orthonormalise<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -354,7 +358,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(Some(factor))
     }
 
-    /// P ← Q + P β.
+    /// Computes P ← Q + P β.
     fn new_directions(&mut self, beta: &[Complex64], blocks: &mut BlockVectors<S>) -> Result<(), S::Error> {
         let BlockVectors { q, p, scratch, .. } = blocks;
         self.space.block_scale(beta, p, scratch)?;

@@ -11,21 +11,21 @@ use crate::stopping::StoppingRule;
 use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 
-/// Memory of [`cg`]: two precise blocks, four sloppy ones. For several right-hand sides, where a batch can become smaller,
-/// a precise block more.
+/// Memory of [`cg`]: two precise and four sloppy blocks, and one more precise block if a batch of several right-hand sides
+/// can become smaller.
 pub struct CgWorkspace<P: VectorSpace, S: VectorSpace> {
     memory: CgMemory<P, S>,
     copy: Option<P::Vector>,
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces.
+    /// Allocates the workspace for `system`. Any system on the same spaces can use it.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         Ok(Self { memory: CgMemory::new(system)?, copy: copy_of_rhs(system)? })
     }
 }
 
-/// Memory of the iteration, for any system.
+/// Vectors and scalars of the CG iteration, for any system.
 pub(crate) struct CgMemory<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     r: S::Vector,
@@ -47,23 +47,23 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> CgMemory<P, S> {
 
 /// Solves A x_j = b_j for a Hermitian positive definite A by conjugate gradients with reliable updates.
 ///
-/// Per iteration, in the sloppy space: α = ‖r‖²/(p, A p), x̂ ← x̂ + α p, r ← r − α A p, β = ‖r_new‖²/‖r_old‖²,
-/// p ← r + β p; one application and two reductions. At a reliable update (paper 001, Algorithm 2) the search direction
-/// is kept, but made orthogonal to the new residual first: in exact arithmetic it is, and without this the next β
-/// would mix the rounding errors of the old residual into all later directions.
+/// Per iteration, in the sloppy space: α = ‖r‖²/(p, A p), x̂ ← x̂ + α p, r ← r − α A p, β = ‖r_new‖²/‖r_old‖², p ← r + β p.
+/// An iteration takes one application and two reductions. A reliable update (paper 001, Algorithm 2) keeps the search
+/// direction, but first makes it orthogonal to the new residual. In exact arithmetic it is orthogonal already; without this
+/// step, the next β would mix the rounding errors of the old residual into all later directions.
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
 /// # Batches that become smaller
-/// A right-hand side that is finished, or was given up, stays as it is while the others continue. At the first update after
-/// which the remaining ones fit into one of [`WIDTHS`](crate::WIDTHS) of no more than three quarters of the batch, they move to
-/// the front of all blocks. Others are then no longer computed, neither by the operators nor in linear algebra, except for as
-/// many as fill up this width. Spaces and operators have to support [narrowing](VectorSpace::narrow) ([`System::narrow`] checks
-/// all of them), and memory for a copy of b is needed, because b is the caller's and must not be rearranged. x and the report
-/// are always in the caller's order.
+/// A right-hand side that is finished or was given up keeps its x while the others continue. At an update, the remaining
+/// right-hand sides may fit into one of the [`WIDTHS`](crate::WIDTHS) that is at most three quarters of the batch. They then
+/// move to the front of all blocks, and neither operators nor linear algebra compute the others any more, except for as many
+/// as fill up this width. Spaces and operators must support [narrowing](VectorSpace::narrow); [`System::narrow`] checks all
+/// of them. The solve needs memory for a copy of b, because the caller's b must not be rearranged. x and the report are
+/// always in the caller's order.
 ///
 /// # Errors
-/// All of [`SolveError`] except `Breakdown`. (p, A p) ≤ 0 is `NotPositiveDefinite`.
+/// All errors of [`SolveError`] except `Breakdown`. (p, A p) ≤ 0 is `NotPositiveDefinite`.
 pub fn cg<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -76,7 +76,7 @@ pub fn cg<Y: System>(
     cg_on(system, Rhs::Given(b, copy.as_mut()), x, params, memory, observer, Criterion::default())
 }
 
-/// Solves like [`cg`], with convergence by a criterion.
+/// Solves A x = b like [`cg`]; `criterion` decides when a right-hand side has converged.
 pub(crate) fn cg_on<'a, Y: System>(
     system: &'a Y,
     b: Rhs<'a, Precise<Y>>,
@@ -104,7 +104,7 @@ pub(crate) fn cg_on<'a, Y: System>(
             compaction.vectors(space, p, ap)?;
             c.rearrange(&compaction);
         }
-        // (p, A p), r' = r − α A p and ‖r'‖²; r' takes the place of A p
+        // computes (p, A p), r' = r − α A p and ‖r'‖²; r' overwrites A p
         let rho = c.rho_of_active(&run);
         let step = CgStep { shift: 0.0, p: &*p, r: &*r, rho: &rho };
         system.cg_step_sloppy(&step, ap, &mut c.p_ap, &mut run.state.norm2)?;
@@ -138,7 +138,7 @@ pub(crate) fn cg_on<'a, Y: System>(
     run.succeed()
 }
 
-/// The scalars of the iteration, by slots.
+/// Scalars of the iteration, one for each slot of the batch.
 struct CgScalars {
     /// ρ = ‖r‖².
     rho: Vec<f64>,
@@ -174,13 +174,13 @@ impl CgScalars {
         compaction.scalars(&mut self.not_positive);
     }
 
-    /// Returns ρ, and 0 for right-hand sides that are finished, which stay where they are.
+    /// Returns ρ for active right-hand sides, and 0 for finished ones, so that their x does not change.
     fn rho_of_active<Y: System>(&self, run: &ReliableSolve<'_, Y>) -> Vec<f64> {
         self.rho.iter().zip(&run.state.active).map(|(rho, active)| if *active { *rho } else { 0.0 }).collect()
     }
 
-    /// Computes α = ρ / (p, A p). Where the quotient is not positive, α = 0 and the right-hand side is given up or restarts;
-    /// returns whether that happened.
+    /// Computes α = ρ / (p, A p). If the quotient is not positive, α is 0 and the right-hand side restarts or is given up.
+    /// Returns whether a quotient was not positive.
     fn find_alpha<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<bool, SolveError<Y::Error>> {
         let mut failed = false;
         for j in 0..self.rho.len() {
@@ -203,7 +203,7 @@ impl CgScalars {
         Ok(failed)
     }
 
-    /// β = ρ' / ρ, ρ ← ρ' = ‖r'‖².
+    /// Computes β = ρ' / ρ and ρ ← ρ' = ‖r'‖².
     fn find_beta<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
         for j in 0..self.rho.len() {
             let new = run.state.norm2[j];
@@ -216,8 +216,8 @@ impl CgScalars {
         self.alpha.iter().map(|alpha| (*alpha).into()).collect()
     }
 
-    /// Returns the coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r where a right-hand
-    /// side restarts; ρ ← ‖r‖².
+    /// Returns the coefficients of r and p in p ← r + β (p − (r, p)/‖r‖² r) after an update, or in p ← r for right-hand sides
+    /// that restart. Sets ρ ← ‖r‖².
     fn orthogonal_direction<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> (Vec<Complex64>, Vec<Complex64>) {
         let n = self.rho.len();
         let (mut of_r, mut of_p) = (vec![Complex64::ONE; n], vec![Complex64::ZERO; n]);

@@ -1,4 +1,4 @@
-//! CGNE: conjugate gradients for operators that are not positive, on M M† y = b.
+//! CGNE: conjugate gradients on M M† y = b, for operators that are not positive.
 
 use crate::cg::cg_on;
 use crate::cgnr::CgNormalWorkspace;
@@ -17,7 +17,7 @@ use num_complex::Complex64;
 
 /// Solves M x_j = b_j for a general M by conjugate gradients on M M† y = b − M x₀, x = x₀ + M†y.
 ///
-/// The residual that CG iterates is that of the original system, b − M x, so the tolerance needs no translation. x is the
+/// The residual of the CG iteration is b − M x, that of the original system, so the tolerance needs no conversion. x is the
 /// solution closest to x₀: the error is smallest over the Krylov space, while the residual oscillates more than that of
 /// [`cgnr`](crate::cgnr()). Applications of M and M† count one each.
 ///
@@ -36,13 +36,13 @@ pub fn cgne<Y: System>(
     let (normal_system, r, y, norms) = normal.error_equations(system, b)?;
     let space = system.precise();
     let mut run = Cgne::new(system, b, norms);
-    // b_j = 0 gives x_j = 0, whatever the guess.
+    // b_j = 0 has the solution x_j = 0, whatever the initial guess.
     let (zeros, ones) = (vec![Complex64::ZERO; norms.len()], vec![Complex64::ONE; norms.len()]);
     let mask: Vec<_> = norms.iter().map(|b| if *b == 0.0 { Complex64::ZERO } else { Complex64::ONE }).collect();
     space.axpby(&zeros, b, &mask, x)?;
     let mut smallest = f64::INFINITY;
     loop {
-        // r = b − M x: before the first pass from the guess, after each pass as a check of its result
+        // r = b − M x: the residual of the initial guess before the first pass, the check of the result after each pass
         let residual = run.residual(x, r)?;
         run.info.converged = StoppingRule::converged(residual, params.tol);
         if run.info.converged {
@@ -82,23 +82,23 @@ pub fn cgne<Y: System>(
     }
 }
 
-/// A solve by passes of CG in progress.
+/// A CGNE solve in progress: passes of CG, each followed by a check of the true residual.
 struct Cgne<'a, Y: System> {
     system: &'a Y,
     b: &'a Precise<Y>,
     norms: &'a [f64],
-    /// Report of all passes so far, as one solve of M x = b.
+    /// Report of all passes so far, in the form of a single solve of M x = b.
     info: Info,
 }
 
 impl<'a, Y: System> Cgne<'a, Y> {
     fn new(system: &'a Y, b: &'a Precise<Y>, norms: &'a [f64]) -> Self {
-        // The norms are one reduction.
+        // The norms of b took one reduction.
         Self { system, b, norms, info: Info { reductions: 1, ..Info::begin(norms.len(), 0) } }
     }
 
-    /// Computes r ← b − M x, with its norms, relative to those of b, in the report. Returns the largest norm; NaN if one is
-    /// NaN, so that the next pass reports it.
+    /// Computes r ← b − M x, and writes its norms relative to ‖b_j‖ to the report. Returns the largest of them, or NaN if one
+    /// is NaN, which the next pass reports.
     fn residual(&mut self, x: &Precise<Y>, r: &mut Precise<Y>) -> Result<f64, Y::Error> {
         self.system.apply(x, r)?;
         self.system.precise().sub_norm2(self.b, r, &mut self.info.true_residual)?;
@@ -112,7 +112,7 @@ impl<'a, Y: System> Cgne<'a, Y> {
         Ok(self.info.worst_residual())
     }
 
-    /// Adds a pass, whose applications were of M and M† each, and M†y.
+    /// Adds the report of a pass to the total. Each application of the pass was one of M and one of M†; M†y is added.
     fn add(&mut self, pass: &mut Info) {
         let info = &mut self.info;
         info.precise_applications += 1 + 2 * pass.precise_applications;
@@ -127,14 +127,14 @@ impl<'a, Y: System> Cgne<'a, Y> {
         info.given_up.clone_from(&pass.given_up);
         for j in 0..self.norms.len() {
             info.iterations_per_rhs[j] += pass.iterations_per_rhs[j];
-            // A pass begins with the last residual of the one before.
+            // The history of a pass begins with the last residual of the pass before, which is not repeated.
             let again = usize::from(!info.history[j].is_empty()).min(pass.history[j].len());
             info.history[j].extend(pass.history[j].drain(..).skip(again));
         }
     }
 
-    /// Returns the error of a solve that is stopped. For stagnation, the error concerns the right-hand side with the largest
-    /// residual.
+    /// Returns the error of a solve that ended with `stop`. In the case of stagnation, it names the right-hand side with the
+    /// largest residual.
     fn stopped(self, stop: StopReason) -> SolveError<Y::Error> {
         let mut failures = RhsFailures::new(self.norms.len());
         if stop == StopReason::Stagnation {

@@ -1,26 +1,27 @@
-//! Batches that become smaller: right-hand sides that are finished leave, and the others move to the front.
+//! Batches that become smaller: finished right-hand sides leave, and the others move to the front.
 //!
-//! Vectors and the arrays of numbers that belong to them are rearranged together, by a [`Compaction`] made by
-//! [`ReliableSolve::compact`](crate::reliable::ReliableSolve::compact) after an update. From then on the number of a *slot* of
-//! a block is not that of the caller's right-hand side.
+//! A [`Compaction`] rearranges vectors together with the arrays of numbers that belong to them.
+//! [`ReliableSolve::compact`](crate::reliable::ReliableSolve::compact) makes it after an update. From then on, the number of
+//! a *slot* of a block differs from that of the caller's right-hand side.
 
 use crate::operator::System;
 use crate::traits::{LinearOperator, VectorSpace, narrow_all};
 use std::ops::Index;
 
-/// Widths of batches as they become smaller, the largest first: numbers that threads of a GPU share evenly, which 7, say, is
-/// not. Each is at most three quarters of the one before, and wider batches have a multiple of four.
+/// Widths of batches as they become smaller, from the largest to the smallest. Threads of a GPU share these numbers evenly,
+/// unlike 7, for example. Each is at most three quarters of the one before; wider batches have a multiple of four.
 pub const WIDTHS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
 
-/// Plan to make a batch smaller: the slots to swap, and the number of slots that remain.
+/// Plan that makes a batch smaller: the slots to swap, and the number of slots that remain.
 pub(crate) struct Compaction {
     swaps: Vec<(usize, usize)>,
     width: usize,
 }
 
 impl Compaction {
-    /// Returns the compaction that keeps the slots selected by `keep`, if it pays: if at least a quarter of the slots leave,
-    /// down to one of [`WIDTHS`]. If more leave, as many of them stay as fill up this width.
+    /// Returns the compaction that keeps the slots selected by `keep`, or `None` if no slot stays or fewer than a quarter
+    /// leave. The new width is the smallest of [`WIDTHS`] that suffices, or above 16 the next multiple of four; slots that
+    /// are not selected fill it up.
     pub fn new(width: usize, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let kept = (0..width).filter(|&slot| keep(slot)).count();
         let fits = WIDTHS.into_iter().rev().find(|&size| size >= kept);
@@ -43,13 +44,13 @@ impl Compaction {
         &self.swaps
     }
 
-    /// Rearranges scalars, one for each slot, to their new order; those that leave are cut off.
+    /// Rearranges scalars, one for each slot, to their new order, and removes those of slots that leave.
     pub fn scalars<T>(&self, scalars: &mut Vec<T>) {
         self.swaps.iter().for_each(|&(i, j)| scalars.swap(i, j));
         scalars.truncate(self.width);
     }
 
-    /// Rearranges scalars that come in rows, one for each slot in a row.
+    /// Rearranges rows of scalars to the new order; each row has one scalar for each slot.
     pub fn rows<T: Copy>(&self, rows: &mut Vec<T>, slots: usize) {
         let kept = rows.chunks_exact(slots).flat_map(|row| {
             let mut row = row.to_vec();
@@ -70,7 +71,7 @@ impl Compaction {
     }
 }
 
-/// The caller's right-hand side in each slot of a batch; those that left come last.
+/// Right-hand side of the caller in each slot of a batch; right-hand sides that left come last.
 pub(crate) struct BatchSlots {
     rhs: Vec<usize>,
     /// Slots that were swapped, in chronological order.
@@ -88,7 +89,7 @@ impl BatchSlots {
         &self.rhs[..slots]
     }
 
-    /// Applies a compaction.
+    /// Applies `compaction` to the order of the slots.
     pub fn follow(&mut self, compaction: &Compaction) {
         compaction.swaps().iter().for_each(|&(i, j)| self.rhs.swap(i, j));
         self.swaps.extend(compaction.swaps());
@@ -112,7 +113,7 @@ impl Index<usize> for BatchSlots {
     }
 }
 
-/// Narrows all parts of a solve, and restores the full width, however the solve ends.
+/// Sets the batch width of all parts of a solve, and restores the full width, however the solve ends.
 pub(crate) struct BatchWidth<'a> {
     narrow: Box<dyn Fn(usize) -> bool + 'a>,
     full: usize,
@@ -120,7 +121,8 @@ pub(crate) struct BatchWidth<'a> {
 }
 
 impl<'a> BatchWidth<'a> {
-    /// Creates the width of a solve whose spaces and operators have memory for `full` right-hand sides; `narrow` changes it.
+    /// Creates the width of a solve whose spaces and operators have memory for `full` right-hand sides. `narrow` changes the
+    /// width of all of them.
     pub fn new(full: usize, narrow: impl Fn(usize) -> bool + 'a) -> Self {
         Self { narrow: Box::new(narrow), full, narrowed: false }
     }
@@ -136,7 +138,7 @@ impl<'a> BatchWidth<'a> {
         self.narrowed = true;
     }
 
-    /// Restores the full width, and returns whether the width was another.
+    /// Restores the full width, and returns whether the width was smaller before.
     pub fn restore(&mut self) -> bool {
         let narrowed = std::mem::take(&mut self.narrowed);
         if narrowed {
@@ -152,7 +154,7 @@ impl Drop for BatchWidth<'_> {
     }
 }
 
-/// Narrows a space and an operator on it, or neither.
+/// Narrows both a space and an operator on it, or neither of them. Returns whether it did.
 pub(crate) fn narrow_both<S: VectorSpace>(
     space: &S,
     operator: &(impl LinearOperator<S> + ?Sized),
@@ -161,16 +163,16 @@ pub(crate) fn narrow_both<S: VectorSpace>(
     narrow_all(space.nrhs(), nrhs, &[&|n| space.narrow(n), &|n| operator.narrow(n)])
 }
 
-/// A right-hand side that may have to be rearranged.
+/// A right-hand side that a compaction may have to rearrange.
 pub(crate) enum Rhs<'a, V> {
-    /// The caller's, with memory for a copy, without which a batch stays as wide as it is.
+    /// Right-hand side of the caller, with memory for a copy. Without a copy the batch keeps its width.
     Given(&'a V, Option<&'a mut V>),
-    /// The solver's own, which is not needed afterwards.
+    /// Right-hand side that belongs to the solver and may be rearranged in place.
     Own(&'a mut V),
 }
 
 impl<V> Rhs<'_, V> {
-    /// Returns the right-hand side in the present order.
+    /// Returns the right-hand side in the current order of the slots.
     pub fn get(&self) -> &V {
         match self {
             Rhs::Given(b, _) => b,
@@ -183,7 +185,7 @@ impl<V> Rhs<'_, V> {
         !matches!(self, Rhs::Given(_, None))
     }
 
-    /// Applies a compaction. `space` still has all right-hand sides the first time.
+    /// Applies a compaction to the right-hand side. Before the first call, `space` must have all right-hand sides.
     pub fn follow<S: VectorSpace<Vector = V>>(
         &mut self,
         space: &S,
@@ -203,7 +205,7 @@ impl<V> Rhs<'_, V> {
     }
 }
 
-/// Allocates memory for a copy of b, if a solve of `system` may make its batch smaller and therefore needs one.
+/// Allocates memory for a copy of b if a solve of `system` may make its batch smaller; otherwise returns `None`.
 pub(crate) fn copy_of_rhs<P: VectorSpace>(
     system: &impl System<Precise = P, Error = P::Error>,
 ) -> Result<Option<P::Vector>, P::Error> {

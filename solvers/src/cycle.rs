@@ -1,4 +1,4 @@
-//! A cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
+//! A cycle of [`gcr`](crate::gcr): its directions, their images, and the scalars that belong to them.
 
 use crate::compact::Compaction;
 use crate::error::SolveError;
@@ -9,56 +9,57 @@ use crate::reliable::ReliableSolve;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Orthogonalisation of the image of a new direction against those before it.
+/// Method that makes the image of a new direction orthogonal to the images before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orthogonalisation {
-    /// Classical Gram-Schmidt: all products with the original image, in one reduction.
+    /// Classical Gram-Schmidt: one reduction computes all products with the original image.
     #[default]
     Classical,
-    /// Classical Gram-Schmidt, done twice: one reduction more, and orthogonal to rounding.
+    /// Classical Gram-Schmidt, done twice: one more reduction than `Classical`, and images orthogonal to rounding.
     ClassicalTwice,
-    /// Modified Gram-Schmidt, in the form of Algorithm 1: one vector after the other, and a reduction for each.
+    /// Modified Gram-Schmidt, as in Algorithm 1: one reduction for each vector, one vector after the other.
     Modified,
 }
 
-/// Threshold of ‖r‖² over the last measured one, below which it is measured again instead of computed from a difference: sums
-/// are accurate to about 1e-8 where those of one site are added in single precision.
+/// Fraction of the last measured ‖r‖² below which ‖r‖² is measured again instead of computed as a difference. Sums are
+/// accurate to about 1e-8 if the numbers of a site are added in single precision.
 const CANCELLED: f64 = 1e-4;
-/// Relative decrease of the residual (as a vector) below which a step counts as none for the choice of the next direction.
+/// Relative decrease of the residual (as a vector) below which a step counts as stalled; the next direction is then made from
+/// the image.
 const STALLED: f64 = 1e-3;
 
-/// The numbers of a cycle, and scratch. N = `n`; entry i N + j belongs to direction i and right-hand side j.
+/// Scalars of a cycle, and scratch memory. N = `n`; entry i N + j belongs to direction i and right-hand side j.
 pub(crate) struct Cycle {
     n: usize,
     pub k_max: usize,
-    /// β_{i,k}: `k_max` N entries for each k, in the order of i.
+    /// β_{i,k}, with `k_max` N entries for each k, ordered by i.
     beta: Vec<Complex64>,
     /// α_k.
     alpha: Vec<Complex64>,
     /// γ_k².
     gamma2: Vec<f64>,
-    /// χ_i, or −β_{i,k} of this pass.
+    /// χ_i in the update; −β_{i,k} during orthogonalisation.
     chi: Vec<Complex64>,
     dots: Vec<Complex64>,
     /// ‖M̂ p̂_k‖².
     image2: Vec<f64>,
     /// ‖r̂_k‖².
     known: Vec<f64>,
-    /// The last ‖r̂‖² that is not the result of a subtraction.
+    /// Last ‖r̂‖² that was measured, and not computed as a difference.
     measured: Vec<f64>,
     norms: Vec<f64>,
     left: Vec<Complex64>,
     right: Vec<Complex64>,
     stalled: Vec<bool>,
     broken: Vec<bool>,
-    /// Steps of a right-hand side in this cycle.
+    /// Number of steps of each right-hand side in this cycle.
     steps: Vec<usize>,
-    /// Number of directions after which a right-hand side requests its restart: k_max, or fewer after inaccurate cycles.
+    /// Number of directions after which a right-hand side requests its restart: k_max, or less after inaccurate cycles.
     length: Vec<usize>,
 }
 
 impl Cycle {
-    /// Creates the numbers of a cycle for `n` right-hand sides and up to `k_max` directions.
+    /// Allocates the scalars of a cycle for `n` right-hand sides and up to `k_max` directions.
     pub fn new(n: usize, k_max: usize) -> Self {
         let complex = |length: usize| vec![Complex64::ZERO; length];
         let mut cycle = Self {
@@ -84,7 +85,8 @@ impl Cycle {
         cycle
     }
 
-    /// Prepares a new solve of `n` right-hand sides, as many as at creation, with up to `length` directions.
+    /// Prepares a new solve of `n` right-hand sides, the same number as in [`new`](Self::new), with up to `length`
+    /// directions.
     pub fn begin(&mut self, n: usize, length: usize) {
         self.n = n;
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
@@ -94,7 +96,7 @@ impl Cycle {
         (self.steps, self.length) = (vec![0; n], vec![length; n]);
     }
 
-    /// Applies a compaction between two cycles, when only the restarts of right-hand sides carry information.
+    /// Applies a compaction between two cycles, when no coefficients of directions need to be kept.
     pub fn rearrange(&mut self, compaction: &Compaction) {
         self.n = compaction.width();
         let Self { dots, left, right, image2, known, measured, norms, stalled, broken, .. } = self;
@@ -104,12 +106,13 @@ impl Cycle {
         [&mut self.steps, &mut self.length].into_iter().for_each(|v| compaction.scalars(v));
     }
 
-    /// Returns the start of row β_{·,k}.
+    /// Returns the index of the first β_{·,k}.
     fn row(&self, k: usize) -> usize {
         k * self.k_max * self.n
     }
 
-    /// x̂ ← x̂ + Σ χ_l p̂_l over the first `k` directions, with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last to the first.
+    /// Computes x̂ ← x̂ + Σ χ_l p̂_l over the first `k` directions, where χ_l + Σ_{i>l} β_{l,i} χ_i = α_l is solved from the
+    /// last l to the first.
     pub fn update<S: VectorSpace>(
         &mut self,
         space: &S,
@@ -127,7 +130,7 @@ impl Cycle {
         if k == 0 { Ok(()) } else { space.multi_axpy(&self.chi[..k * self.n], &p[..k], correction) }
     }
 
-    /// Takes over the residual after a restart.
+    /// Starts a cycle with the residual after a restart.
     pub fn begin_cycle<Y: System>(&mut self, run: &ReliableSolve<'_, Y>) {
         for j in 0..self.n {
             self.known[j] = run.sloppy_norm2(j);
@@ -136,8 +139,8 @@ impl Cycle {
         }
     }
 
-    /// Computes γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², with −α_k in `left`. If at most the fraction `breakdown` of an image
-    /// remains, the right-hand side waits for its restart.
+    /// Computes γ_k² = ‖ẑ_k‖² and α_k = (ẑ_k, r̂_k)/γ_k², and writes −α_k to `left`. If at most the fraction `breakdown` of
+    /// the image remains, the right-hand side waits for its restart.
     pub fn find_alpha<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -151,11 +154,11 @@ impl Cycle {
             if !(run.state.moves(j) && run.check_finite(j, finite)?) {
                 continue;
             }
-            // Also where the image is zero.
+            // The comparison with "≤" includes an image of zero.
             if self.gamma2[at] <= breakdown.powi(2) * self.image2[j] {
                 self.broken[j] = true;
                 run.state.waiting[j] = true;
-                // Without a step there is nothing to compare the recurrence with.
+                // A right-hand side that made no step restarts: its recurrence has nothing to be compared with.
                 run.state.restart[j] = self.steps[j] == 0;
                 continue;
             }
@@ -165,8 +168,8 @@ impl Cycle {
         Ok(())
     }
 
-    /// Sets p̂_k, ẑ_k ← 0 where they left the range of the format, in this step of the cycle or in one before: their
-    /// coefficients in sums and in r̂ are zero, but zero times infinity is NaN.
+    /// Sets p̂_k, ẑ_k ← 0 for right-hand sides that left the range of the format in this cycle. Their coefficients in sums
+    /// and in r̂ are zero, but zero times infinity is NaN.
     pub fn clear_overflowed<Y: System>(
         &self,
         run: &ReliableSolve<'_, Y>,
@@ -178,17 +181,18 @@ impl Cycle {
         }
         let stays = |j| if run.overflowed(j) { Complex64::ZERO } else { Complex64::ONE };
         let (zeros, mask): (Vec<_>, Vec<_>) = (0..self.n).map(|j| (Complex64::ZERO, stays(j))).unzip();
-        // x̂ is zero within a cycle: a vector of numbers.
+        // x̂ is zero within a cycle; it supplies finite numbers for the coefficient 0.
         [p_k, z_k].into_iter().try_for_each(|x| run.system().sloppy().axpby(&zeros, &run.state.correction, &mask, x))
     }
 
-    /// Whether the cycle ends after `k` directions: every right-hand side has reached its restart.
+    /// Returns whether the cycle ends after `k` directions, because no right-hand side moves any more.
     pub fn cycle_ends<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, k: usize) -> bool {
         (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.length[j]);
         !(0..self.n).any(|j| run.state.moves(j))
     }
 
-    /// Adapts lengths after an update: inaccurate cycles are followed by shorter ones, and breakdowns are counted.
+    /// Adapts the number of directions after an update: halves it after an inaccurate cycle and otherwise raises it by one.
+    /// Also counts breakdowns.
     pub fn adapt_length<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -207,7 +211,7 @@ impl Cycle {
         Ok(())
     }
 
-    /// Computes p̂_k = K r̂_k, or K ẑ_{k−1} where the last step left r̂ as it was.
+    /// Computes p̂_k = K r̂_k, or p̂_k = K ẑ_{k−1} if the last step left r̂ unchanged.
     pub fn direction<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -231,7 +235,7 @@ impl Cycle {
             self.norms[j] = norm2.sqrt();
         }
         let work = if replaced {
-            // x̂ is zero within a cycle, and serves as scratch.
+            // x̂ is zero within a cycle and can serve as scratch memory.
             space.copy(r, &mut run.state.correction)?;
             space.axpby(&self.left, &z[k - 1], &self.right, &mut run.state.correction)?;
             let work = preconditioner.apply(space, &run.state.correction, &self.norms, &mut p[k])?;
@@ -244,8 +248,8 @@ impl Cycle {
         Ok(())
     }
 
-    /// Computes ẑ_k = M̂ p̂_k, made orthogonal to the images in `before`. Leaves (ẑ_k, r̂) in `dots`, ‖ẑ_k‖² in `state.norm2`
-    /// and ‖M̂ p̂_k‖² in `image2`.
+    /// Computes ẑ_k = M̂ p̂_k, orthogonal to the images in `before`. Writes (ẑ_k, r̂) to `dots`, ‖ẑ_k‖² to `state.norm2` and
+    /// ‖M̂ p̂_k‖² to `image2`.
     pub fn image<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
@@ -282,7 +286,7 @@ impl Cycle {
                     self.image2.copy_from_slice(&run.state.norm2);
                 }
                 for at in range.clone() {
-                    // Right-hand sides that do not move have no γ.
+                    // Right-hand sides that do not move have no valid γ.
                     let beta = if run.state.moves(at % n) { self.chi[at] / self.gamma2[at] } else { Complex64::ZERO };
                     self.beta[row + at] += beta;
                     self.chi[at] = -beta;
@@ -299,7 +303,7 @@ impl Cycle {
         Ok(())
     }
 
-    /// Computes r̂ ← r̂ − α_k ẑ_k with −α in `left`, and the new ‖r̂‖² in `state.norm2`.
+    /// Computes r̂ ← r̂ − α_k ẑ_k with −α_k from `left`, and writes the new ‖r̂‖² to `state.norm2`.
     pub fn residual<Y: System>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,

@@ -16,8 +16,8 @@ use num_complex::Complex64;
 pub struct DefectParams {
     /// Parameters common to all solvers.
     pub solver: SolverParams,
-    /// ε_in: tolerance requested from the inner solver, relative to its right-hand side. The request never exceeds what is left
-    /// to do. Between 0 and 1.
+    /// ε_in: tolerance requested from the inner solver, relative to its right-hand side, between 0 and 1. The last correction
+    /// requests only what the outer tolerance still needs.
     pub inner_tol: f64,
     /// Maximum number of corrections.
     pub max_corrections: usize,
@@ -35,7 +35,7 @@ impl From<SolverParams> for DefectParams {
     }
 }
 
-/// Memory of [`defect_correction`], without that of the inner solver: one precise block and two sloppy ones.
+/// Memory of [`defect_correction`] without that of the inner solver: one precise block and two sloppy blocks.
 pub struct DefectWorkspace<P: VectorSpace, S: VectorSpace> {
     residual: P::Vector,
     rhs: S::Vector,
@@ -43,7 +43,7 @@ pub struct DefectWorkspace<P: VectorSpace, S: VectorSpace> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces.
+    /// Allocates the workspace for `system`. Any system on the same spaces can use it.
     pub fn new(system: &impl System<Precise = P, Sloppy = S, Error = P::Error>) -> Result<Self, P::Error> {
         Ok(Self {
             residual: system.precise().allocate()?,
@@ -55,15 +55,15 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> DefectWorkspace<P, S> {
 
 /// Solves A x_j = b_j by defect correction (paper 001, Algorithm 1) around any solver of the sloppy space.
 ///
-/// As long as a residual is too large, `inner(r, e, params)` solves Â e = r roughly, with e = 0 as initial guess; then x ← x +
-/// e and r ← b − A x in the precise space. The inner solver gets the parameters common to all solvers, with its own tolerance
-/// and the remaining iterations. Right-hand sides that are finished enter the inner solve as zero. An inner solve that ends in
-/// `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite` still contributes its e, and only missing progress of
-/// the true residual ends the whole. A correction that makes the residual of a right-hand side larger is undone, up to the
+/// While a residual is too large, `inner(r, e, params)` solves Â e = r approximately, with e = 0 as initial guess; then x ←
+/// x + e and r ← b − A x in the precise space. The inner solver gets the parameters common to all solvers, with its own
+/// tolerance and the remaining iterations. Finished right-hand sides enter the inner solve as zero. If an inner solve ends in
+/// `NoConvergence`, `Stagnation`, `Breakdown` or `NotPositiveDefinite`, its e is still added; only a true residual that no
+/// longer falls ends the whole solve. If a correction makes the residual of a right-hand side larger, it is undone, up to the
 /// rounding of x + e.
 ///
-/// `Info::history` holds one entry per correction, `Info::reliable_updates` counts the corrections, applications of
-/// the inner solver count as sloppy ones.
+/// `Info::history` contains one entry for each correction, and `Info::reliable_updates` the number of corrections.
+/// Applications in the inner solver count as sloppy ones.
 ///
 /// # Errors
 /// `NoConvergence`, `Stagnation`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`.
@@ -80,16 +80,16 @@ pub fn defect_correction<Y: System>(
     // r = b − A x
     run.true_residual()?;
     while !run.finished(observer)? {
-        // r̂ = r, in the sloppy format, and e = 0
+        // r̂ = r in the sloppy format, e = 0
         let request = run.demote()?;
-        // Â e = r̂, to ε_in
+        // solves Â e = r̂ to the tolerance ε_in
         let solved = inner(&run.w.rhs, &mut run.w.correction, &request);
         run.take_inner(solved)?;
         // x ← x + e
         run.correct()?;
         // r ← b − A x
         run.true_residual()?;
-        // x ← x − e where the residual is larger than before
+        // x ← x − e if the residual is larger than before
         if run.take_back()? {
             run.true_residual()?;
         }
@@ -97,10 +97,10 @@ pub fn defect_correction<Y: System>(
     Ok(run.report())
 }
 
-/// Range of residual norms that inner solvers get unscaled, in formats without a target norm: about 2^±100.
+/// Range of residual norms that inner solvers get without scaling, if the format has no target norm: about 2^±100.
 const USUAL: std::ops::Range<f64> = 7.9e-31..1.26e30;
 
-/// A solve in progress.
+/// A defect-correction solve in progress.
 struct DefectCorrection<'a, Y: System> {
     system: &'a Y,
     b: &'a Precise<Y>,
@@ -118,14 +118,14 @@ struct DefectCorrection<'a, Y: System> {
     /// ‖r_j‖ / ‖b_j‖.
     residuals: Vec<f64>,
     progress: Vec<ConvergenceHistory>,
-    /// Scale of r̂ and e relative to the quantities that they represent.
+    /// Factor of r̂_j and e_j relative to the residual and the correction that they represent.
     scale: Vec<f64>,
     unscale: Vec<f64>,
     zeros: Vec<Complex64>,
 }
 
 impl<'a, Y: System> DefectCorrection<'a, Y> {
-    /// Computes the norms of b. b_j = 0 gives x_j = 0, whatever the guess.
+    /// Creates the solve and computes ‖b_j‖. Sets x_j = 0 if b_j = 0, whatever the initial guess.
     fn begin(
         system: &'a Y,
         b: &'a Precise<Y>,
@@ -184,7 +184,8 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(())
     }
 
-    /// Checks the true residuals: whether all are small enough, and if not, whether there is a reason to stop.
+    /// Checks the true residuals. Returns true if all are small enough, an error if there is a reason to stop, and otherwise
+    /// false.
     fn finished(&mut self, observer: &mut dyn Observer) -> Result<bool, SolveError<Y::Error>> {
         let (tol, iteration) = (self.params.solver.tol, self.info.iterations);
         for (j, residual) in self.residuals.iter().enumerate() {
@@ -215,14 +216,14 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         }
     }
 
-    /// Sets r̂ ← r in the sloppy format, and e ← 0. Right-hand sides that are finished are zero for the inner solver, which
-    /// then has nothing to do for them. Returns the parameters of the inner solve.
+    /// Sets r̂ ← r in the sloppy format, and e ← 0. Finished right-hand sides become zero, so that the inner solver has
+    /// nothing to do for them. Returns the parameters of the inner solve.
     fn demote(&mut self) -> Result<SolverParams, Y::Error> {
         let SolverParams { tol, max_iterations, .. } = self.params.solver;
         let target_norm = self.system.sloppy().target_norm();
         for j in 0..self.norms.len() {
             let norm = self.residuals[j] * self.norms[j];
-            // A residual far from 1 would become too small for the inner solver.
+            // A residual far from 1 could underflow or overflow in the inner solver.
             self.scale[j] = scale_for(target_norm.or((!USUAL.contains(&norm)).then_some(1.0)), norm, 1.0);
             self.unscale[j] = 1.0 / self.scale[j];
         }
@@ -232,14 +233,14 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         let mask = mask(&self.residuals, unfinished);
         self.system.sloppy().axpby(&self.zeros, &self.w.correction, &mask, &mut self.w.rhs)?;
         let largest = self.residuals.iter().copied().filter(|v| unfinished(*v)).fold(0.0, f64::max);
-        // A margin of 2 for the loss in the last conversion and summation.
+        // The factor ½ covers losses in the last conversion and summation.
         let inner_tol = self.params.inner_tol.max(0.5 * tol / largest);
         let max_iterations = max_iterations - self.info.iterations;
         self.corrections += 1;
         Ok(SolverParams { tol: inner_tol, max_iterations, ..self.params.solver })
     }
 
-    /// Takes the report of the inner solver, whose failures are no failures of the whole, except for NaN.
+    /// Adds the report of the inner solver. Failures of the inner solver do not end the whole solve, except for NaN.
     fn take_inner(&mut self, solved: Result<Info, SolveError<Y::Error>>) -> Result<(), SolveError<Y::Error>> {
         let mut error = match solved {
             Ok(work) => {
@@ -258,7 +259,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(())
     }
 
-    /// Computes x ← x + e. A correction that is not finite must not reach x.
+    /// Computes x ← x + e. Fails before x changes if the correction is not finite.
     fn correct(&mut self) -> Result<(), SolveError<Y::Error>> {
         let mut norm2 = vec![0.0; self.norms.len()];
         self.system.sloppy().norm2(&self.w.correction, &mut norm2)?;
@@ -269,7 +270,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(self.system.accumulate(&self.unscale, &self.w.correction, self.x)?)
     }
 
-    /// Computes x ← x − e where the residual has become larger; those right-hand sides stall. Returns whether there are any.
+    /// Computes x ← x − e for right-hand sides whose residual has become larger. Returns whether there are any.
     fn take_back(&mut self) -> Result<bool, Y::Error> {
         let worse: Vec<bool> = self.residuals.iter().zip(&self.progress).map(|(v, known)| *v > known.best).collect();
         if !worse.contains(&true) {
@@ -282,13 +283,13 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(true)
     }
 
-    /// Returns the error about the first right-hand side that failed.
+    /// Returns the error of the first right-hand side that failed.
     fn failure(&mut self) -> SolveError<Y::Error> {
         let info = Box::new(self.report());
         self.failures.error(info)
     }
 
-    /// Closes the report.
+    /// Completes the counts of the report, and returns it.
     fn report(&mut self) -> Info {
         let mut info = std::mem::take(&mut self.info);
         info.precise_rhs = info.precise_applications * self.norms.len();

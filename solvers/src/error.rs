@@ -7,35 +7,35 @@ use thiserror::Error;
 
 /// Reason why a solve ended without the requested result.
 ///
-/// Wherever the error has an [`Info`], x holds, for each right-hand side, the best iterate: the one with the smallest true
-/// residual among the initial guess, the iterates of the reliable updates and the last one. `info.true_residual` belongs to it.
-/// [`multishift_cg`](crate::multishift_cg), which has no reliable updates, leaves its last iterates, and the residual is the
+/// If the error has an [`Info`], x contains the best iterate of each right-hand side: the one with the smallest true residual
+/// among the initial guess, the iterates of the reliable updates and the last one. `info.true_residual` belongs to it.
+/// [`multishift_cg`](crate::multishift_cg) has no reliable updates: it leaves its last iterates, and the residual is the
 /// largest of all shifts.
 ///
-/// If one of several right-hand sides cannot be solved, it is given up while [`cg`](crate::cg()), [`bicgstab`](crate::bicgstab)
-/// and [`gcr`](crate::gcr) continue with the others. The error follows at the end: it concerns the first of those given up, and
-/// [`Info::given_up`] lists all of them.
+/// If one of several right-hand sides cannot be solved, it is given up, and [`cg`](crate::cg()),
+/// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) continue with the others. At the end they return the error of the
+/// first right-hand side that was given up; [`Info::given_up`] lists all of them.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
     /// The maximum number of iterations was reached.
     #[error("no convergence in {iterations} iterations: the true residual is {residual:.3e}")]
     NoConvergence {
-        /// Iterations done.
+        /// Number of iterations that were done.
         iterations: usize,
         /// Largest true residual, relative to ‖b‖.
         residual: f64,
         /// The full report.
         info: Box<Info>,
     },
-    /// The residual stopped falling: the system is singular, or the tolerance is below what the precision can reach.
+    /// The residual stopped falling: the system is singular, or the tolerance is below the accuracy of the precision.
     #[error(
         "stagnation after {iterations} iterations: the true residual of right-hand side {rhs} stays at {residual:.3e}{}",
         beside(info, *rhs)
     )]
     Stagnation {
-        /// Iterations done.
+        /// Number of iterations that were done.
         iterations: usize,
-        /// The right-hand side that does not move.
+        /// The right-hand side that stagnates.
         rhs: usize,
         /// True residual of that right-hand side, relative to ‖b‖.
         residual: f64,
@@ -47,9 +47,9 @@ pub enum SolveError<E: std::error::Error + 'static> {
     Breakdown {
         /// Quantity that vanished.
         what: BreakdownKind,
-        /// Iterations done.
+        /// Number of iterations that were done.
         iteration: usize,
-        /// The right-hand side concerned.
+        /// The right-hand side that broke down.
         rhs: usize,
         /// The full report.
         info: Box<Info>,
@@ -63,9 +63,9 @@ pub enum SolveError<E: std::error::Error + 'static> {
     NotPositiveDefinite {
         /// (p, A p).
         curvature: f64,
-        /// Iterations done.
+        /// Number of iterations that were done.
         iteration: usize,
-        /// The right-hand side concerned.
+        /// The right-hand side with this direction.
         rhs: usize,
         /// The full report.
         info: Box<Info>,
@@ -73,29 +73,29 @@ pub enum SolveError<E: std::error::Error + 'static> {
     /// A reduction gave NaN or infinity. x is the best of the previous iterates, or the initial guess if there are none.
     #[error("not a finite number at iteration {iteration}, right-hand side {rhs}{}", beside(info, *rhs))]
     NotANumber {
-        /// Iterations done.
+        /// Number of iterations that were done.
         iteration: usize,
-        /// The first right-hand side concerned.
+        /// The first right-hand side with NaN or infinity.
         rhs: usize,
         /// The full report.
         info: Box<Info>,
     },
-    /// The observer requested the stop.
+    /// The observer requested to stop the solve.
     #[error("cancelled after {iteration} iterations")]
     Cancelled {
-        /// Iterations done.
+        /// Number of iterations that were done.
         iteration: usize,
         /// The full report.
         info: Box<Info>,
     },
-    /// A right-hand side is so small or so large that double precision has no room for squares of its residuals: where
-    /// b_j ≠ 0, 2^−200 ≤ ‖b_j‖ ≤ 2^200 must hold. x is undefined.
+    /// The norm of a right-hand side is too small or too large for squares of its residuals in double precision: 2^−200 ≤
+    /// ‖b_j‖ ≤ 2^200 must hold where b_j ≠ 0. x is undefined.
     #[error(
         "right-hand side {rhs} has a norm outside 1e-60 … 1e60, so that squares of its residuals are outside the range \
          of double precision: multiply it by a power of two, and its solution by the inverse"
     )]
     OutOfRange {
-        /// The first such right-hand side.
+        /// The first right-hand side out of range.
         rhs: usize,
     },
     /// The parameters are invalid.
@@ -106,10 +106,10 @@ pub enum SolveError<E: std::error::Error + 'static> {
     Backend(#[from] E),
 }
 
-/// Reason why a solver ended, where neither the vector space nor the operator failed.
+/// Reason why a solver ended without the requested result, if neither the vector space nor the operator failed.
 pub type Unsolved = SolveError<Infallible>;
 
-/// Returns a list of the other right-hand sides that were given up, for a message about `rhs`.
+/// Returns a list of the right-hand sides other than `rhs` that were given up, for a message.
 fn beside(info: &Info, rhs: usize) -> String {
     let others: Vec<_> = info.failed.iter().filter(|&&j| j != rhs).map(usize::to_string).collect();
     match others.len() {
@@ -120,7 +120,7 @@ fn beside(info: &Info, rhs: usize) -> String {
 }
 
 impl<E: std::error::Error + 'static> SolveError<E> {
-    /// Returns this error as one of the solver's own.
+    /// Converts this error to an error of the solver itself.
     ///
     /// # Errors
     /// The error of the vector space or the operator, if this is [`Backend`](Self::Backend).
@@ -144,7 +144,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         })
     }
 
-    /// Returns the report, if the error has one.
+    /// Returns the report of the solve, or `None` if the error has none.
     pub fn info(&self) -> Option<&Info> {
         match self {
             Self::NoConvergence { info, .. }
@@ -157,10 +157,11 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Returns the report of a solve that was given up although all true residuals are at or below `tol`: it has converged.
+    /// Returns the report of a solve that was given up although all true residuals are at or below `tol`, so that it has
+    /// converged.
     ///
     /// # Errors
-    /// This error, if some are not, or if the observer stopped the solve.
+    /// This error, if a true residual is above `tol` or the observer stopped the solve.
     pub fn unless_converged(self, tol: f64) -> Result<Info, Self> {
         let good =
             |info: &&Info| !info.true_residual.is_empty() && info.true_residual.iter().all(|residual| *residual <= tol);
@@ -170,7 +171,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Creates the error about a right-hand side that was given up.
+    /// Creates the error of a right-hand side that was given up.
     pub(crate) fn about(given_up: GivenUp, info: Box<Info>) -> Self {
         let GivenUp { rhs, why, iteration } = given_up;
         match why {
@@ -183,8 +184,9 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Returns the error about the first right-hand side that was given up and has not `converged` by a check of the caller's.
-    /// Those that have converged no longer count as failed. An error that concerns no right-hand side stays as it is.
+    /// Returns the error of the first right-hand side that was given up and has not converged by the caller's check
+    /// `converged`. Right-hand sides that have converged no longer count as failed. An error that concerns no right-hand side
+    /// stays as it is.
     ///
     /// # Errors
     /// This error, if all right-hand sides that were given up have converged.
@@ -205,7 +207,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         Ok(Self::about(first, Box::new(std::mem::take(info))))
     }
 
-    /// Returns this error with right-hand sides counted from `first` on, for a batch with others before it.
+    /// Returns this error with `first` added to the indices of right-hand sides, for a batch that follows others.
     pub fn counted_from(mut self, first: usize) -> Self {
         if let Self::Stagnation { rhs, .. }
         | Self::Breakdown { rhs, .. }
@@ -222,7 +224,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         self
     }
 
-    /// Returns the report for changes.
+    /// Returns a mutable reference to the report, if the error has one.
     pub(crate) fn info_mut(&mut self) -> Option<&mut Info> {
         match self {
             Self::NoConvergence { info, .. }
@@ -235,7 +237,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
     }
 
-    /// Replaces the report of the last part of a solve by that of the whole.
+    /// Replaces the report, which describes the last part of a solve, by `whole`, which describes all of it.
     pub(crate) fn replace_info(&mut self, whole: Info) {
         match self {
             Self::NoConvergence { iterations, residual, .. } => {

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// Quantity of a recurrence that vanished.
+/// Quantity of a recurrence that vanished, so that the method breaks down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakdownKind {
     /// ρ = (r̃, r): the residual has become orthogonal to the shadow residual.
     Rho,
     /// (r̃, A p), the denominator of α.
     Alpha,
-    /// ω = (t, s)/(t, t): the minimal-residual step does not move.
+    /// ω = (t, s)/(t, t): the minimal-residual step leaves the residual as it is.
     Omega,
-    /// γ of GCR: the image of the new direction vanishes, or lies in the span of those before it.
+    /// γ of GCR: the image of the new direction vanishes, or lies in the span of the previous images.
     Gamma,
-    /// μ_{k,k} of IDR(s): the image of the new direction is orthogonal to the shadow vector of its number.
+    /// μ_{k,k} of IDR(s): the image of direction k is orthogonal to shadow vector k.
     Mu,
 }
 
@@ -29,23 +29,23 @@ impl fmt::Display for BreakdownKind {
     }
 }
 
-/// Reason why a right-hand side is given up, while others may continue.
+/// Reason why a right-hand side was given up while the others may continue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RhsFailure {
     /// A reduction gave NaN or infinity.
     NotANumber,
-    /// True residuals stopped falling, although those of the recurrence did not.
+    /// The true residuals stopped falling, although the residuals of the recurrence still fell.
     Stagnation,
-    /// No residual was smaller than the smallest one for too many iterations.
+    /// The recurrence reached no new smallest residual for too many iterations.
     Plateau,
-    /// Quantity that vanished again and again.
+    /// A quantity of the recurrence vanished again after each restart.
     Breakdown(BreakdownKind),
-    /// The operator is not positive, with (p, A p).
+    /// The operator is not positive: a direction p has this (p, A p) ≤ 0.
     NotPositiveDefinite(f64),
 }
 
 impl RhsFailure {
-    /// Returns the failure of a right-hand side with a reduction that is not finite.
+    /// Returns the failure of a right-hand side if a reduction is not `finite`.
     pub(crate) fn unless_finite(finite: bool) -> Option<Self> {
         (!finite).then_some(Self::NotANumber)
     }

@@ -14,11 +14,12 @@ use crate::traits::VectorSpace;
 /// Parameters of [`gcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GcrParams {
-    /// Parameters common to all solvers. An iteration has one application and one call of the preconditioner.
+    /// Parameters common to all solvers. An iteration takes one application of the operator and one call of the
+    /// preconditioner.
     pub solver: SolverParams,
     /// k_max: number of directions after which the method restarts. At least 1, and at most the capacity of the workspace.
     pub k_max: usize,
-    /// Orthogonalisation of the images.
+    /// Method that makes the images of directions orthogonal.
     pub orthogonalisation: Orthogonalisation,
 }
 
@@ -34,11 +35,11 @@ impl From<SolverParams> for GcrParams {
     }
 }
 
-/// Memory of [`gcr`]: two precise blocks, and 2 k_max + 2 sloppy ones, and one more precise block for several right-hand sides.
-/// The memory of the preconditioner is not included.
+/// Memory of [`gcr`]: two precise and 2 k_max + 2 sloppy blocks, and one more precise block for several right-hand sides. The
+/// memory of the preconditioner is not included.
 pub struct GcrWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
-    /// Copy of b, where the batch may become smaller.
+    /// Copy of b; allocated if the batch may become smaller.
     copy: Option<P::Vector>,
     r: S::Vector,
     /// p̂_k.
@@ -49,8 +50,8 @@ pub struct GcrWorkspace<P: VectorSpace, S: VectorSpace> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
-    /// Allocates for `system` and Krylov spaces of up to `k_max` directions; reusable for every system on the same
-    /// spaces.
+    /// Allocates the workspace for `system` and Krylov spaces of up to `k_max` directions. Any system on the same spaces can
+    /// use it.
     pub fn new(
         system: &impl System<Precise = P, Sloppy = S, Error = P::Error>,
         k_max: usize,
@@ -69,50 +70,49 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> GcrWorkspace<P, S> {
     }
 }
 
-/// Solves A x_j = b_j for a general regular A by generalised conjugate residuals with restarts and a flexible
-/// preconditioner K (paper 004, Algorithm 1). With [`MinimumResidual`](crate::MinimumResidual) on domains as K this is
-/// GCR-DD.
+/// Solves A x_j = b_j for a general regular A by generalised conjugate residuals with restarts and a flexible preconditioner
+/// K (paper 004, Algorithm 1). With [`MinimumResidual`](crate::MinimumResidual) on domains as K, the method is GCR-DD.
 ///
 /// A *cycle* begins with r̂₀ = r₀ = b − A x. In its iteration k, in the sloppy space:
 ///
 /// p̂_k = K r̂_k, ẑ_k = M̂ p̂_k − Σ_{i<k} β_{i,k} ẑ_i with β_{i,k} = (ẑ_i, M̂ p̂_k)/γ_i², γ_k² = ‖ẑ_k‖²,
 /// α_k = (ẑ_k, r̂_k)/γ_k², r̂_{k+1} = r̂_k − α_k ẑ_k.
 ///
-/// The solution is not touched during the cycle, hence *implicit* update. It happens at the end of the cycle: x̂ = Σ χ_i p̂_i
-/// with χ_l + Σ_{i>l} β_{l,i} χ_i = α_l, then x ← x + x̂ and r₀ = b − A x in the precise space. A cycle ends with k = k_max,
-/// when ‖r̂_k‖ < δ ‖r₀‖, or when the recurrence seems to have converged. Each iteration has one application, one call of K and
-/// two reductions, whatever k is.
+/// The solution does not change during the cycle; its update is *implicit*. At the end of the cycle, x̂ = Σ χ_i p̂_i with
+/// χ_l + Σ_{i>l} β_{l,i} χ_i = α_l; then x ← x + x̂ and r₀ = b − A x in the precise space. A cycle ends with k = k_max, when
+/// ‖r̂_k‖ < δ ‖r₀‖, or when the recurrence seems to have converged. Each iteration takes one application, one call of K and
+/// two reductions for any k.
 ///
-/// Unlike in the paper ẑ_k is not divided by γ_k: that saves a pass over memory, and keeps ẑ at the size of r̂, which lies well
-/// in the range of the format.
+/// Unlike in the paper, ẑ_k is not divided by γ_k: that saves a pass over memory and keeps ẑ at the size of r̂, which lies
+/// well within the range of the format.
 ///
 /// # Rounding
-/// If the ẑ_i lose their orthogonality, as they do after classical Gram-Schmidt in a low precision, the solution does not
-/// suffer: M̂ p̂_k = ẑ_k + Σ β_{i,k} ẑ_i holds for the β that were used, whatever they are, so M̂ x̂ = Σ α_k ẑ_k and r̂ remains
-/// the residual of x̂. Each step still minimises ‖r̂‖ along ẑ_k. The minimum over the whole space is lost, which costs
-/// iterations. Other errors of low precision end with the cycle; hence δ.
+/// Classical Gram-Schmidt in a low precision may lose the orthogonality of the ẑ_i, but the solution does not suffer: M̂
+/// p̂_k = ẑ_k + Σ β_{i,k} ẑ_i holds for the β that were used, so M̂ x̂ = Σ α_k ẑ_k and r̂ remains the residual of x̂. Each
+/// step still minimises ‖r̂‖ along ẑ_k. Only the minimum over the whole space is lost, which costs iterations. Other errors
+/// of low precision end with the cycle; for this reason δ limits its length.
 ///
-/// A cycle whose true residual is not smaller than the one before it is undone. After such a cycle, or one whose true residual
-/// is far above that of its recurrence, the next cycle of the right-hand side is half as long, because a repetition would fail
-/// in the same way; after each good one a cycle may be one step longer.
+/// A cycle is undone if its true residual is not smaller than the one before it. After such a cycle, or one whose true
+/// residual is far above that of its recurrence, the next cycle of the right-hand side is half as long, because a repetition
+/// would fail in the same way. After each good cycle, the next one may be one step longer.
 ///
 /// # Stalls and breakdowns
-/// If (ẑ_k, r̂_k) vanishes, r̂_{k+1} = r̂_k would give the old direction again. The next one is then K ẑ_k, which enlarges the
-/// space like Arnoldi's process: without a preconditioner, or with a fixed linear one, residuals are those of GMRES. If nothing
-/// remains of an image, the affected right-hand side restarts with its current correction.
+/// If (ẑ_k, r̂_k) vanishes, r̂_{k+1} = r̂_k would give the old direction again. The next direction is then K ẑ_k, which
+/// enlarges the space as in Arnoldi's process: without a preconditioner, or with a fixed linear one, residuals are those of
+/// GMRES. If nothing remains of an image, the affected right-hand side restarts with its current correction.
 ///
 /// # Several right-hand sides
-/// Right-hand sides share k, each with its own coefficients. A right-hand side whose restart is due waits for all others or for
-/// k = k_max: each takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count waiting. Finished
-/// right-hand sides leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller), if the preconditioner [supports
-/// it](Preconditioner::narrow).
+/// Right-hand sides share k, but each has its own coefficients. A right-hand side whose restart is due waits for all others
+/// or for k = k_max, so that each takes the same steps as it would alone. [`Info::iterations_per_rhs`] does not count
+/// waiting. Finished right-hand sides leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller), if the
+/// preconditioner [supports it](Preconditioner::narrow).
 ///
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
-/// [`Info::reliable_updates`] counts restarts of the block, [`Info::restarts`] those of its right-hand sides that were not
-/// finished, [`Info::preconditioner`] the work of K.
+/// [`Info::reliable_updates`] counts restarts of the block, [`Info::restarts`] counts restarts of right-hand sides that were
+/// not finished, and [`Info::preconditioner`] is the work of K.
 ///
 /// # Errors
-/// All of [`SolveError`] except `NotPositiveDefinite`.
+/// All errors of [`SolveError`] except `NotPositiveDefinite`.
 pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     system: &Y,
     preconditioner: &K,
@@ -130,7 +130,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
     }
     let space = system.sloppy();
     let n = state.full();
-    // Batches become smaller if all parts support it.
+    // A batch becomes smaller only if the preconditioner, spaces and operators all support it.
     let mut width = BatchWidth::new(n, |nrhs| preconditioner.narrow(nrhs));
     let copy = copy.as_mut().filter(|_| n == system.precise().nrhs() && width.can_change());
     let (b, policy) = (Rhs::Given(b, copy), UpdatePolicy::Restart);

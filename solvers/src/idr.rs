@@ -12,21 +12,20 @@ use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
-/// Threshold of the cosine of the angle between r and A r below which ω is enlarged (van Gijzen and Sonneveld 2011, section
-/// 4.2).
+/// Cosine of the angle between r and A r below which ω is enlarged (van Gijzen and Sonneveld 2011, section 4.2).
 const SMALLEST_COSINE: f64 = 0.7;
 
-/// Memory of [`idr`] with s shadow vectors: two precise blocks and 3 s + 3 sloppy ones. For several right-hand sides, where a
-/// batch can become smaller, a precise block more.
+/// Memory of [`idr`] with s shadow vectors: two precise and 3 s + 3 sloppy blocks, and one more precise block if a batch of
+/// several right-hand sides can become smaller.
 pub struct IdrWorkspace<P: VectorSpace, S: VectorSpace> {
     state: ReliableState<P, S>,
     copy: Option<P::Vector>,
     r: S::Vector,
-    /// v, and t = A r.
+    /// Vector v, and t = A r.
     t: S::Vector,
     /// p_i.
     shadow: Vec<S::Vector>,
-    /// ‖p_i‖, in a row for each i.
+    /// ‖p_i‖, with one row for each i.
     shadow_norms: Vec<f64>,
     /// u_i.
     u: Vec<S::Vector>,
@@ -35,9 +34,9 @@ pub struct IdrWorkspace<P: VectorSpace, S: VectorSpace> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> IdrWorkspace<P, S> {
-    /// Allocates for `system`; reusable for every system on the same spaces. The `shadow` vectors p_1 … p_s span the shadow
-    /// space: any vectors unrelated to the operator, such as random ones. If each is the same for all right-hand sides, these
-    /// take the same steps in a batch as alone.
+    /// Allocates the workspace for `system`. Any system on the same spaces can use it. The vectors p_1 … p_s in `shadow` span
+    /// the shadow space; they must be unrelated to the operator, for example random. If each is equal in all right-hand
+    /// sides, a right-hand side takes the same steps in a batch as alone.
     pub fn new(
         system: &impl System<Precise = P, Sloppy = S, Error = P::Error>,
         shadow: Vec<S::Vector>,
@@ -63,19 +62,19 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> IdrWorkspace<P, S> {
 /// Solves A x_j = b_j for a general regular A by induced dimension reduction with reliable updates (van Gijzen and Sonneveld, ACM
 /// TOMS 38, 5, 2011).
 ///
-/// s is the number of shadow vectors of the workspace. Residuals lie in spaces G_0 ⊃ G_1 ⊃ …, each with G_{j+1} = (1 − ω A)(G_j
-/// ∩ P^⊥). An iteration advances from one space to the next. In the sloppy space, with f = P†r and the lower triangular μ_{i,k}
-/// = (p_i, g_k), it is for k = 1 … s
+/// s is the number of shadow vectors in the workspace. Residuals lie in spaces G_0 ⊃ G_1 ⊃ …, each with G_{j+1} = (1 − ω
+/// A)(G_j ∩ P^⊥). An iteration advances from one space to the next. Let f = P†r, and μ_{i,k} = (p_i, g_k), which is lower
+/// triangular. For k = 1 … s, an iteration computes, in the sloppy space,
 ///
 /// M c = f in rows and columns k … s, v = r − Σ_{i≥k} c_i g_i, u_k = ω v + Σ_{i≥k} c_i u_i, g_k = A u_k,
 /// (u_k, g_k) ← (u_k, g_k) − Σ_{i<k} α_i (u_i, g_i) with α such that g_k ⊥ p_1 … p_{k−1},
 /// β = f_k/μ_{k,k}, r ← r − β g_k, x̂ ← x̂ + β u_k, f_i ← f_i − β μ_{i,k}.
 ///
-/// Then t = A r, ω = (t, r)/‖t‖², enlarged where r and t are nearly orthogonal, x̂ ← x̂ + ω r and r ← r − ω t. An iteration
-/// thus takes s + 1 applications and s + 2 reductions. IDR(1) is BiCGstab except for the enlarged ω; with larger s the residual
-/// falls more regularly, and with fewer applications where BiCGstab is slow.
+/// Then t = A r, ω = (t, r)/‖t‖², enlarged if r and t are nearly orthogonal, x̂ ← x̂ + ω r and r ← r − ω t. An iteration thus
+/// takes s + 1 applications and s + 2 reductions. IDR(1) is BiCGstab except for the enlarged ω. With larger s the residual
+/// falls more regularly, and with fewer applications if BiCGstab is slow.
 ///
-/// Directions are kept at reliable updates. Where μ_{k,k} or ω vanish, the affected right-hand side adds the current correction
+/// Reliable updates keep the directions. If μ_{k,k} or ω vanishes, the affected right-hand side adds the current correction
 /// and restarts with its true residual.
 ///
 /// Right-hand sides that are finished leave the batch as in [`cg`](crate::cg()#batches-that-become-smaller).
@@ -83,7 +82,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> IdrWorkspace<P, S> {
 /// `x` holds the initial guess on entry and the solution on exit (see [`SolveError`] for what it holds on failure).
 ///
 /// # Errors
-/// All of [`SolveError`] except `NotPositiveDefinite`.
+/// All errors of [`SolveError`] except `NotPositiveDefinite`.
 pub fn idr<Y: System>(
     system: &Y,
     b: &Precise<Y>,
@@ -163,10 +162,10 @@ pub fn idr<Y: System>(
     run.succeed()
 }
 
-/// The scalars of the iteration. Each row has a number for every slot.
+/// Scalars of the iteration; each row has one number for each slot of the batch.
 struct IdrScalars {
     s: usize,
-    /// The cosine at which two vectors count as orthogonal.
+    /// Cosine of an angle at or below which two vectors count as orthogonal.
     breakdown: f64,
     /// f_i = (p_i, r), in s rows.
     f: Vec<Complex64>,
@@ -184,7 +183,7 @@ struct IdrScalars {
     norm2: Vec<f64>,
     /// ‖p_i‖, in s rows.
     shadow_norms: Vec<f64>,
-    /// Sums with r as x and w, t as y.
+    /// Sums over x = r, y = t and w = r.
     sums: Vec<Dots>,
     broken: Vec<Option<BreakdownKind>>,
 }
@@ -246,12 +245,12 @@ impl IdrScalars {
         space.multi_dot(shadow, r, &mut self.f, &mut self.norm2)
     }
 
-    /// Whether right-hand side j moves in the rest of this iteration.
+    /// Whether right-hand side j still takes steps in this iteration.
     fn moves<Y: System>(&self, run: &ReliableSolve<'_, Y>, j: usize) -> bool {
         run.state.active[j] && self.broken[j].is_none() && !run.overflowed(j)
     }
 
-    /// Solves M c = f in rows and columns from k on; c = 0, like ω, for those that do not move.
+    /// Solves M c = f in rows and columns from k on. Sets c = 0 and ω = 0 for right-hand sides that take no step.
     fn find_c<Y: System>(&mut self, run: &ReliableSolve<'_, Y>, k: usize) {
         let (n, s) = (self.nrhs(), self.s);
         for j in 0..n {
@@ -292,7 +291,7 @@ impl IdrScalars {
         Ok(())
     }
 
-    /// Computes β = f_k / μ_{k,k}, f_i ← f_i − β μ_{i,k}.
+    /// Computes β = f_k / μ_{k,k} and f_i ← f_i − β μ_{i,k}.
     fn find_beta<Y: System>(&mut self, run: &ReliableSolve<'_, Y>, k: usize) {
         let (n, s) = (self.nrhs(), self.s);
         for j in 0..n {
@@ -306,7 +305,8 @@ impl IdrScalars {
         }
     }
 
-    /// Computes ω = (t, r) / ‖t‖², times [`SMALLEST_COSINE`] over |(t, r)| / (‖t‖ ‖r‖) where that is smaller.
+    /// Computes ω = (t, r) / ‖t‖². If the cosine |(t, r)| / (‖t‖ ‖r‖) is below [`SMALLEST_COSINE`], multiplies ω by their
+    /// ratio.
     fn find_omega<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> Result<(), SolveError<Y::Error>> {
         for (j, sums) in self.sums.iter().enumerate() {
             self.omega[j] = Complex64::ZERO;
@@ -323,7 +323,8 @@ impl IdrScalars {
         Ok(())
     }
 
-    /// Marks the right-hand sides that broke down in this iteration. Returns whether an update is due for that.
+    /// Marks the right-hand sides that broke down in this iteration for a restart. Returns whether one of them requires a
+    /// reliable update.
     fn find_breakdowns<Y: System>(&self, run: &mut ReliableSolve<'_, Y>) -> bool {
         let broken = |j: &usize| run.state.active[*j] && self.broken[*j].is_some() && !run.overflowed(*j);
         let broken: Vec<usize> = (0..self.nrhs()).filter(broken).collect();
@@ -331,7 +332,7 @@ impl IdrScalars {
         !broken.is_empty()
     }
 
-    /// Counts breakdowns, after an update. Returns which right-hand sides restart.
+    /// Counts the breakdowns after an update. Returns the right-hand sides that restart.
     fn find_restarts<Y: System>(&self, run: &mut ReliableSolve<'_, Y>) -> Result<Vec<bool>, SolveError<Y::Error>> {
         let mut anew = vec![false; self.nrhs()];
         for (j, anew) in anew.iter_mut().enumerate() {

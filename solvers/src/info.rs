@@ -3,21 +3,21 @@
 use crate::failure::RhsFailure;
 use crate::preconditioner::Work;
 
-/// A right-hand side that was given up.
+/// A right-hand side that was given up, with reason and iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GivenUp {
     /// Index of the right-hand side.
     pub rhs: usize,
-    /// Reason for giving up.
+    /// Reason why the right-hand side was given up.
     pub why: RhsFailure,
-    /// Number of iterations of the solve before.
+    /// Number of iterations of the solve until then.
     pub iteration: usize,
 }
 
 /// Report of a solve: work done and accuracy reached.
 #[derive(Clone, Default, PartialEq)]
 pub struct Info {
-    /// Number of iterations. All right-hand sides advance together: this is the number of the slowest.
+    /// Number of iterations. All right-hand sides advance together, so this is the number of the slowest.
     pub iterations: usize,
     /// Number of iterations in which right-hand side j was still active.
     pub iterations_per_rhs: Vec<usize>,
@@ -25,37 +25,37 @@ pub struct Info {
     pub converged: bool,
     /// Right-hand sides that were given up, if any, in order. The solve continued without them.
     pub failed: Vec<usize>,
-    /// Reasons and iterations for the right-hand sides in `failed`, as far as they are known.
+    /// Reasons and iterations for the right-hand sides in `failed`; entries that are not known are missing.
     pub given_up: Vec<GivenUp>,
-    /// ‖b_j − A x_j‖ / ‖b_j‖ (0 for b_j = 0) of the x returned, from the precise operator.
+    /// ‖b_j − A x_j‖ / ‖b_j‖ of the returned x, from the precise operator; 0 for b_j = 0.
     pub true_residual: Vec<f64>,
-    /// `history[j][k]`: the recurrence's ‖r_j‖/‖b_j‖ after k iterations; entry 0 is the initial guess. Where a reliable
-    /// update follows the iteration, the entry is the true residual.
+    /// `history[j][k]` is ‖r_j‖/‖b_j‖ of the recurrence after k iterations; entry 0 is that of the initial guess. If a
+    /// reliable update follows the iteration, the entry is the true residual.
     pub history: Vec<Vec<f64>>,
-    /// Number of reductions over vectors, that is, how often the host waited for a result.
+    /// Number of reductions over vectors; the host waits for the result of each.
     pub reductions: usize,
-    /// Number of replacements of the recurrence's residual by the true one, the last check included.
+    /// Number of times that the true residual replaced that of the recurrence, including the last check.
     pub reliable_updates: usize,
-    /// Number of times that a right-hand side discarded its search directions and continued: in [`gcr`](crate::gcr) every
-    /// restart.
+    /// Number of times that a right-hand side discarded its search directions and continued. In [`gcr`](crate::gcr), each
+    /// restart of a right-hand side counts.
     pub restarts: usize,
     /// Number of applications of the precise operator to a block.
     pub precise_applications: usize,
     /// Number of applications of the sloppy operator to a block.
     pub sloppy_applications: usize,
-    /// Number of right-hand sides in all applications of the precise operator: less than N in each where finished ones had left
-    /// the batch.
+    /// Number of right-hand sides in all applications of the precise operator. An application counts fewer than N if finished
+    /// right-hand sides have left the batch.
     pub precise_rhs: usize,
     /// Number of right-hand sides in all applications of the sloppy operator.
     pub sloppy_rhs: usize,
-    /// Work of the preconditioner ([`gcr`](crate::gcr)); not contained in the counts above.
+    /// Work of the preconditioner of [`gcr`](crate::gcr). The counts of applications and reductions above do not contain it.
     pub preconditioner: Work,
-    /// Number of floating-point operations of all these applications, including those in the preconditioner; linear algebra is
-    /// not counted.
+    /// Number of floating-point operations of all applications, including those in the preconditioner but not linear algebra.
     pub flops: f64,
 }
 
-/// Prints all but the history, which may have tens of thousands of entries: errors carry an `Info` and are printed.
+/// Prints all fields except the history. Errors contain an `Info` and are printed, and a history may have tens of thousands
+/// of entries.
 impl std::fmt::Debug for Info {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Info")
@@ -81,13 +81,13 @@ pub fn worse_residual(a: f64, b: f64) -> f64 {
     if b <= a || a.is_nan() { a } else { b }
 }
 
-/// Returns the largest of residuals, wherever it is; 0 if there is none.
+/// Returns the largest residual, or NaN if one is NaN; 0 if `residuals` is empty.
 pub fn worst_residual(residuals: &[f64]) -> f64 {
     residuals.iter().copied().fold(0.0, worse_residual)
 }
 
 impl Info {
-    /// Creates the report of a solve that has not begun, with room for `history` residuals of each right-hand side.
+    /// Creates the report of a solve that has not begun, with memory for `history` residuals of each right-hand side.
     pub(crate) fn begin(nrhs: usize, history: usize) -> Self {
         Self {
             iterations_per_rhs: vec![0; nrhs],
@@ -102,18 +102,18 @@ impl Info {
         worst_residual(&self.true_residual)
     }
 
-    /// Removes right-hand sides that have `converged` by a check of the caller's from the failed ones.
+    /// Removes right-hand sides from the list of failed ones if `converged`, a check of the caller, returns true for them.
     pub fn forget_converged(&mut self, converged: impl Fn(usize) -> bool) {
         self.failed.retain(|rhs| !converged(*rhs));
         self.given_up.retain(|given_up| !converged(given_up.rhs));
     }
 
-    /// Returns the combined report of this solve and of `next`, which continued from its result.
+    /// Returns the combined report of this solve and of `next`, a solve that continued from its result.
     pub fn followed_by(mut self, next: Info) -> Info {
         let mut all = next.clone();
         all.history = std::mem::take(&mut self.history);
         for (mine, theirs) in all.history.iter_mut().zip(&next.history) {
-            // The first entry of a history is its initial guess, which is the last entry before.
+            // The first entry of the later history is its initial guess, which is also the last entry of the earlier one.
             mine.extend(theirs.iter().skip(1));
         }
         for (mine, theirs) in all.iterations_per_rhs.iter_mut().zip(&self.iterations_per_rhs) {
@@ -132,7 +132,7 @@ impl Info {
         all
     }
 
-    /// Adds the work of `inner`, a solve made inside this one (its residuals concern another system).
+    /// Adds the work of `inner`, a solve inside this one. Its residuals are not used, because they belong to another system.
     pub(crate) fn absorb(&mut self, inner: &Info) {
         self.iterations += inner.iterations;
         for (mine, theirs) in self.iterations_per_rhs.iter_mut().zip(&inner.iterations_per_rhs) {

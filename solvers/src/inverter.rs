@@ -43,8 +43,8 @@
 //! ```
 //!
 //! # Your own
-//! An inverter of your own takes about ten lines: the trait has one method. This one begins with the solution of the previous
-//! system, which helps if systems change slowly.
+//! An inverter of your own takes about ten lines, since the trait has one method. The inverter below begins with the solution
+//! of the previous system, which helps if systems change slowly.
 //! ```
 //! use solvers::inverter::Inverter;
 //! use solvers::{Info, Observer, Precise, SolveError, SolverParams, System, VectorSpace};
@@ -83,13 +83,13 @@ use crate::operator::{Mixed, Precise, System, Uniform};
 use crate::params::SolverParams;
 use crate::traits::LinearOperator;
 
-/// A solver of systems `Y`, which may contain others and keeps the memory that it needs.
+/// A solver of systems of type `Y`. It may contain other inverters, and owns the memory that it needs.
 pub trait Inverter<Y: System> {
-    /// Solves A x_j = b_j: `x` holds the initial guess on entry and the solution on exit, with ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for ε =
-    /// [`SolverParams::tol`].
+    /// Solves A x_j = b_j. `x` holds the initial guess on entry and the solution on exit, with ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for
+    /// ε = [`SolverParams::tol`].
     ///
     /// # Errors
-    /// [`SolveError`], whose documentation states the content of `x`.
+    /// A [`SolveError`], whose documentation states the content of `x`.
     fn invert(
         &mut self,
         system: &Y,
@@ -113,7 +113,7 @@ impl<Y: System, I: Inverter<Y> + ?Sized> Inverter<Y> for Box<I> {
     }
 }
 
-/// The system of an inverter within another one: an operator on a space.
+/// Type of the system that an inverter passes to an inner inverter: one operator on one space.
 pub type OneSpace<'a, S> = Uniform<'a, S, dyn LinearOperator<S> + 'a>;
-/// The system of an inverter within [`mixed_precision`]: an operator on two spaces.
+/// Type of the system that [`mixed_precision`] passes to its inner inverter: operators on a precise and a sloppy space.
 pub type TwoSpaces<'a, P, S> = Mixed<'a, P, dyn LinearOperator<P> + 'a, S, dyn LinearOperator<S> + 'a>;

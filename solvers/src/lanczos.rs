@@ -1,4 +1,4 @@
-//! The largest and the smallest eigenvalue of a Hermitian operator, by the method of Lanczos (1950).
+//! The largest and the smallest eigenvalue of a Hermitian operator, by the Lanczos method (1950).
 
 use crate::cg::{CgWorkspace, cg};
 use crate::error::SolveError;
@@ -11,12 +11,12 @@ use nalgebra::{DMatrix, SymmetricEigen};
 use num_complex::Complex64;
 use std::ops::ControlFlow;
 
-/// An estimate of the largest eigenvalue.
+/// Estimate of the largest eigenvalue of a Hermitian operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LargestEigenvalue {
-    /// The largest eigenvalue on the Krylov space: not above that of the operator, but for rounding.
+    /// Largest eigenvalue on the Krylov space. Apart from rounding, it is not above the largest eigenvalue of the operator.
     pub ritz: f64,
-    /// Residual of the Ritz vector: there is an eigenvalue within this distance of `ritz`, in practice the largest.
+    /// Residual of the Ritz vector: an eigenvalue lies within this distance of `ritz`, in practice the largest one.
     pub residual: f64,
     /// Number of applications of the operator.
     pub steps: usize,
@@ -29,17 +29,17 @@ impl LargestEigenvalue {
     }
 }
 
-/// Estimates the largest eigenvalue of a Hermitian operator, from the Krylov space of `start` after at most `steps`
-/// applications or when the Ritz vector's residual is below `tol` times the Ritz value. For one right-hand side. `start` should
-/// have a component along every eigenvector, as noise has; it is overwritten.
+/// Estimates the largest eigenvalue of a Hermitian operator from the Krylov space of `start`. The search ends after `steps`
+/// applications, or when the residual of the Ritz vector is below `tol` times the Ritz value. `start` should have a component
+/// along every eigenvector, as noise has; it is overwritten. The space must have one right-hand side.
 ///
-/// Vectors are not reorthogonalised: the effect is copies of eigenvalues that were found, and does not concern the largest one.
-/// Three vectors are kept.
+/// Vectors are not reorthogonalised. This produces copies of eigenvalues that were already found, but does not affect the
+/// largest one. The method keeps three vectors.
 ///
 /// The observer receives a [step](Observer::step) after each application, and can end the search.
 ///
 /// # Errors
-/// The errors of the backend; `Cancelled` if the observer ended the search. A `start` that is zero gives 0.
+/// The errors of the backend; `Cancelled` if the observer ended the search. If `start` is zero, the result is 0.
 ///
 /// # Panics
 /// If vectors of `space` are blocks of several right-hand sides.
@@ -62,27 +62,28 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     })
 }
 
-/// An estimate of the smallest eigenvalue of a positive operator.
+/// Estimate of the smallest eigenvalue of a Hermitian positive operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmallestEigenvalue {
-    /// One over the largest eigenvalue of the inverse on the Krylov space: not below that of the operator, but for rounding.
+    /// Inverse of the largest eigenvalue of A⁻¹ on the Krylov space. Apart from rounding, it is not below the smallest
+    /// eigenvalue of A.
     pub ritz: f64,
-    /// Interval that certainly contains an eigenvalue, in practice the smallest; the upper end is infinite if the first steps
-    /// are not conclusive yet.
+    /// Interval that certainly contains an eigenvalue, in practice the smallest. The upper end is infinite if the first steps
+    /// are not conclusive.
     pub bounds: [f64; 2],
-    /// Number of applications of the inverse.
+    /// Number of applications of A⁻¹.
     pub steps: usize,
-    /// Number of CG iterations in these applications.
+    /// Number of CG iterations in all applications of A⁻¹.
     pub iterations: usize,
 }
 
-/// Estimates the smallest eigenvalue of a Hermitian positive operator A, by the method of Lanczos for A⁻¹, whose largest
-/// eigenvalues are well separated even if the smallest ones of A are close. Each step solves A x = b by [`cg`] with `params`;
-/// it ends after `steps` or when the Ritz vector's residual is below `tol` times the Ritz value. `start` is as for
-/// [`largest_eigenvalue`].
+/// Estimates the smallest eigenvalue of a Hermitian positive operator A by the Lanczos method for A⁻¹, whose largest
+/// eigenvalues are well separated even if the smallest ones of A are close. Each step solves A x = b by [`cg`] with `params`.
+/// The search ends after `steps` steps, or when the residual of the Ritz vector is below `tol` times the Ritz value. `start`
+/// has the same requirements as in [`largest_eigenvalue`].
 ///
-/// With Ritz value θ of A⁻¹ and residual r there is an eigenvalue of A⁻¹ in [θ − r, θ + r]. The error of the solutions is added
-/// to r: ‖A⁻¹ b − x‖ ≤ ‖A⁻¹‖ ‖b − A x‖, θ times the residual of CG.
+/// If A⁻¹ has the Ritz value θ with residual r, it has an eigenvalue in [θ − r, θ + r]. The error of the solutions is added
+/// to r: ‖A⁻¹ b − x‖ ≤ ‖A⁻¹‖ ‖b − A x‖, which is θ times the residual of CG.
 ///
 /// # Errors
 /// The errors of [`cg`].
@@ -131,7 +132,7 @@ fn lanczos<S: VectorSpace, E: From<S::Error>>(
     }
     let mut scale = 1.0 / norm2[0].sqrt();
     for step in 1..=steps {
-        // `start` is v_k but for `scale`, `before` is v_{k−1}.
+        // `start` is v_k up to the factor `scale`, and `before` is v_{k−1}.
         space.copy(start, &mut image)?;
         space.axpby(&real(scale), &image, &real(0.0), start)?;
         apply(start, &mut image)?;

@@ -4,16 +4,16 @@
 //! | you have | use | see |
 //! |---|---|---|
 //! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
-//! | the same, all right-hand sides in one Krylov space: a few small eigenvalues matter less | [`block_cg()`] | Dubrulle 2001 |
+//! | A Hermitian positive definite with a few small eigenvalues, several right-hand sides | [`block_cg()`] | Dubrulle 2001 |
 //! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
 //! | any regular A for which BiCGstab is slow, and memory for more vectors | [`idr()`] | van Gijzen and Sonneveld 2011 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
-//! | the same, all right-hand sides in one Krylov space | [`block_cgnr()`] | Dubrulle 2001 |
-//! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
-//! | the same in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
-//! | the same with near-null vectors for the small eigenvalues of A: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
+//! | any regular A with a few small singular values, several right-hand sides | [`block_cgnr()`] | Dubrulle 2001 |
+//! | any regular A and a preconditioner, which may differ from call to call | [`gcr`] | paper 004, Algorithm 1 |
+//! | any regular A, preconditioned in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
+//! | any regular A and near-null vectors for its small eigenvalues: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
 //! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
-//! | a solver in low precision, to be driven to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
+//! | a solver in low precision whose result is to be corrected to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
 //!
 //! A solver is a plain function: `solver(&system, &b, &mut x, &params, &mut workspace, &mut observer)`.
 //! [`multishift_cg`] takes a space, an operator and the shifts in place of the system, and a slice of solutions;
@@ -62,8 +62,8 @@
 //! solvers count their calls, iterations and seconds ([`LevelReport`]). [`Level`] has an example.
 //!
 //! # Your own operator
-//! On vectors of plain numbers: an implementation of [`LinearOperator`] on [`PlainSpace`]. For vectors of another kind
-//! implement [`VectorSpace`] first, [as shown there](VectorSpace#an-example).
+//! For vectors of plain numbers, implement [`LinearOperator`] on [`PlainSpace`]. For other vectors, implement
+//! [`VectorSpace`] first, as in [its example](VectorSpace#an-example).
 //! ```
 //! use num_complex::Complex64;
 //! use solvers::{

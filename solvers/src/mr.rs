@@ -10,10 +10,10 @@ use std::cell::RefCell;
 /// Parameters of [`MinimumResidual`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MrParams {
-    /// n: number of steps, and therefore of applications. Paper 004 uses 10.
+    /// Number n of steps; each takes one application. Paper 004 uses 10.
     pub steps: usize,
-    /// ω: each step is ω times the step to the minimum. A value above 1 is over-relaxation, which may pay where one step
-    /// follows another; the value has to lie between 0 and 2.
+    /// Relaxation ω between 0 and 2: the length of each step relative to the step that reaches the minimum. A value above 1
+    /// is over-relaxation, which may be faster if several steps follow each other.
     pub omega: f64,
 }
 
@@ -23,27 +23,27 @@ impl Default for MrParams {
     }
 }
 
-/// Minimum residual with n steps from z = 0 as a preconditioner for a space with the same vectors.
+/// Minimum residual with n steps from z = 0, as a preconditioner for a space with the same vectors as `D`.
 ///
-/// With ρ = r on entry, each step is t = A ρ, α = ω (t, ρ)/‖t‖², z ← z + α ρ, ρ ← ρ − α t: one application, which also computes
-/// the sums, and one pass over memory. There is neither a tolerance nor a test: on a machine with many processes all take the
-/// same number of steps without communication about it.
+/// With ρ = r on entry, each step is t = A ρ, α = ω (t, ρ)/‖t‖², z ← z + α ρ, ρ ← ρ − α t. It takes one application, which
+/// also computes the sums, and one pass over memory. The method has no tolerance and no test of convergence, so that all
+/// processes take the same number of steps without communication about it.
 ///
 /// # Additive Schwarz
-/// On a [space of domains](VectorSpace#sums-over-domains) with an operator that ends at the faces of the domains, each domain
-/// is solved independently, with its own α: this is the Schwarz preconditioner, block Jacobi if domains do not overlap. On a
-/// space of whole vectors with the full operator it is plain MR.
+/// On a [space of domains](VectorSpace#sums-over-domains) with an operator that ends at the faces of the domains, the method
+/// solves each domain independently, with its own α. This is the Schwarz preconditioner, or block Jacobi if domains do not
+/// overlap. On a space of whole vectors with the full operator it is plain MR.
 ///
 /// # Numbers
-/// A domain without a finite α keeps its z; if that happens in the first step, its z is its r (A_d r_d = 0, or an overflow, or
+/// A domain without a finite α keeps its z. In the first step its z becomes its r instead (A_d r_d = 0, or an overflow, or
 /// r_d = 0). The failure does not affect the other domains, and is not an error. NaN in r_d itself remains in z_d, where the
-/// outer solver finds it.
+/// outer solver detects it.
 pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
     space: &'a D,
     operator: &'a A,
     params: MrParams,
     local: bool,
-    /// Whether the α of one application are used in all later ones.
+    /// Whether later applications use the α of the first one.
     fixed: bool,
     memory: RefCell<MrMemory<D>>,
 }
@@ -55,12 +55,12 @@ struct MrMemory<D: VectorSpace> {
     right: Vec<Complex64>,
     dots: Vec<Complex64>,
     norm2: Vec<f64>,
-    /// α of each step of an earlier application, one after the other, if they exist and are valid.
+    /// α of each step of an earlier application, ordered by step; empty if there are none, or if they are not valid.
     kept: Vec<Complex64>,
 }
 
 impl<D: VectorSpace> MrMemory<D> {
-    /// Resizes the scalars for `n` right-hand sides in domains.
+    /// Resizes the scalars to `n`, the number of right-hand sides in domains.
     fn resize(&mut self, n: usize) {
         let Self { alpha, left, right, dots, norm2, .. } = self;
         [alpha, left, right, dots].into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
@@ -70,16 +70,16 @@ impl<D: VectorSpace> MrMemory<D> {
 }
 
 impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A> {
-    /// Creates the preconditioner for an operator that stays within domains, on the space of these domains: additive Schwarz.
+    /// Creates an additive Schwarz preconditioner from an operator that stays within domains, on the space of these domains.
     /// Allocates two blocks.
     ///
     /// # Errors
-    /// `Invalid` without a step or for an ω that is not between 0 and 2, `Backend`.
+    /// `Invalid` if `params` has no steps or an ω that is not between 0 and 2; `Backend`.
     pub fn on_domains(space: &'a D, operator: &'a A, params: MrParams) -> Result<Self, SolveError<D::Error>> {
         Self::new(space, operator, params, true)
     }
 
-    /// Creates the preconditioner for an operator that couples all elements, with sums over all of them. Allocates two blocks.
+    /// Creates a preconditioner from an operator that couples all elements, with sums over all of them. Allocates two blocks.
     ///
     /// # Errors
     /// The errors of [`on_domains`](MinimumResidual::on_domains).
@@ -109,9 +109,9 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
 }
 
 impl<D: VectorSpace, A: ?Sized> MinimumResidual<'_, D, A> {
-    /// Uses the α of the first application in all later ones, which then need no sums: the same polynomial in A each time,
-    /// which smooths as well, because residuals are similar. The α are measured again where one of them is 0, and for another
-    /// number of right-hand sides.
+    /// Uses the α of the first application in all later ones, which therefore need no sums. Each application is then the same
+    /// polynomial in A. It smooths equally well because residuals are similar. The α are measured again if one of them is 0,
+    /// or for another number of right-hand sides.
     #[must_use]
     pub fn with_fixed_steps(self) -> Self {
         Self { fixed: true, ..self }
@@ -141,7 +141,7 @@ where
             }
             self.operator.apply_dot(space, rho, t, rho, dots, norm2)?;
             for (alpha, (dot, norm2)) in alpha.iter_mut().zip(dots.iter().zip(norm2.iter())) {
-                // (t, ρ) = conj (ρ, t). 0/0 and the results of NaN or infinity give no step.
+                // (t, ρ) = conj (ρ, t). If the quotient is 0/0 or not finite, α is 0 and no step is taken.
                 let quotient = omega * dot.conj() / norm2;
                 *alpha = if quotient.is_finite() { quotient } else { Complex64::ZERO };
             }
@@ -151,7 +151,7 @@ where
             Ok(())
         };
 
-        // Start from z = 0: the residual is r, and z is not read.
+        // z is 0 at the start, so the residual is r and z is not read.
         step(r, t, alpha)?;
         right.fill(Complex64::ZERO);
         for (left, alpha) in left.iter_mut().zip(alpha.iter()) {
@@ -169,7 +169,7 @@ where
             if done + 1 < steps {
                 space.mr_update(alpha, rho, z, t)?;
             } else {
-                // The last residual is not needed.
+                // The last step does not need its residual.
                 space.axpy(alpha, rho, z)?;
             }
         }
@@ -187,7 +187,8 @@ where
     fn needs_norms(&self) -> bool {
         false
     }
-    /// Narrows if space and operator can; not on domains, whose space orders right-hand sides in its own way.
+    /// Narrows if the space and the operator can. Domains cannot be narrowed, because their space has its own order of
+    /// right-hand sides.
     fn narrow(&self, nrhs: usize) -> bool {
         let can = !self.local && narrow_both(self.space, self.operator, nrhs);
         if can {

@@ -1,7 +1,7 @@
 //! Multi-shift conjugate gradients: (A + σ_i) x_i = b for many shifts at the price of one Krylov space.
 //!
-//! Jegerlehner, hep-lat/9612014 (CG-M); paper 004, eq. 4 and section 8.2. CG on A + σ₀, the *base system* with the
-//! smallest shift, is
+//! The method is CG-M of Jegerlehner, hep-lat/9612014; see also paper 004, eq. 4 and section 8.2. CG on A + σ₀, the *base
+//! system* with the smallest shift, is
 //!
 //! α_k = ‖r_k‖²/(p_k, (A + σ₀) p_k),  r_{k+1} = r_k − α_k (A + σ₀) p_k,  β_k = ‖r_{k+1}‖²/‖r_k‖²,
 //! p_{k+1} = r_{k+1} + β_k p_k.
@@ -52,24 +52,25 @@ use crate::stopping::ROUNDING;
 use crate::traits::{LinearOperator, VectorSpace};
 use solve::MultiShiftSolve;
 
-/// Minimum tolerance; with a smaller one, the recurrence would run on until it underflows.
+/// Minimum tolerance. With a smaller one, the recurrence would run on until it underflows.
 const SMALLEST_TOLERANCE: f64 = ROUNDING;
 
 /// Parameters of [`multishift_cg`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MultiShiftParams<'a> {
-    /// Parameters common to all solvers. System i is dropped for right-hand side j when the recurrence's residual is at most
-    /// τ_i ‖b_j‖, with `tol` as τ_i for all shifts, unless [`tolerances`](Self::tolerances) are given. The `stagnation_window`
-    /// applies to the residual of the base system, that of the smallest shift.
+    /// Parameters common to all solvers. System i is dropped for right-hand side j when the residual of the recurrence is at
+    /// most τ_i ‖b_j‖. τ_i is `tol` for all shifts, unless [`tolerances`](Self::tolerances) are given. The
+    /// `stagnation_window` applies to the residual of the base system, that of the smallest shift.
     pub solver: SolverParams,
-    /// τ_i: one entry for each shift, or a single one for all; empty if `solver.tol` applies to all. At least 10⁻¹⁸, which also
-    /// holds for `solver.tol` where it applies.
+    /// Tolerances τ_i: one entry for each shift, or a single one for all; empty if `solver.tol` applies to all. Each must be
+    /// at least 10⁻¹⁸, also `solver.tol` if it applies.
     pub tolerances: &'a [f64],
-    /// Whether all systems continue until the base system, that of the smallest shift, is within its tolerance, as in MILC's
-    /// code; the tolerances of the others are then ignored. Otherwise each is dropped at its own.
+    /// Whether all systems continue until the base system, that of the smallest shift, reaches its tolerance, as in MILC's
+    /// code. The tolerances of the other systems are ignored in this case. Otherwise each system is dropped at its own
+    /// tolerance.
     pub together: bool,
-    /// Whether to compute b_j − (A + σ_i) x_ij for all i at the end, which costs one application for each shift. Otherwise only
-    /// the recurrence's residual is known, which is less reliable the lower the precision.
+    /// Whether to compute the true residuals b_j − (A + σ_i) x_ij for all i at the end, which takes one application for each
+    /// shift. Without it only the residuals of the recurrence are known; the lower the precision, the less reliable they are.
     pub check: bool,
 }
 
@@ -108,7 +109,7 @@ impl MultiShiftParams<'_> {
             ));
         }
         let (low, high) = shifts.iter().fold((shifts[0], shifts[0]), |(low, high), s| (s.min(low), s.max(high)));
-        // min and max skip NaN.
+        // The minimum and maximum ignore NaN, so each shift is checked.
         if !(shifts.iter().all(|s| s.is_finite()) && (high - low).is_finite()) {
             return Err(SolveError::Invalid("the shifts and their differences must be finite numbers"));
         }
@@ -119,24 +120,24 @@ impl MultiShiftParams<'_> {
 /// Result of [`multishift_cg`] for one shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftInfo {
-    /// σ_i.
+    /// Shift σ_i.
     pub shift: f64,
-    /// Iteration after which right-hand side j was dropped.
+    /// Iteration after which each right-hand side was dropped.
     pub iterations: Vec<usize>,
-    /// The recurrence's ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ at that moment, 0 for b_j = 0.
+    /// ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ of the recurrence when right-hand side j was dropped; 0 for b_j = 0.
     pub residual: Vec<f64>,
     /// True residual ‖b_j − (A + σ_i) x_ij‖ / ‖b_j‖ from the operator, in the precision of the solve; NaN if it was not
     /// computed.
     pub true_residual: Vec<f64>,
 }
 
-/// The report of [`multishift_cg`].
+/// Report of [`multishift_cg`], for the whole solve and for each shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiShiftInfo {
-    /// The solve as a whole. The history is that of the base system, whose residual is the largest of all; `true_residual` has,
-    /// for each right-hand side, the largest of all shifts, NaN without [`check`](MultiShiftParams::check); `converged` is true
-    /// if all those computed are within their tolerances, hence it is false without `check`. Applications in the iteration
-    /// count as sloppy ones, those of the check as precise.
+    /// Report of the whole solve. The history is that of the base system, whose residual is the largest of all. For each
+    /// right-hand side, `true_residual` is the largest of all shifts, or NaN without [`check`](MultiShiftParams::check).
+    /// `converged` is true if all residuals were computed and are within their tolerances, so it is false without `check`.
+    /// Applications in the iteration count as sloppy ones, those of the check as precise.
     pub whole: Info,
     /// Results of the shifts, in the order of the caller.
     pub shifts: Vec<ShiftInfo>,
@@ -145,32 +146,33 @@ pub struct MultiShiftInfo {
 /// Solves (A + σ_i) x_ij = b_j for all shifts σ_i and right-hand sides j by multi-shift conjugate gradients
 /// (Jegerlehner, hep-lat/9612014; paper 004, eq. 4), in one precision.
 ///
-/// A is Hermitian and A + min σ positive definite. The shifts may come in any order, and more than once. An iteration
-/// is one application and two reductions, as in [`cg`](crate::cg()), and one
-/// [`shift_update`](VectorSpace::shift_update) of all systems that still move. The number of iterations is that of CG
-/// on the smallest shift, unless a larger one has so small a tolerance that it takes longer.
+/// A must be Hermitian and A + min σ positive definite. The shifts may come in any order, and may be repeated. An iteration
+/// takes one application and two reductions, as in [`cg`](crate::cg()), and one [`shift_update`](VectorSpace::shift_update)
+/// of all systems that still move. The number of iterations is that of CG on the smallest shift, unless a larger shift has so
+/// small a tolerance that it takes longer.
 ///
 /// Right-hand sides that are finished for all shifts leave the batch, if space and operator can
 /// [narrow](VectorSpace::narrow).
 ///
-/// `x` has one block for each shift. Its content on entry is ignored: the method has to start from zero. Afterwards `x[i]` is
-/// the solution for `shifts[i]`.
+/// `x` has one block for each shift. Its content on entry is ignored, because the method has to start from zero. On exit
+/// `x[i]` is the solution for `shifts[i]`.
 ///
 /// # Meaning of the result
 /// Residuals of all systems have to stay multiples of one vector, so there are no reliable updates: `Ok` means that the
-/// **recurrence** fell below each tolerance. In low precision the true residual may be far above. With
-/// [`check`](MultiShiftParams::check) the report has the true residuals of this precision, and `whole.converged`
-/// compares them with the tolerances. To get further (paper 004, section 8.2), solve each system by [`cg`](crate::cg())
-/// on a [`Mixed`](crate::Mixed) system of [`Shifted`](crate::Shifted) operators, with `x[i]` as guess.
+/// **recurrence** fell below each tolerance. In low precision the true residual may be much larger. With
+/// [`check`](MultiShiftParams::check) the report has the true residuals of this precision, and `whole.converged` compares
+/// them with the tolerances. To get further (paper 004, section 8.2), solve each system by [`cg`](crate::cg()) on a
+/// [`Mixed`](crate::Mixed) system of [`Shifted`](crate::Shifted) operators, with `x[i]` as initial guess.
 ///
-/// There is no scaling either: b and x have the same format, so digits of b that the format has lost are lost before the solve.
-/// In formats of limited range ([`VectorSpace::target_norm`]) b should be brought near their target norm when it is converted,
-/// and the solve still ends where the residual leaves their range, three or four digits below. They are no good choice here.
+/// The method does not scale vectors: b and x have the same format, and digits of b that this format cannot represent are
+/// lost before the solve. In formats of limited range ([`VectorSpace::target_norm`]), b should be brought near the target
+/// norm when it is converted. Even so, the solve ends when the residual leaves the range, after it has fallen by three or
+/// four digits. Such formats are not recommended here.
 ///
 /// # Errors
-/// `NoConvergence`, `Stagnation`, `NotPositiveDefinite`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`. All but the last two
-/// leave the last iterates in x, dropped ones as they were when they were dropped, and carry the
-/// [`whole`](MultiShiftInfo::whole) of the report, with true residuals whether a check was requested or not.
+/// `NoConvergence`, `Stagnation`, `NotPositiveDefinite`, `NotANumber`, `Cancelled`, `Invalid`, `Backend`. All except the last
+/// two leave the last iterates in x; those of dropped systems are from the iteration in which they were dropped. These errors
+/// carry the [`whole`](MultiShiftInfo::whole) of the report, with true residuals even if no check was requested.
 #[allow(clippy::too_many_arguments)] // the operator and its space come apart: there is no second precision to pair
 pub fn multishift_cg<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     space: &S,

@@ -12,11 +12,12 @@ use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-/// Memory for a solve of normal equations, in addition to that of the solver: three precise blocks and a sloppy one.
+/// Memory for a solve of normal equations: three precise blocks and one sloppy block, in addition to the memory of the
+/// solver.
 pub(crate) struct NormalMemory<P: VectorSpace, S: VectorSpace> {
-    /// The right-hand side of the normal equations.
+    /// Right-hand side of the normal equations.
     pub rhs: P::Vector,
-    /// M x, or y of M M† y = b.
+    /// M x, or the solution y of M M† y = b.
     pub scratch: P::Vector,
     /// Intermediate vector between the two applications.
     precise: RefCell<P::Vector>,
@@ -38,7 +39,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
     }
 }
 
-/// Parts of a solve of M†M x = M†b: system, right-hand side and check.
+/// Parts of a solve of M†M x = M†b: the system, its right-hand side, and the check of the true residual.
 pub(crate) struct NormalParts<'a, Y: System> {
     pub system: NormalSystem<'a, Y>,
     pub rhs: &'a mut Precise<Y>,
@@ -47,7 +48,7 @@ pub(crate) struct NormalParts<'a, Y: System> {
 }
 
 impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
-    /// Computes ‖b_j‖ and M†b. `copy` is memory for a copy of b, where a batch may become smaller.
+    /// Computes ‖b_j‖ and M†b. `copy` is memory for a copy of b, given if a batch may become smaller.
     pub fn normal_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
         &'a mut self,
         system: &'a Y,
@@ -65,7 +66,7 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
         })
     }
 
-    /// Returns M M† as a system, its right-hand side, y, and ‖b_j‖, which is computed.
+    /// Computes ‖b_j‖. Returns the system M M†, memory for its right-hand side and for y, and ‖b_j‖.
     #[allow(clippy::type_complexity)] // four parts of one thing, taken apart at once
     pub fn error_equations<'a, Y: System<Precise = P, Sloppy = S, Error = P::Error>>(
         &'a mut self,
@@ -78,10 +79,10 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
     }
 }
 
-/// M†M or M M† of a system, as a system.
+/// The operator M†M or M M† of a system, as a system of its own.
 pub(crate) struct NormalSystem<'a, Y: System> {
     inner: &'a Y,
-    /// M M† instead of M†M.
+    /// Whether the operator is M M† instead of M†M.
     error: bool,
     precise: &'a RefCell<Precise<Y>>,
     sloppy: &'a RefCell<Sloppy<Y>>,
@@ -127,7 +128,7 @@ impl<Y: System> System for NormalSystem<'_, Y> {
     fn apply_dagger_sloppy(&self, x: &Sloppy<Y>, out: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         self.apply_sloppy(x, out)
     }
-    /// Computes (p, M†M p) = ‖M p‖² from the first of the two applications.
+    /// Takes a step of CG. For M†M, (p, M†M p) = ‖M p‖² follows from the first of the two applications.
     fn cg_step_sloppy(
         &self,
         step: &CgStep<'_, Sloppy<Y>>,
@@ -162,10 +163,10 @@ impl<Y: System> System for NormalSystem<'_, Y> {
     }
 }
 
-/// Measures ‖b − M x‖, in whatever order x comes.
+/// Measures ‖b_j − M x_j‖ for x in any order of right-hand sides.
 pub(crate) struct OriginalResidual<'a, Y: System> {
     system: &'a Y,
-    /// The caller's right-hand sides.
+    /// Right-hand sides of the caller.
     given: &'a Precise<Y>,
     b: Rhs<'a, Precise<Y>>,
     image: &'a mut Precise<Y>,
@@ -175,14 +176,14 @@ pub(crate) struct OriginalResidual<'a, Y: System> {
 }
 
 impl<'a, Y: System> OriginalResidual<'a, Y> {
-    /// Creates the check for right-hand sides `b` of `system`, with memory for a copy of them, if a batch may become smaller,
-    /// and for M x.
+    /// Creates the check for right-hand sides `b` of `system`. `image` is memory for M x; `copy` is memory for a copy of b,
+    /// given if a batch may become smaller.
     fn new(system: &'a Y, b: &'a Precise<Y>, copy: Option<&'a mut Precise<Y>>, image: &'a mut Precise<Y>) -> Self {
         Self { system, given: b, b: Rhs::Given(b, copy), image, measurements: 0, measured_rhs: 0 }
     }
 
-    /// Converts the report of a solve of M†M x = M†b to one of M x = b, to a residual of `tol`: the numbers of applications
-    /// include those for the right-hand side M†b and its norm.
+    /// Converts the report of a solve of M†M x = M†b to one of M x = b with tolerance `tol`. The numbers of applications then
+    /// include those for M†b and for the checks.
     pub fn report(
         &self,
         mut result: Result<Info, SolveError<Y::Error>>,
@@ -200,7 +201,7 @@ impl<'a, Y: System> OriginalResidual<'a, Y> {
             info.reductions += self.measurements + 1;
             count_flops(self.system, info);
         }
-        // M†b = 0 with b ≠ 0 looks like an empty right-hand side to CG: x = 0 is then the best least-squares solution.
+        // If M†b = 0 and b ≠ 0, CG reports convergence at x = 0, which is the best least-squares solution but may miss `tol`.
         let mut info = result?;
         let missed = |residual: &f64| !StoppingRule::converged(*residual, tol);
         let Some(rhs) = info.true_residual.iter().position(missed) else { return Ok(info) };
@@ -231,7 +232,7 @@ impl<'a, Y: System> ResidualCheck<NormalSystem<'a, Y>> for OriginalResidual<'a, 
     }
 }
 
-/// Computes ‖b_j‖; returns an error if one is out of range. `scratch` loses its content.
+/// Computes ‖b_j‖. Returns an error if one of them is out of range. `scratch` loses its content.
 fn norms_of<S: VectorSpace>(
     space: &S,
     b: &S::Vector,
@@ -244,7 +245,7 @@ fn norms_of<S: VectorSpace>(
     Ok(())
 }
 
-/// Counts the operations of all applications.
+/// Sets `info.flops` to the operations of all applications.
 pub(crate) fn count_flops<Y: System>(system: &Y, info: &mut Info) {
     info.flops = info.precise_rhs as f64 * system.flops() + info.sloppy_rhs as f64 * system.flops_sloppy();
 }

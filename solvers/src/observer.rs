@@ -1,26 +1,26 @@
-//! Events of a running solve for its caller.
+//! Events of a running solve that its caller can observe.
 
 use std::ops::ControlFlow;
 
 /// Kind of an event of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IterationKind {
-    /// An iteration of the recurrence; the residuals are the recurrence's.
+    /// An iteration of the recurrence. The residuals are those of the recurrence.
     Iterate,
-    /// The true residual was computed and the correction added to the solution; the residuals are true.
+    /// A reliable update: the true residual was computed and the correction added to the solution. The residuals are true.
     ReliableUpdate,
-    /// A `ReliableUpdate` at which at least one right-hand side discarded its search directions.
+    /// A reliable update at which at least one right-hand side discarded its search directions. The residuals are true.
     Restart,
 }
 
-/// One event of a solve.
+/// One event of a solve: an iteration or an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Iteration<'a> {
     /// Number of iterations so far.
     pub iteration: usize,
     /// ‖r_j‖ / ‖b_j‖ for every right-hand side, 0 where b_j = 0.
     pub residuals: &'a [f64],
-    /// Kind of the residuals.
+    /// Kind of the event, which determines the kind of the residuals.
     pub kind: IterationKind,
 }
 
@@ -31,23 +31,23 @@ impl Iteration<'_> {
     }
 }
 
-/// A step of long work that is no iteration of a solve, such as a multigrid setup.
+/// A step of long work that is not an iteration of a solve, such as a multigrid setup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step<'a> {
-    /// Name of the work, for users.
+    /// Name of the work, for display to users.
     pub work: &'a str,
-    /// Fraction of the work that is done, from 0 to 1, in proportion to the time that it takes; `None` if unknown.
+    /// Fraction of the work that is done, from 0 to 1, in proportion to the time it takes; `None` if unknown.
     pub done: Option<f64>,
 }
 
 /// Receives every iterate and can stop the solve by returning `Break`.
 ///
-/// On several processes the return value must be the same on all of them, or they wait for each other forever. Closures
-/// `FnMut(&Iteration) -> ControlFlow<()>` are observers, and `()` ignores all events.
+/// On several processes all must return the same value, or they wait for each other forever. Closures `FnMut(&Iteration) ->
+/// ControlFlow<()>` are observers, and `()` ignores all events.
 pub trait Observer {
-    /// Called after every iteration and every update.
+    /// Receives the event of each iteration and each update. `Break` ends the solve.
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()>;
-    /// Called after every step of work other than iterations. `Break` ends the work with
+    /// Receives each step of work other than iterations. `Break` ends the work with
     /// [`Cancelled`](crate::SolveError::Cancelled). The default continues.
     fn step(&mut self, _step: &Step<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())

@@ -4,7 +4,7 @@ use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSp
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-/// M†M: Hermitian, positive definite where M is regular. Solving M†M x = M†b is CGNR.
+/// The operator M†M: Hermitian, and positive definite if M is regular. Solving M†M x = M†b by CG is CGNR.
 pub struct Normal<S: VectorSpace, A> {
     operator: A,
     scratch: RefCell<S::Vector>,
@@ -42,7 +42,7 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
     }
 }
 
-/// M M†: the operator of CGNE, M M† y = b with x = M†y.
+/// The operator M M†. CGNE solves M M† y = b by CG; the solution of M x = b is x = M†y.
 pub struct NormalError<S: VectorSpace, A> {
     operator: A,
     scratch: RefCell<S::Vector>,
@@ -80,7 +80,7 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for NormalError<S, 
     }
 }
 
-/// A + σ with one shift σ per right-hand side (σ real keeps a Hermitian operator Hermitian).
+/// The operator A + σ, with one shift σ for each right-hand side. A real σ keeps a Hermitian operator Hermitian.
 pub struct Shifted<'a, S, A> {
     space: &'a S,
     operator: A,
@@ -122,11 +122,11 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
         let n = self.space.nrhs();
         self.space.axpby(&self.conjugate[..n], x, &self.ones[..n], out)
     }
-    /// Narrows only if all shifts are the same.
+    /// Narrows only if all shifts are equal.
     fn narrow(&self, nrhs: usize) -> bool {
         self.shift.iter().all(|shift| *shift == self.shift[0]) && self.operator.narrow(nrhs)
     }
-    /// Returns the operations of the operator: the shift costs linear algebra, which is not counted.
+    /// Returns the operations of the operator A. The shift is linear algebra, which is not counted.
     fn flops(&self) -> f64 {
         self.operator.flops()
     }
@@ -135,17 +135,17 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
     }
 }
 
-/// The operator of a linear system in two precisions: precise, for true residuals, and sloppy, for the bulk of the work.
-/// [`Uniform`] and [`Mixed`] are the two usual implementations; solvers take any.
+/// The operator of a linear system in two precisions: a precise one for true residuals, and a sloppy one for most of the
+/// work. [`Uniform`] and [`Mixed`] are the usual implementations; solvers take any.
 pub trait System {
-    /// Error of both spaces.
+    /// Error type of both spaces.
     type Error: std::error::Error + Send + Sync + 'static;
     /// Space of b, x and the true residual.
     type Precise: VectorSpace<Error = Self::Error>;
     /// Space of the Krylov iteration.
     type Sloppy: VectorSpace<Error = Self::Error>;
 
-    /// Whether the sloppy space is less precise than the precise one. Decides the default of δ.
+    /// Whether the sloppy space is less precise than the precise one. The default of δ depends on it.
     fn is_mixed(&self) -> bool {
         true
     }
@@ -153,15 +153,15 @@ pub trait System {
     fn precise(&self) -> &Self::Precise;
     /// Returns the sloppy space.
     fn sloppy(&self) -> &Self::Sloppy;
-    /// `out` ← A x in the precise space.
+    /// Computes `out` ← A x in the precise space.
     fn apply(&self, x: &Precise<Self>, out: &mut Precise<Self>) -> Result<(), Self::Error>;
-    /// `out` ← A† x in the precise space.
+    /// Computes `out` ← A† x in the precise space.
     fn apply_dagger(&self, x: &Precise<Self>, out: &mut Precise<Self>) -> Result<(), Self::Error>;
-    /// `out` ← Â x in the sloppy space.
+    /// Computes `out` ← Â x in the sloppy space.
     fn apply_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
-    /// `out` ← Â† x in the sloppy space.
+    /// Computes `out` ← Â† x in the sloppy space.
     fn apply_dagger_sloppy(&self, x: &Sloppy<Self>, out: &mut Sloppy<Self>) -> Result<(), Self::Error>;
-    /// `out` ← Â x in the sloppy space, with (w_j, Â x_j) and ‖Â x_j‖².
+    /// Computes `out` ← Â x in the sloppy space, and the sums (w_j, Â x_j) and ‖Â x_j‖².
     fn apply_dot_sloppy(
         &self,
         x: &Sloppy<Self>,
@@ -175,7 +175,7 @@ pub trait System {
         dot.iter_mut().for_each(|d| *d = d.conj());
         Ok(())
     }
-    /// `out` ← Â x in the sloppy space, with the sums of [`LinearOperator::apply_dots`].
+    /// Computes `out` ← Â x in the sloppy space, and the sums of [`LinearOperator::apply_dots`].
     fn apply_dots_sloppy(
         &self,
         x: &Sloppy<Self>,
@@ -186,7 +186,7 @@ pub trait System {
         self.apply_sloppy(x, out)?;
         self.sloppy().dots(x, out, w, dots)
     }
-    /// Takes the step [`LinearOperator::cg_step`] in the sloppy space, with σ = 0.
+    /// Takes the CG step of [`LinearOperator::cg_step`] in the sloppy space, with σ = 0.
     fn cg_step_sloppy(
         &self,
         from: &CgStep<'_, Sloppy<Self>>,
@@ -197,27 +197,27 @@ pub trait System {
         self.apply_dot_sloppy(from.p, out, from.p, curvature, norm2)?;
         from.residual(self.sloppy(), curvature, out, norm2, &mut || Ok(()))
     }
-    /// `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
+    /// Computes `to`_j ← `scale`_j `from`_j, rounded to the sloppy format.
     fn demote(&self, scale: &[f64], from: &Precise<Self>, to: &mut Sloppy<Self>) -> Result<(), Self::Error>;
-    /// `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
+    /// Computes `to`_j ← `to`_j + `scale`_j `from`_j, added in the precise format.
     fn accumulate(&self, scale: &[f64], from: &Sloppy<Self>, to: &mut Precise<Self>) -> Result<(), Self::Error>;
-    /// Narrows both spaces and both operators by [`VectorSpace::narrow`] and [`LinearOperator::narrow`]: all of them or none.
-    /// The default returns false.
+    /// Narrows both spaces and both operators by [`VectorSpace::narrow`] and [`LinearOperator::narrow`], or none of them.
+    /// Returns whether it did. The default returns false.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
-    /// Returns the operations of one precise application per right-hand side.
+    /// Returns the floating-point operations of one precise application for one right-hand side.
     fn flops(&self) -> f64;
-    /// Returns the operations of one sloppy application per right-hand side.
+    /// Returns the floating-point operations of one sloppy application for one right-hand side.
     fn flops_sloppy(&self) -> f64;
 }
 
-/// The vector type of a system's precise space.
+/// Vector type of the precise space of a system.
 pub type Precise<Y> = <<Y as System>::Precise as VectorSpace>::Vector;
-/// The vector type of a system's sloppy space.
+/// Vector type of the sloppy space of a system.
 pub type Sloppy<Y> = <<Y as System>::Sloppy as VectorSpace>::Vector;
 
-/// A system solved in one precision.
+/// A system that is solved in one precision.
 pub struct Uniform<'a, S, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
@@ -310,7 +310,7 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> System for Uniform<'_, S, A>
     }
 }
 
-/// A system whose iteration runs in a sloppy precision.
+/// A system whose iteration runs in a sloppy precision, with true residuals in a precise one.
 pub struct Mixed<'a, P, A: ?Sized, S, B: ?Sized> {
     precise: &'a P,
     operator: &'a A,
@@ -325,7 +325,7 @@ where
     A: LinearOperator<P> + ?Sized,
     B: LinearOperator<S> + ?Sized,
 {
-    /// Creates the system of `operator` on `precise`, and of the same matrix as `sloppy_operator` on `sloppy`.
+    /// Creates the system of `operator` on `precise`; `sloppy_operator` is the same matrix on `sloppy`.
     ///
     /// # Panics
     /// If the two spaces do not have the same number of right-hand sides.
@@ -410,7 +410,7 @@ where
     }
 }
 
-/// Narrows two spaces and their operators, or leaves all of them as they were.
+/// Narrows two spaces and their operators, or leaves all of them as they are. Returns whether it did.
 fn narrow<P, A, S, B>((precise, a): (&P, &A), (sloppy, b): (&S, &B), nrhs: usize) -> bool
 where
     P: VectorSpace,

@@ -3,14 +3,14 @@
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Length of a partial sum, which is computed before it is added to the others: shorter sums have smaller rounding errors, and
-/// a fixed length gives reproducible bits.
+/// Number of terms in a partial sum, which is computed before it is added to the others. Shorter sums have smaller rounding
+/// errors, and a fixed length gives reproducible bits.
 const PIECE: usize = 256;
 
-/// Complex vectors of one length as plain `Vec<Complex64>`, in double precision: the space for user-defined operators.
+/// Space of complex vectors of one length as plain `Vec<Complex64>`, in double precision, for user-defined operators.
 ///
-/// A block of N right-hand sides is one `Vec` of N times the length, right-hand side after right-hand side. Sums are computed
-/// by one thread in a fixed order, so the same input gives the same bits everywhere.
+/// A block of N right-hand sides is one `Vec` of N times the length, ordered by right-hand side. One thread computes sums in
+/// a fixed order, so the same input gives the same bits everywhere.
 ///
 /// ```
 /// use num_complex::Complex64;
@@ -46,22 +46,22 @@ pub struct PlainSpace {
     nrhs: usize,
 }
 
-/// Error of a vector whose length is not that of its space.
+/// Error of a vector whose length differs from that of its space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a vector has {found} numbers, but its space has {expected}")]
 pub struct LengthError {
-    /// Length of a block of the space.
+    /// Number of complex numbers in a block of the space.
     pub expected: usize,
-    /// Length of the vector.
+    /// Number of complex numbers in the vector.
     pub found: usize,
 }
 
 impl PlainSpace {
-    /// Creates a space of vectors of `length` numbers, one right-hand side.
+    /// Creates a space of vectors of `length` complex numbers, with one right-hand side.
     pub fn new(length: usize) -> Self {
         Self::with_nrhs(length, 1)
     }
-    /// Creates a space of blocks of `nrhs` vectors of `length` numbers each; a block has at least one vector.
+    /// Creates a space of blocks of `nrhs` vectors, each of `length` complex numbers. A block has at least one vector.
     pub fn with_nrhs(length: usize, nrhs: usize) -> Self {
         Self { length, nrhs: nrhs.max(1) }
     }
@@ -78,7 +78,7 @@ impl PlainSpace {
     fn mixed(&self, a: &[Complex64], x: &[Complex64], j: usize, k: usize) -> Complex64 {
         (0..self.nrhs).map(|i| x[i * self.length + k] * a[i * self.nrhs + j]).sum()
     }
-    /// Returns the numbers of right-hand side j of a vector whose length was checked.
+    /// Returns the numbers of right-hand side j. The length of `x` must have been checked.
     fn part<'a>(&self, x: &'a [Complex64], j: usize) -> &'a [Complex64] {
         &x[j * self.length..][..self.length]
     }
@@ -117,7 +117,7 @@ impl VectorSpace for PlainSpace {
         for (j, (a, b)) in a.iter().zip(b).enumerate() {
             let y = y[j * self.length..][..self.length].iter_mut();
             for (x, y) in self.part(x, j).iter().zip(y) {
-                // The overwritten value may be anything, including NaN.
+                // With b = 0 the old value is not read, because it may be NaN.
                 *y = if *b == Complex64::ZERO { a * x } else { a * x + b * *y };
             }
         }

@@ -8,23 +8,24 @@ use std::ops::AddAssign;
 
 /// Counts of the work of a preconditioner, for reports.
 ///
-/// The counts are those of this process; they are the same on every process. Conversions are not counted: those into
-/// overlapping domains cost a halo exchange each.
+/// The counts are those of this process, and are equal on all processes. Conversions are not counted, although those into
+/// overlapping domains take a halo exchange each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Number of calls.
     pub calls: usize,
-    /// Number of iterations of the method itself, without those of a preconditioner inside it; 0 if it does not count them.
+    /// Number of iterations of the method itself, without those of an inner preconditioner; 0 if the method does not count
+    /// them.
     pub iterations: usize,
-    /// Number of applications, to a block, of operators that couple domains: each costs a halo exchange.
+    /// Number of applications to a block of operators that couple domains; each takes a halo exchange.
     pub applications: usize,
-    /// Number of applications, to a block, of operators that end at the faces of the domains: no communication.
+    /// Number of applications to a block of operators that end at the faces of the domains; they need no communication.
     pub local_applications: usize,
     /// Number of sums over all processes.
     pub reductions: usize,
-    /// Number of sums over domains: the host waited for its device only.
+    /// Number of sums over domains; the host waits for its own device only.
     pub local_reductions: usize,
-    /// Floating-point operations of these applications for one right-hand side.
+    /// Floating-point operations of all applications for one right-hand side.
     pub flops: f64,
 }
 
@@ -40,22 +41,22 @@ impl AddAssign for Work {
     }
 }
 
-/// A rough solver for A z = r in the space `S`, z ← K r, which may differ from call to call: K need not be linear.
-/// [`gcr`](crate::gcr) takes any.
+/// An approximate solver z ← K r for A z = r in the space `S`. It may differ from call to call: K need not be linear.
+/// [`gcr`](crate::gcr) takes any preconditioner.
 pub trait Preconditioner<S: VectorSpace> {
-    /// Computes z_j ← K r_j for all right-hand sides, in any scale: (K r) and c (K r) are equally good. The old content of `z`
-    /// is ignored.
+    /// Computes z_j ← K r_j for all right-hand sides. The scale of K does not matter to [`gcr`](crate::gcr). The old content
+    /// of `z` is ignored.
     ///
-    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits; `norms` may be empty if
+    /// `norms`_j is ‖r_j‖ up to rounding, with the same bits on every process; `norms` may be empty if
     /// [`needs_norms`](Preconditioner::needs_norms) returns false. Finished right-hand sides are included; their z_j are
-    /// ignored as long as they are finite.
+    /// ignored, but must be finite.
     ///
     /// # Errors
-    /// The errors of the backend. A number that is not finite is not an error: z_j is as good as possible, and if it is not
-    /// finite, the outer solver detects it.
+    /// The errors of the backend. A number that is not finite is not an error: if z_j is not finite, the outer solver detects
+    /// it.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 
-    /// Computes z_j ← z_j + K r_j. `scratch` is for K r if it is not added directly.
+    /// Computes z_j ← z_j + K r_j. `scratch` holds K r if K r is not added directly.
     ///
     /// # Errors
     /// The errors of [`apply`](Preconditioner::apply).
@@ -72,13 +73,13 @@ pub trait Preconditioner<S: VectorSpace> {
         Ok(work)
     }
 
-    /// Whether [`apply`](Preconditioner::apply) reads its `norms`. If not, a caller without these norms saves the reduction and
-    /// passes an empty slice. The default returns true.
+    /// Whether [`apply`](Preconditioner::apply) reads its `norms`. If not, a caller that does not have the norms saves a
+    /// reduction and passes an empty slice. The default returns true.
     fn needs_norms(&self) -> bool {
         true
     }
 
-    /// Restricts all further calls to the first `nrhs` right-hand sides of a block, in whatever order they came before, like
+    /// Restricts all further calls to the first `nrhs` right-hand sides of a block, in any order, like
     /// [`LinearOperator::narrow`](crate::LinearOperator::narrow). Returns whether that is possible; if not, nothing changes,
     /// and batches keep their width.
     fn narrow(&self, _nrhs: usize) -> bool {
@@ -108,7 +109,7 @@ impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
     }
 }
 
-/// K = 1: with it, GCR is plain GCR.
+/// The preconditioner K = 1, with which GCR is plain GCR.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity;
 
@@ -125,16 +126,16 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
     }
 }
 
-/// A preconditioner of the space `D` for vectors of another space: r is converted, K applied, z converted back.
+/// A preconditioner of the space `D` for vectors of another space: it converts r, applies K, and converts z back.
 ///
-/// A solve thus has three precisions: the two of a [`System`](crate::System), and that of `D`. Residuals enter `D` scaled by a
-/// power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).
+/// A solve has three precisions with it: the two of a [`System`](crate::System), and that of `D`. Residuals that enter `D`
+/// are scaled by a power of two, so that they lie well in its range ([`VectorSpace::target_norm`]).
 ///
 /// # Overlapping domains
-/// The conversions may be more than a change of format. If vectors of `D` hold each domain together with a margin of its
-/// neighbours, conversion to `D` is the restriction R_i to extended domains (it fetches the margins), and conversion back
-/// either takes each element from the domain that it belongs to (restricted additive Schwarz) or adds the contributions of all
-/// domains (additive Schwarz). [`ConvertFrom::convert`] stands for both, since sums over whole vectors of `D` are never
+/// The conversions may be more than a change of format. If vectors of `D` hold each domain together with sites of its
+/// neighbours, conversion to `D` is the restriction R_i to extended domains, which fetches these sites. Conversion back
+/// either takes each element from the domain that it belongs to (restricted additive Schwarz) or adds the contributions of
+/// all domains (additive Schwarz). Both use [`ConvertFrom::convert`], since sums over whole vectors of `D` are never
 /// computed.
 pub struct Converted<'a, D: VectorSpace, K> {
     space: &'a D,
@@ -151,7 +152,8 @@ struct ConversionScratch<D: VectorSpace> {
 }
 
 impl<'a, D: VectorSpace, K: Preconditioner<D>> Converted<'a, D, K> {
-    /// Wraps `preconditioner` and allocates two blocks of `space`. The number of right-hand sides is that of the outer space.
+    /// Wraps `preconditioner` and allocates two blocks of `space`, which must have the number of right-hand sides of the
+    /// outer space.
     pub fn new(space: &'a D, preconditioner: K) -> Result<Self, D::Error> {
         let n = space.nrhs();
         let scratch = ConversionScratch {
@@ -174,7 +176,7 @@ where
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.convert(unscale, inner_z, z))
     }
-    /// Adds K r during the conversion.
+    /// Computes z_j ← z_j + K r_j, where the conversion back adds.
     fn apply_add(
         &self,
         space: &S,
@@ -185,7 +187,7 @@ where
     ) -> Result<Work, S::Error> {
         self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.accumulate(unscale, inner_z, z))
     }
-    /// Whether norms are needed: in a format of limited range, or if the inner preconditioner needs them.
+    /// Returns true in a format of limited range, or if the inner preconditioner needs norms.
     fn needs_norms(&self) -> bool {
         self.space.target_norm().is_some() || self.preconditioner.needs_norms()
     }
@@ -194,7 +196,7 @@ where
     }
 }
 
-/// Callback that converts K r back, scaled by these factors.
+/// Callback that converts K r back, scaled by the given factors.
 type ConvertBack<'a, V, E> = &'a mut dyn FnMut(&[f64], &V) -> Result<(), E>;
 
 impl<D: VectorSpace, K: Preconditioner<D>> Converted<'_, D, K> {

@@ -1,20 +1,21 @@
-//! Range of right-hand sides whose squares double precision can represent: a norm that underflows must not look like that of b
-//! = 0.
+//! Norms of right-hand sides whose squares double precision can represent. A nonzero norm that underflows must not look like
+//! that of b = 0.
 
 use crate::error::SolveError;
 use crate::traits::{VectorSpace, with_coefficients};
 use num_complex::Complex64;
 
-/// Largest norm of right-hand sides that solvers take, 2^200; the smallest is its inverse. Products of squares of residuals,
-/// far below them, as in the division of two complex sums, are then normal numbers.
+/// Largest norm of right-hand sides that solvers accept, 2^200; the smallest is its inverse. Products of squares of much
+/// smaller residuals, as in the division of two complex sums, are then still normal numbers.
 const NORM: f64 = 1.6069380442589903e60;
-/// Exponent of a scaling step, within the range of single precision.
+/// Base-2 exponent of a scaling step, within the range of single precision.
 const STEP: i32 = 100;
-/// Number of steps from the smallest positive number to one in range, or from the largest.
+/// Number of scaling steps from the smallest or the largest positive number to a number in range.
 const STEPS: usize = 11;
 
-/// Rejects right-hand sides `b` with these ‖b_j‖² whose norm is neither zero, nor in range, nor infinite because of an element.
-/// Scaling by powers of two distinguishes underflow and overflow from these. `scratch` loses its content.
+/// Rejects right-hand sides `b` whose norm underflows, overflows or is out of range. Zero and infinite elements of b are
+/// allowed; scaling by powers of two distinguishes them from underflow and overflow. `norm2` is ‖b_j‖²; `scratch` loses its
+/// content.
 ///
 /// # Errors
 /// `OutOfRange`.
@@ -29,7 +30,7 @@ pub(crate) fn check<S: VectorSpace>(
     if let Some(rhs) = norm2.iter().position(|norm2| outside(*norm2)) {
         return Err(SolveError::OutOfRange { rhs });
     }
-    // The number of the step is the same for all, the direction is not.
+    // All right-hand sides take the same number of steps, but each has its own direction.
     let direction = |norm2: &f64| match norm2 {
         0.0 => STEP,
         norm2 if *norm2 == f64::INFINITY => -STEP,
@@ -55,8 +56,8 @@ pub(crate) fn check<S: VectorSpace>(
     Ok(())
 }
 
-/// Multiplies a vector, of which only the direction matters, by a power of two that brings its norm in range, if one does.
-/// `norm2` is ‖x‖², before and after; `scratch` loses its content.
+/// Multiplies a vector by a power of two that brings its norm in range, for uses in which only its direction matters. `norm2`
+/// is ‖x‖² and is updated; `scratch` loses its content.
 pub(crate) fn bring_near_one<S: VectorSpace>(
     space: &S,
     x: &mut S::Vector,

@@ -1,4 +1,4 @@
-//! Small dense matrices, N × N and row by row, for the host part of block methods.
+//! Small dense N × N matrices, stored by rows, for the host part of block methods.
 
 use nalgebra::DMatrixView;
 use num_complex::Complex64;
@@ -13,7 +13,7 @@ pub(crate) fn product(n: usize, a: &[Complex64], b: &[Complex64]) -> Vec<Complex
     (transposed(n, b) * transposed(n, a)).as_slice().to_vec()
 }
 
-/// Returns a†.
+/// Returns the Hermitian conjugate a†.
 pub(crate) fn adjoint(n: usize, a: &[Complex64]) -> Vec<Complex64> {
     transposed(n, a).adjoint().as_slice().to_vec()
 }
@@ -23,28 +23,28 @@ pub(crate) fn minus(a: &[Complex64]) -> Vec<Complex64> {
     a.iter().map(|a| -a).collect()
 }
 
-/// The Gram matrix G = W†W of a block W, factorised: W = Q S with Q†Q = 1 and Q = W T.
+/// Factorised Gram matrix G = W†W of a block W: W = Q S with Q†Q = 1, and Q = W T.
 ///
-/// The factorisation is Cholesky's with pivots, on G scaled to a unit diagonal. Pivots are the squares of the sines of the
-/// angles between a vector and those taken before it. If all remaining pivots are at or below a threshold, their vectors are
-/// *dropped*: their columns of Q are zero, as are the rows of S and the columns of T. Their columns of S are their components
-/// in the space of the others.
+/// The factorisation is Cholesky's with pivots, on G scaled to a unit diagonal. A pivot is the squared sine of the angle
+/// between a vector and the vectors taken before it. If all remaining pivots are at or below a threshold, their vectors are
+/// *dropped*: their columns of Q, rows of S and columns of T are zero. Their columns of S contain their components in the
+/// space of the other vectors.
 pub(crate) struct GramFactor {
-    /// S.
+    /// Matrix S of W = Q S.
     pub s: Vec<Complex64>,
-    /// T.
+    /// Matrix T of Q = W T.
     pub t: Vec<Complex64>,
-    /// The vectors of Q that are not zero.
+    /// Whether each vector of Q is nonzero.
     pub kept: Vec<bool>,
-    /// The smallest accepted pivot, 1 if there is none.
+    /// Smallest accepted pivot; 1 if there is none.
     pub smallest: f64,
-    /// The first vector that was dropped, and its pivot, in the units of G.
+    /// First vector that was dropped, and its pivot in the units of G.
     pub dropped: Option<(usize, f64)>,
 }
 
 impl GramFactor {
-    /// Factorises the Hermitian part of `g` in the rows and columns selected by `there`, whose entries have to be finite.
-    /// Vectors with G_jj ≤ `floor` are dropped as well.
+    /// Factorises the Hermitian part of `g` in the rows and columns selected by `there`, whose entries must be finite. Drops
+    /// vectors whose scaled pivot is at or below `threshold`, or with G_jj ≤ `floor`.
     pub fn new(n: usize, g: &[Complex64], there: &[bool], threshold: f64, floor: f64) -> Self {
         let norm2 = |j: usize| g[j * n + j].re;
         let usable: Vec<bool> = (0..n).map(|j| there[j] && norm2(j) > floor).collect();
@@ -61,9 +61,9 @@ impl GramFactor {
         let mut order: Vec<usize> = Vec::with_capacity(n);
         loop {
             let left = (0..n).filter(|&j| usable[j] && !kept[j]);
-            // The first of the largest, so that nothing depends on the order of comparisons.
+            // Of several equal pivots the first is taken, so that the result is reproducible.
             let Some(k) = left.reduce(|k, j| if rest[j] > rest[k] { j } else { k }) else { break };
-            // A pivot that is not a number is not above the threshold either.
+            // The loop also ends if the pivot is NaN.
             if rest[k].partial_cmp(&threshold) != Some(std::cmp::Ordering::Greater) {
                 *dropped = dropped.or(Some((k, rest[k] * norm2(k))));
                 break;
@@ -93,7 +93,7 @@ impl GramFactor {
         factor
     }
 
-    /// Returns G⁻¹ in the rows and columns that were kept, T T†, and zero in the others.
+    /// Returns G⁻¹ = T T† in the rows and columns that were kept, and zero in the others.
     pub fn inverse(&self) -> Vec<Complex64> {
         let n = self.kept.len();
         product(n, &self.t, &adjoint(n, &self.t))

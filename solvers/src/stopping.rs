@@ -9,8 +9,8 @@
 //! | (p, A p) ≤ 0 | [`StoppingRule::not_positive`] | `NotPositiveDefinite` |
 //! | the end of an iteration | [`StoppingRule::stop`] | `Cancelled`, `Stagnation`, `NoConvergence` |
 //!
-//! The [`ConvergenceHistory`] of a right-hand side records its history. Those that were given up are in [`RhsFailures`], which makes the
-//! error of the solve from them.
+//! A [`ConvergenceHistory`] records the residuals of each right-hand side. [`RhsFailures`] records those that were given up,
+//! and makes the error of the solve from them.
 
 use crate::error::SolveError;
 use crate::failure::{BreakdownKind, RhsFailure};
@@ -20,26 +20,26 @@ use crate::params::{Patience, SolverParams};
 /// Fraction of the smallest residual so far below which a residual counts as progress.
 const PROGRESS: f64 = 0.9;
 /// Number of times that the recurrence seemed to have converged, wrongly and without progress in between, after which a
-/// right-hand side is given up: the precision is not good enough.
+/// right-hand side is given up. The precision is not high enough in this case.
 const FALSE_CONVERGENCES: usize = 4;
-/// Fraction of ‖b‖, some 50 times the precision of double numbers, below which a true residual is about as small as it gets.
+/// Fraction of ‖b‖ below which rounding may prevent a smaller true residual: about 50 times the precision of double numbers.
 const NEAR_ROUNDING: f64 = 1e-14;
-/// Minimum number of iterations without progress near rounding: a right-hand side is given up there if its recurrence has given
-/// no smaller residual for as many iterations as the smallest one took, and for at least this number.
+/// Minimum number of iterations without progress after which a right-hand side near rounding is given up. The number must
+/// also be at least that of the iterations up to the smallest residual.
 const LEAST_NEAR_ROUNDING: usize = 500;
-/// Number of times that (p, A p) ≤ 0 has to occur in sloppy arithmetic, where it may be rounding, before the operator is
-/// blamed.
+/// Number of times that (p, A p) ≤ 0 must occur in sloppy arithmetic before the operator counts as not positive; a single
+/// case may be due to rounding.
 const CURVATURE_FAILURES: usize = 3;
 /// Smallest meaningful residual relative to ‖b‖ in double precision.
 pub(crate) const ROUNDING: f64 = 1e-18;
 
-/// Criteria for stopping, from the parameters of a solve.
+/// Criteria for stopping a solve, from its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoppingRule {
     tol: f64,
     max_iterations: usize,
     max_stalls: usize,
-    /// 0 for no limit.
+    /// Maximum number of iterations without progress; 0 for no limit.
     stagnation_window: usize,
     patience: Option<Patience>,
     max_breakdowns: usize,
@@ -48,14 +48,14 @@ pub(crate) struct StoppingRule {
 /// Convergence history of a right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConvergenceHistory {
-    /// Smallest residual of the recurrence that counted as progress, and its iteration.
+    /// Smallest residual of the recurrence that counted as progress; `lowest_at` is its iteration.
     lowest: f64,
     lowest_at: usize,
-    /// Norm to which residuals refer, if true residuals are measured during the solve; else 0.
+    /// Norm to which residuals refer; 0 if the solve measures no true residuals.
     norm: f64,
-    /// The smallest true residual.
+    /// Smallest true residual so far.
     pub best: f64,
-    /// Whether the last true residual was progress.
+    /// Whether the last true residual counted as progress.
     pub progressed: bool,
     stalls: usize,
     false_convergences: usize,
@@ -63,7 +63,7 @@ pub(crate) struct ConvergenceHistory {
 }
 
 impl ConvergenceHistory {
-    /// Creates the history at the beginning of a solve, with this residual.
+    /// Creates the history of a solve that begins with `residual`.
     pub fn new(residual: f64) -> Self {
         Self {
             lowest: residual,
@@ -77,7 +77,7 @@ impl ConvergenceHistory {
         }
     }
 
-    /// Sets the norm to which residuals refer, if true residuals are measured during the solve.
+    /// Sets the norm to which residuals refer. Use it if the solve measures true residuals.
     pub fn relative_to(self, norm: f64) -> Self {
         Self { norm, ..self }
     }
@@ -94,7 +94,7 @@ impl ConvergenceHistory {
         }
     }
 
-    /// Counts the times that the recurrence `seemed` to have converged and had not, as long as there is no progress. Must be
+    /// Counts how many times in a row, without progress, the recurrence `seemed` to have converged but had not. Must be
     /// called before [`StoppingRule::true_residual`].
     pub fn false_convergence(&mut self, residual: f64, seemed: bool) {
         let before = if residual < PROGRESS * self.best { 0 } else { self.false_convergences };
@@ -118,7 +118,7 @@ impl ConvergenceHistory {
 }
 
 impl StoppingRule {
-    /// Creates the rule from the parameters of a solve; `stagnation_window` is the method's default.
+    /// Creates the rule from the parameters of a solve. `stagnation_window` is the default of the method.
     ///
     /// # Errors
     /// `Invalid` for parameters that are out of range.
@@ -150,24 +150,24 @@ impl StoppingRule {
         })
     }
 
-    /// Returns the target residual of a right-hand side of this norm: ε ‖b‖.
+    /// Returns the target ε ‖b‖ for the residual of a right-hand side with norm `norm`.
     pub fn target(&self, norm: f64) -> f64 {
         self.tol * norm
     }
 
-    /// Whether a true residual is small enough; false for NaN.
+    /// Whether a true residual is at or below its target; false for NaN.
     pub fn converged(residual: f64, target: f64) -> bool {
         residual <= target
     }
 
-    /// Returns the target of a recurrence at which it seems to have converged. A target below rounding, zero for instance, must
-    /// not make it run on until it underflows.
+    /// Returns the residual of a recurrence at or below which it seems to have converged. The lower bound stops a recurrence
+    /// with a tiny or zero target before it underflows.
     pub fn recurrence_target(target: f64, norm: f64) -> f64 {
         target.max(ROUNDING * norm)
     }
 
-    /// Whether the recurrence's residual has made no progress for too long. A recurrence in a sloppy precision may stagnate at
-    /// the level of rounding, far from apparent convergence, so that no update detects the error.
+    /// Whether the residual of the recurrence has made no progress for too long. A recurrence in a sloppy precision may
+    /// stagnate at the level of rounding, far above its target, where no update would detect it.
     pub fn stagnated(&self, progress: &ConvergenceHistory, iteration: usize) -> bool {
         let since = iteration - progress.lowest_at;
         let grown = |patience: Patience| patience.least.max((patience.share * progress.lowest_at as f64) as usize);
@@ -176,8 +176,8 @@ impl StoppingRule {
             || progress.is_near_rounding() && since > LEAST_NEAR_ROUNDING.max(progress.lowest_at)
     }
 
-    /// Records a true residual. For a right-hand side that has not `converged` with it, `stalled` is true if it counts as a
-    /// stall unless it was progress. Returns the failure if the right-hand side has to be given up.
+    /// Records a true residual. If the right-hand side has not `converged`, and the residual is no progress, `stalled` counts
+    /// as a stall. Returns the failure if the right-hand side has to be given up.
     pub fn true_residual(
         &self,
         progress: &mut ConvergenceHistory,
@@ -198,26 +198,27 @@ impl StoppingRule {
         None
     }
 
-    /// Counts a breakdown that was followed by the last recorded true residual. Returns the failure if the right-hand side has
-    /// to be given up.
+    /// Counts a breakdown, after the true residual that followed it has been recorded. Returns the failure if the right-hand
+    /// side has to be given up.
     pub fn breakdown(&self, progress: &mut ConvergenceHistory, what: BreakdownKind) -> Option<RhsFailure> {
         progress.breakdowns = if progress.progressed { 0 } else { progress.breakdowns + 1 };
         (progress.breakdowns >= self.max_breakdowns).then_some(RhsFailure::Breakdown(what))
     }
 
-    /// Counts in `times` that (p, A p) = `curvature` is not positive. Returns a failure of the operator if this is `certain`,
-    /// or after a few times.
+    /// Counts in `times` that (p, A p) = `curvature` is not positive. Returns a failure of the operator if the sign is
+    /// `certain`, or after [`CURVATURE_FAILURES`] times.
     pub fn not_positive(times: &mut usize, certain: bool, curvature: f64) -> Option<RhsFailure> {
         *times += 1;
         (certain || *times >= CURVATURE_FAILURES).then_some(RhsFailure::NotPositiveDefinite(curvature))
     }
 
-    /// Whether no iteration is left.
+    /// Whether the maximum number of iterations was reached.
     pub fn exhausted(&self, iterations: usize) -> bool {
         iterations >= self.max_iterations
     }
 
-    /// Returns the first of these reasons for which a solve that has not converged ends after an iteration.
+    /// Returns the reason why a solve that has not converged ends after an iteration, if there is one. Cancellation comes
+    /// before stagnation, stagnation before the iteration limit.
     pub fn stop(&self, cancelled: bool, stagnated: bool, exhausted: bool) -> Option<StopReason> {
         let reasons = [
             (cancelled, StopReason::Cancelled),
@@ -231,15 +232,15 @@ impl StoppingRule {
 /// Reason why a solve that has not converged ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// Stop requested by the observer.
+    /// The observer requested to stop the solve.
     Cancelled,
-    /// No right-hand side moves.
+    /// No right-hand side makes progress.
     Stagnation,
-    /// No iteration is left.
+    /// The maximum number of iterations was reached.
     IterationLimit,
 }
 
-/// The right-hand sides that were given up, why, and in which iteration, in the caller's order.
+/// Right-hand sides that were given up, with reason and iteration, in the caller's order.
 #[derive(Debug)]
 pub(crate) struct RhsFailures(Vec<Option<(RhsFailure, usize)>>);
 
@@ -249,12 +250,12 @@ impl RhsFailures {
         Self(vec![None; nrhs])
     }
 
-    /// Records a right-hand side that was given up.
+    /// Records that right-hand side `rhs` was given up.
     pub fn record(&mut self, rhs: usize, failure: RhsFailure, iteration: usize) {
         self.0[rhs] = Some((failure, iteration));
     }
 
-    /// Records the first of these values that is not finite. Returns whether there is one.
+    /// Records the first of `values` that is not finite as a failure of its right-hand side. Returns whether there is one.
     pub fn record_not_finite(&mut self, values: &[f64], iteration: usize) -> bool {
         let first = values.iter().position(|v| !v.is_finite());
         first.into_iter().for_each(|rhs| self.record(rhs, RhsFailure::NotANumber, iteration));
@@ -266,17 +267,17 @@ impl RhsFailures {
         self.0[rhs].is_some()
     }
 
-    /// Whether a right-hand side was given up.
+    /// Whether any right-hand side was given up.
     pub fn any(&self) -> bool {
         self.0.iter().any(Option::is_some)
     }
 
-    /// Returns the right-hand sides that were given up.
+    /// Returns the indices of the right-hand sides that were given up.
     pub fn list(&self) -> Vec<usize> {
         (0..self.0.len()).filter(|&rhs| self.contains(rhs)).collect()
     }
 
-    /// Writes the right-hand sides that were given up, and the reasons, to a report.
+    /// Writes the right-hand sides that were given up, with their reasons, to a report.
     pub fn report(&self, info: &mut Info) {
         info.failed = self.list();
         let one = |(rhs, failure): (usize, &Option<(RhsFailure, usize)>)| {
@@ -285,7 +286,7 @@ impl RhsFailures {
         info.given_up = self.0.iter().enumerate().filter_map(one).collect();
     }
 
-    /// Returns the error of a solve that ended without these right-hand sides: about the first of them.
+    /// Returns the error of the first right-hand side that was given up, for a solve that ended without the recorded ones.
     pub fn error<E: std::error::Error>(&self, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match info.given_up.first().copied() {
@@ -294,7 +295,8 @@ impl RhsFailures {
         }
     }
 
-    /// Returns the error of a solve that was stopped. For stagnation, the right-hand sides concerned have been recorded.
+    /// Returns the error of a solve that stopped. If it stagnated, the failed right-hand sides must be recorded in `self`
+    /// before.
     pub fn stopped<E: std::error::Error>(&self, stop: StopReason, mut info: Box<Info>) -> SolveError<E> {
         self.report(&mut info);
         match stop {

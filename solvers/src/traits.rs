@@ -1,9 +1,8 @@
 //! Traits of vector spaces, of conversions between precisions, and of operators, as used by solvers.
 //!
-//! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each
-//! other: nothing is mixed between them, they only share the passes over the operator's data. All coefficients and
-//! all results of reductions are therefore slices of length N. Only [`block_cg`](crate::block_cg()) mixes them, by
-//! matrices of N × N.
+//! Every vector is a *block* of N right-hand sides x_0 … x_{N−1}. The systems A x_j = b_j are independent of each other: they
+//! only share the passes over the operator's data. All coefficients and all results of reductions are therefore slices of
+//! length N. Only [`block_cg`](crate::block_cg()) mixes right-hand sides, by matrices of N × N.
 
 use num_complex::Complex64;
 
@@ -14,7 +13,7 @@ use num_complex::Complex64;
 ///   of one site may be added in the precision of the field. A reduction sums in an order that depends only on the
 ///   layout, so that the same run gives the same bits; on several processes it is the global sum, and **every process
 ///   gets the same bits** (solvers branch on them).
-/// * Slices have length [`nrhs`](VectorSpace::nrhs), as it is at the moment; vectors come from [`allocate`](VectorSpace::allocate) of this
+/// * Slices have length [`nrhs`](VectorSpace::nrhs), with its current value; vectors come from [`allocate`](VectorSpace::allocate) of this
 ///   space or of an equal one. Anything else may panic.
 /// * A coefficient that is exactly zero in front of the vector being *written* means that its old content is not
 ///   read: 0·NaN does not survive there, as in BLAS.
@@ -29,10 +28,9 @@ use num_complex::Complex64;
 /// * Reductions sum over one domain of one right-hand side, and axpby and the others scale it.
 /// * If the domains are the processes' shares of the vectors, `nrhs` is that of the whole, and the only difference is that a
 ///   reduction is not summed over the processes.
-/// * Processes therefore get different results. A solver on such a space may make neither its communication nor its errors
-///   depend on them.
-/// * [`flops`](LinearOperator::flops) of an operator there are those of one right-hand side of the whole, all domains
-///   together.
+/// * Processes therefore get different results, on which neither the communication nor the errors of a solver on such a
+///   space may depend.
+/// * [`flops`](LinearOperator::flops) of an operator on such a space are those of one right-hand side in all domains.
 ///
 /// # Fused operations
 /// Operations with a default are written in terms of the others. A backend overrides them by one kernel each, which saves
@@ -81,7 +79,7 @@ use num_complex::Complex64;
 /// # Ok::<(), Infallible>(())
 /// ```
 pub trait VectorSpace {
-    /// A block of N vectors.
+    /// Type of a block of N vectors.
     type Vector;
     /// Error of the backend: out of memory, a failed launch, a lost message.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -89,9 +87,9 @@ pub trait VectorSpace {
     /// Returns N, the number of right-hand sides in a block, at least 1. Only [`narrow`](VectorSpace::narrow) changes it.
     fn nrhs(&self) -> usize;
 
-    /// Restricts further operations to the first `nrhs` right-hand sides of a block, and [`nrhs`](VectorSpace::nrhs) to that
-    /// number: between 1 and the number for which blocks have memory, so that a larger number widens the space again. Returns
-    /// whether that is possible; if not, nothing changes.
+    /// Restricts further operations to the first `nrhs` right-hand sides of a block, and sets [`nrhs`](VectorSpace::nrhs) to
+    /// this number. It is between 1 and the number for which blocks have memory, so a larger number widens the space again.
+    /// Returns whether that is possible; if not, nothing changes.
     ///
     /// The other right-hand sides of a block are unchanged, except for [`zero`](VectorSpace::zero), which may also clear them.
     /// Blocks are always [`allocate`](VectorSpace::allocate)d in full width. Solvers use this method to let finished
@@ -102,8 +100,8 @@ pub trait VectorSpace {
         false
     }
 
-    /// Swaps x_i ↔ x_j for two different i and j below the full width. A format of few bits may round once more, like any
-    /// operation. `scratch` loses its content. Only called if [`narrow`](VectorSpace::narrow) returns true.
+    /// Swaps x_i ↔ x_j for two different i and j below the full width. A format of few bits may round the values once more,
+    /// like any operation. `scratch` loses its content. Solvers call it only if [`narrow`](VectorSpace::narrow) returns true.
     fn swap_rhs(
         &self,
         _x: &mut Self::Vector,
@@ -113,22 +111,22 @@ pub trait VectorSpace {
         unreachable!("a space that deflates blocks can swap right-hand sides")
     }
 
-    /// Returns the preferred norm of vectors in storage formats with a limited exponent range; `None` if the range is wide
-    /// enough. Solvers scale sloppy residuals near it by powers of two.
+    /// Returns the preferred norm of vectors in storage formats with a limited exponent range, or `None` if the range is wide
+    /// enough. Solvers scale sloppy residuals by powers of two so that their norm is near it.
     fn target_norm(&self) -> Option<f64> {
         None
     }
 
-    /// Allocates a new block, all elements zero. Solvers call this only to create their workspace.
+    /// Allocates a new block with all elements zero. Solvers call this only to create their workspace.
     fn allocate(&self) -> Result<Self::Vector, Self::Error>;
 
-    /// x_j ← 0 for all j.
+    /// Sets x_j ← 0 for all j.
     fn zero(&self, x: &mut Self::Vector) -> Result<(), Self::Error>;
 
-    /// `to`_j ← `from`_j for all j.
+    /// Copies `to`_j ← `from`_j for all j.
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 
-    /// y_j ← a_j x_j + b_j y_j. With b_j = 0 the old y_j is not read.
+    /// Computes y_j ← a_j x_j + b_j y_j. With b_j = 0 the old y_j is not read.
     fn axpby(
         &self,
         a: &[Complex64],
@@ -137,18 +135,18 @@ pub trait VectorSpace {
         y: &mut Self::Vector,
     ) -> Result<(), Self::Error>;
 
-    /// `out`_j ← ‖x_j‖² = Σ |x|².
+    /// Computes `out`_j ← ‖x_j‖² = Σ |x|².
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result<(), Self::Error>;
 
-    /// `out`_j ← (x_j, y_j) = Σ x̄ y: antilinear in the first argument.
+    /// Computes `out`_j ← (x_j, y_j) = Σ x̄ y, which is antilinear in the first argument.
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result<(), Self::Error>;
 
-    /// y_j ← a_j x_j + y_j.
+    /// Computes y_j ← a_j x_j + y_j.
     fn axpy(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector) -> Result<(), Self::Error> {
         with_coefficients(a.len(), |_| ONE, |ones| self.axpby(a, x, ones, y))
     }
 
-    /// y_j ← a_j x_j + y_j and `out`_j ← ‖y_j‖² of the new y.
+    /// Computes y_j ← a_j x_j + y_j, and `out`_j ← ‖y_j‖² of the new y.
     fn axpy_norm2(
         &self,
         a: &[Complex64],
@@ -160,7 +158,7 @@ pub trait VectorSpace {
         self.norm2(y, out)
     }
 
-    /// `dot`_j ← (x_j, y_j) and `norm2`_j ← ‖x_j‖² in one reduction (BiCGstab: x = t, y = s).
+    /// Computes `dot`_j ← (x_j, y_j) and `norm2`_j ← ‖x_j‖² in one reduction (BiCGstab: x = t, y = s).
     fn dot_norm2(
         &self,
         x: &Self::Vector,
@@ -172,7 +170,7 @@ pub trait VectorSpace {
         self.norm2(x, norm2)
     }
 
-    /// y_j ← x_j + a_j y_j with real a, and `out`_j ← ‖y_j‖² of the new y. With a_j = 0 the old y_j is not read.
+    /// Computes y_j ← x_j + a_j y_j with real a, and `out`_j ← ‖y_j‖² of the new y. With a_j = 0 the old y_j is not read.
     fn xpay_norm2(
         &self,
         x: &Self::Vector,
@@ -187,7 +185,7 @@ pub trait VectorSpace {
         self.norm2(y, out)
     }
 
-    /// r_j ← b_j − r_j and `out`_j ← ‖r_j‖² of the new r: with r = A x on entry, the residual.
+    /// Computes r_j ← b_j − r_j, and `out`_j ← ‖r_j‖² of the new r. If r = A x on entry, the new r is the residual.
     fn sub_norm2(&self, b: &Self::Vector, r: &mut Self::Vector, out: &mut [f64]) -> Result<(), Self::Error> {
         with_coefficients(
             out.len(),
@@ -217,20 +215,20 @@ pub trait VectorSpace {
         )
     }
 
-    /// Makes the updates that end an iteration of [`multishift_cg`](crate::multishift_cg), one step for each system that moves,
-    /// all with the same r. In each step and in this order:
+    /// Makes the updates that end an iteration of [`multishift_cg`](crate::multishift_cg): one step for each system that
+    /// moves, all with the same r. Each step computes, in this order,
     ///
     /// x_j ← x_j + a_j p_j,  p_j ← z_j r_j + b_j p_j.
     ///
-    /// All steps come in one call, so that a backend can read r once for several of them; their x and p are different
-    /// blocks. A step with z = 1 is [`cg_update`](VectorSpace::cg_update). Where [`ShiftStep::is_identity`], x_j and p_j stay
-    /// as they are, and a backend need not touch them.
+    /// All steps come in one call, so that a backend can read r once for several of them. Their x and p are different blocks.
+    /// A step with z = 1 is [`cg_update`](VectorSpace::cg_update). If [`ShiftStep::is_identity`] is true, x_j and p_j stay as
+    /// they are, and a backend need not access them.
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result<(), Self::Error> {
         for ShiftStep { a, z, b, x, p } in steps {
             let n = a.len();
             let moves = a.iter().any(|a| *a != 0.0);
             if moves && z.iter().all(|z| *z == 1.0) {
-                // The usual step, for which a backend has a kernel already.
+                // For the usual step a backend has a kernel.
                 self.cg_update(a, b, r, x, p)?;
                 continue;
             }
@@ -248,14 +246,14 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// Returns the number of systems whose updates by [`shift_update`](VectorSpace::shift_update) should be queued behind a sum
-    /// that is transferred to the host: enough to keep a device busy until the host responds; 0, the default, if there is no
-    /// transfer, or if an update takes so long that the wait does not matter.
+    /// Returns the number of systems whose updates by [`shift_update`](VectorSpace::shift_update) should be queued behind a
+    /// sum that is transferred to the host. The number should keep a device busy until the host responds. It is 0, the
+    /// default, if there is no transfer, or if an update takes so long that the wait does not matter.
     fn overlapped_updates(&self) -> usize {
         0
     }
 
-    /// Computes all of [`Dots`] for given x, y and w.
+    /// Computes all sums of [`Dots`] for given x, y and w.
     fn dots(&self, x: &Self::Vector, y: &Self::Vector, w: &Self::Vector, out: &mut [Dots]) -> Result<(), Self::Error> {
         const STACK: usize = 64;
         let (mut products, mut norms) = ([Complex64::ZERO; STACK], [0.0; STACK]);
@@ -283,7 +281,7 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// Makes the updates that end an iteration of BiCGstab, all from the vectors as they are on entry, when `r` holds s:
+    /// Makes the updates that end an iteration of BiCGstab, all from the vectors on entry, when `r` contains s:
     ///
     /// x_j ← x_j + α_j p_j + ω_j s_j,  r_j ← s_j − ω_j t_j,  p_j ← r_j + β_j (p_j − ω_j v_j) with the new r_j.
     #[allow(clippy::too_many_arguments)] // one kernel, all of whose operands are needed
@@ -308,8 +306,7 @@ pub trait VectorSpace {
 
     /// Makes the two vector updates of an MR step with t = A r: x_j ← x_j + α_j r_j, t_j ← r_j − α_j t_j.
     ///
-    /// The new residual takes the place of t, so that with α_j = 0 the old t_j is not read and NaN does not survive in
-    /// it.
+    /// The new residual overwrites t. With α_j = 0 the old t_j is not read, so NaN in it does not survive.
     fn mr_update(
         &self,
         alpha: &[Complex64],
@@ -322,7 +319,7 @@ pub trait VectorSpace {
         with_coefficients(n, |_| ONE, |ones| with_coefficients(n, |j| -alpha[j], |minus| self.axpby(ones, r, minus, t)))
     }
 
-    /// `dots`_{iN+j} ← (x_ij, y_j) for all blocks x_i of `xs`, and `norm2`_j ← ‖y_j‖², in one reduction.
+    /// Computes `dots`_{iN+j} ← (x_ij, y_j) for all blocks x_i of `xs`, and `norm2`_j ← ‖y_j‖², in one reduction.
     ///
     /// `dots` has N entries for each block.
     fn multi_dot(
@@ -338,8 +335,8 @@ pub trait VectorSpace {
         self.norm2(y, norm2)
     }
 
-    /// Computes the Gram matrices of the blocks `xs`, one for each right-hand side, in one reduction: the products (x_aj, x_bj)
-    /// with a ≤ b are `out`_{kN+j} with k = a + b (b + 1)/2, which is the upper triangle column by column.
+    /// Computes the Gram matrices of the blocks `xs`, one for each right-hand side, in one reduction. The product (x_aj,
+    /// x_bj) with a ≤ b is `out`_{kN+j} with k = a + b (b + 1)/2: the upper triangle, column by column.
     ///
     /// `out` has N entries for each pair a ≤ b. The default needs a reduction for each block.
     fn multi_gram(&self, xs: &[Self::Vector], out: &mut [Complex64]) -> Result<(), Self::Error> {
@@ -363,7 +360,7 @@ pub trait VectorSpace {
         Ok(())
     }
 
-    /// y_j ← y_j + Σ_i a_{iN+j} x_ij with all blocks x_i of `xs`.
+    /// Computes y_j ← y_j + Σ_i a_{iN+j} x_ij with all blocks x_i of `xs`.
     ///
     /// `a` has N entries for each block.
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result<(), Self::Error> {
@@ -389,53 +386,54 @@ pub trait VectorSpace {
     }
 
     /// Whether the space has [`gram`](VectorSpace::gram), [`block_axpy`](VectorSpace::block_axpy) and
-    /// [`block_scale`](VectorSpace::block_scale), which mix the vectors of a block and are for [`block_cg`](crate::block_cg())
-    /// only. They cannot be written in terms of the others. The default returns false.
+    /// [`block_scale`](VectorSpace::block_scale), which mix the vectors of a block and which only
+    /// [`block_cg`](crate::block_cg()) needs. They cannot be written in terms of the other operations. The default returns
+    /// false.
     fn mixes_rhs(&self) -> bool {
         false
     }
 
-    /// `out`_{iN+j} ← (x_i, y_j) for all i and j: the Gram matrix X†Y.
+    /// Computes the Gram matrix X†Y: `out`_{iN+j} ← (x_i, y_j) for all i and j.
     fn gram(&self, _x: &Self::Vector, _y: &Self::Vector, _out: &mut [Complex64]) -> Result<(), Self::Error> {
         unreachable!("a space that mixes right-hand sides has Gram matrices")
     }
 
-    /// y_j ← y_j + Σ_i x_i a_{iN+j}: Y ← Y + X A.
+    /// Computes Y ← Y + X A, that is y_j ← y_j + Σ_i x_i a_{iN+j}.
     fn block_axpy(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
         unreachable!("a space that mixes right-hand sides has sums of them")
     }
 
-    /// y_j ← Σ_i x_i a_{iN+j}: Y ← X A with two different blocks. The old Y is not read.
+    /// Computes Y ← X A with two different blocks, that is y_j ← Σ_i x_i a_{iN+j}. The old Y is not read.
     fn block_scale(&self, _a: &[Complex64], _x: &Self::Vector, _y: &mut Self::Vector) -> Result<(), Self::Error> {
         unreachable!("a space that mixes right-hand sides has products with matrices")
     }
 }
 
 /// Work that a reduction queues behind itself before it waits for its result, so that the device is busy while the result is
-/// transferred. It is called once, at the latest before the result is returned. It may read the operands of the reduction, and
-/// works on other vectors apart from that; it contains no sums.
+/// transferred. The reduction calls it once, at the latest before it returns. The work may read the operands of the
+/// reduction; it changes only other vectors, and contains no sums.
 pub type Overlap<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
-/// A step of CG on A + σ from the residual r along the direction p, for [`LinearOperator::cg_step`].
+/// Operands of a CG step on A + σ from the residual r along the direction p, for [`LinearOperator::cg_step`].
 #[derive(Debug)]
 pub struct CgStep<'a, V> {
-    /// σ
+    /// Shift σ.
     pub shift: f64,
-    /// p
+    /// Direction p.
     pub p: &'a V,
-    /// r
+    /// Residual r.
     pub r: &'a V,
-    /// ρ_j = ‖r_j‖², or 0 for a right-hand side that stays where it is.
+    /// ρ_j = ‖r_j‖², or 0 for a right-hand side that takes no step.
     pub rho: &'a [f64],
 }
 
 impl<V> CgStep<'_, V> {
-    /// Returns α_j = ρ_j / (p_j, (A + σ) p_j), or 0 where that is not a positive number: r' = r then.
+    /// Returns α_j = ρ_j / (p_j, (A + σ) p_j), or 0 if this is not a positive number, so that r does not change.
     pub fn alpha(&self, j: usize, curvature: Complex64) -> f64 {
         let alpha = self.rho[j] / curvature.re;
         if curvature.re > 0.0 && alpha.is_finite() { alpha } else { 0.0 }
     }
-    /// Takes the step with two reductions, and the numbers on the host between them.
+    /// Takes the CG step with two reductions; the host computes α between them.
     pub fn with_two_reductions<S: VectorSpace<Vector = V>, A: LinearOperator<S> + ?Sized>(
         &self,
         space: &S,
@@ -448,8 +446,8 @@ impl<V> CgStep<'_, V> {
         operator.apply_curvature(space, self.shift, self.p, out, curvature, norm2, first)?;
         self.residual(space, curvature, out, norm2, second)
     }
-    /// Takes the second half of the step, where `out` = (A + σ) p and its `curvature` are known: `out` ← r − α (A + σ) p, with
-    /// `norm2`_j = ‖r'_j‖².
+    /// Takes the second half of the step, after `out` = (A + σ) p and its `curvature` have been computed: `out` ← r − α (A +
+    /// σ) p, and `norm2`_j = ‖r'_j‖².
     pub fn residual<S: VectorSpace<Vector = V>>(
         &self,
         space: &S,
@@ -465,7 +463,8 @@ impl<V> CgStep<'_, V> {
 
 const ONE: Complex64 = Complex64::new(1.0, 0.0);
 
-/// Calls `f` with N coefficients kept on the stack for the usual N, so that the defaults allocate nothing.
+/// Calls `f` with N coefficients, which are on the stack for the usual N, so that the default implementations allocate
+/// nothing.
 pub(crate) fn with_coefficients<T>(
     n: usize,
     value: impl Fn(usize) -> Complex64,
@@ -483,51 +482,51 @@ pub(crate) fn with_coefficients<T>(
     }
 }
 
-/// Arguments of [`VectorSpace::shift_update`] for one system: real coefficients for each right-hand side, and the blocks.
+/// Arguments of [`VectorSpace::shift_update`] for one system: blocks, and real coefficients for each right-hand side.
 pub struct ShiftStep<'a, V> {
     /// Coefficient of p in x_j ← x_j + a_j p_j.
     pub a: &'a [f64],
-    /// Coefficient of r in p_j ← z_j r_j + b_j p_j. [`multishift_cg`](crate::multishift_cg) uses 0 and 1 only.
+    /// Coefficient of r in p_j ← z_j r_j + b_j p_j. [`multishift_cg`](crate::multishift_cg) uses only 0 and 1.
     pub z: &'a [f64],
-    /// Coefficient of the old p.
+    /// Coefficient of the old p in p_j ← z_j r_j + b_j p_j.
     pub b: &'a [f64],
-    /// The solution.
+    /// Block x of solutions.
     pub x: &'a mut V,
-    /// The search direction.
+    /// Block p of search directions.
     pub p: &'a mut V,
 }
 
 impl<V> ShiftStep<'_, V> {
-    /// Whether right-hand side j is finished in this system: a = 0, z = 0, b = 1.
+    /// Whether the step leaves right-hand side j unchanged: a = 0, z = 0, b = 1.
     pub fn is_identity(&self, j: usize) -> bool {
         self.a[j] == 0.0 && self.z[j] == 0.0 && self.b[j] == 1.0
     }
 }
 
-/// Conversion of a block from the precision (or storage format) of `S` into that of `Self`.
+/// Conversion of a block from the precision (or storage format) of `S` to that of `Self`.
 ///
-/// There is no blanket `ConvertFrom<S> for S`, so that a backend can write one implementation over all pairs of its
-/// formats. A solve in one precision needs no conversion at all: see [`Uniform`](crate::Uniform).
+/// There is no blanket `ConvertFrom<S> for S`, so that a backend can write one implementation over all pairs of its formats.
+/// A solve in one precision needs no conversion: see [`Uniform`](crate::Uniform).
 pub trait ConvertFrom<S: VectorSpace<Error = Self::Error>>: VectorSpace {
-    /// `to`_j ← `scale`_j `from`_j, rounded to nearest where `Self` is the narrower format. Scales are powers of two.
+    /// Computes `to`_j ← `scale`_j `from`_j, rounded to nearest if `Self` is the narrower format. Scales are powers of two.
     fn convert(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 
-    /// `to`_j ← `to`_j + `scale`_j `from`_j: the groupwise update of the solution (paper 001, Algorithm 2).
+    /// Computes `to`_j ← `to`_j + `scale`_j `from`_j, the groupwise update of the solution (paper 001, Algorithm 2).
     fn accumulate(&self, scale: &[f64], from: &S::Vector, to: &mut Self::Vector) -> Result<(), Self::Error>;
 }
 
-/// The sums of [`LinearOperator::apply_dots`] for one right-hand side, y = A x.
+/// Sums of [`LinearOperator::apply_dots`] for one right-hand side, where y = A x.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Dots {
-    /// (x, y)
+    /// Product (x, y).
     pub x_y: Complex64,
-    /// (w, x)
+    /// Product (w, x).
     pub w_x: Complex64,
-    /// (w, y)
+    /// Product (w, y).
     pub w_y: Complex64,
-    /// ‖x‖²
+    /// Squared norm ‖x‖².
     pub x_x: f64,
-    /// ‖y‖²
+    /// Squared norm ‖y‖².
     pub y_y: f64,
 }
 
@@ -543,13 +542,14 @@ impl Dots {
 /// An operator that needs scratch memory owns it (a `RefCell` is enough: solvers never apply an operator from inside
 /// itself). Input and output are always different blocks.
 pub trait LinearOperator<S: VectorSpace> {
-    /// `out`_j ← A x_j.
+    /// Computes `out`_j ← A x_j.
     fn apply(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
 
-    /// `out`_j ← A† x_j. Only CGNR and CGNE and the operators made of M and M† call it.
+    /// Computes `out`_j ← A† x_j. Only CGNR, CGNE and the operators made of M and M† call it.
     fn apply_dagger(&self, x: &S::Vector, out: &mut S::Vector) -> Result<(), S::Error>;
 
-    /// Computes `out` ← A x, with (w_j, A x_j) and ‖A x_j‖². Operators override it if one pass over memory does both.
+    /// Computes `out` ← A x, and the sums (w_j, A x_j) and ‖A x_j‖². Operators override it if one pass over memory can do
+    /// both.
     fn apply_dot(
         &self,
         space: &S,
@@ -565,7 +565,7 @@ pub trait LinearOperator<S: VectorSpace> {
         Ok(())
     }
 
-    /// Computes `out` ← A x, with the sums for a half step of BiCGstab. Operators override it if one pass over memory does
+    /// Computes `out` ← A x, and the sums for a half step of BiCGstab. Operators override it if one pass over memory can do
     /// both.
     fn apply_dots(
         &self,
@@ -579,10 +579,10 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dots(x, out, w, dots)
     }
 
-    /// Computes `out` ← (A + σ) x for a real σ, with `dot`_j = (x_j, (A + σ) x_j), in one reduction. `norm2` is scratch.
+    /// Computes `out` ← (A + σ) x for a real σ, and `dot`_j = (x_j, (A + σ) x_j) in one reduction. `norm2` is scratch.
     ///
-    /// The default needs two more passes over memory if σ ≠ 0: one adds σ x, one sums. Operators override it where
-    /// the pass that ends A x can do both.
+    /// The default needs two more passes over memory if σ ≠ 0: one adds σ x, and one sums. Operators override it if the pass
+    /// that ends A x can do both.
     #[allow(clippy::too_many_arguments)] // one pass over memory, all of whose operands are needed
     fn apply_curvature(
         &self,
@@ -604,11 +604,11 @@ pub trait LinearOperator<S: VectorSpace> {
         space.dot(x, out, dot)
     }
 
-    /// Takes a step of CG on A + σ: (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual, which takes
-    /// the place of (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`CgStep`].
+    /// Takes a step of CG on A + σ. It computes (A + σ) p with its `curvature`_j = (p_j, (A + σ) p_j), and the next residual,
+    /// which overwrites (A + σ) p in `out`, with `norm2`_j = ‖r'_j‖². See [`CgStep`].
     ///
-    /// The two functions in `overlap` are for the two reductions; operators that need only one wait call both during it. The
-    /// default is [`CgStep::with_two_reductions`].
+    /// The two functions in `overlap` run during the two reductions. Operators that wait only once call both during this
+    /// wait. The default is [`CgStep::with_two_reductions`].
     fn cg_step(
         &self,
         space: &S,
@@ -621,20 +621,20 @@ pub trait LinearOperator<S: VectorSpace> {
         from.with_two_reductions(space, self, out, curvature, norm2, overlap)
     }
 
-    /// Restricts further applications to the first `nrhs` right-hand sides of a block, like [`VectorSpace::narrow`]; nothing
-    /// need be written to the others of `out`. Returns whether the operator treats all right-hand sides alike, so that they may
-    /// be swapped; only then batches become smaller during a solve.
+    /// Restricts further applications to the first `nrhs` right-hand sides of a block, like [`VectorSpace::narrow`]; the
+    /// operator need not write the others of `out`. Returns whether the operator treats all right-hand sides alike, so that
+    /// they may be swapped; otherwise batches keep their width during a solve.
     ///
     /// The default returns false.
     fn narrow(&self, _nrhs: usize) -> bool {
         false
     }
 
-    /// Returns the floating-point operations of one `apply` for one right-hand side, by the convention of the field (all
-    /// processes together).
+    /// Returns the floating-point operations of one `apply` on all processes together for one right-hand side, by the
+    /// convention of the field.
     fn flops(&self) -> f64;
 
-    /// Returns the bytes that one `apply` has to move for one right-hand side; 0 if unknown.
+    /// Returns the number of bytes that one `apply` has to move for one right-hand side; 0 if unknown.
     fn bytes(&self) -> f64 {
         0.0
     }
@@ -702,7 +702,8 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
     }
 }
 
-/// Narrows all parts of a solve, each by its own function, or leaves all of them at the width `before`.
+/// Narrows all parts of a solve, each by its own function. If one of them fails, restores the width `before` of all, and
+/// returns false.
 pub(crate) fn narrow_all(before: usize, nrhs: usize, parts: &[&dyn Fn(usize) -> bool]) -> bool {
     let Some(failed) = parts.iter().position(|narrow| !narrow(nrhs)) else { return true };
     parts[..failed].iter().for_each(|narrow| {

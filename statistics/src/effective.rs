@@ -1,6 +1,6 @@
 //! Effective masses of correlators.
 
-/// Time dependence of a correlator.
+/// Time dependence of a correlator, which determines its effective mass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CorrelatorShape {
     /// cosh m (T/2 − t), symmetric under t → T − t.
@@ -11,8 +11,8 @@ pub enum CorrelatorShape {
     Exponential,
 }
 
-/// Computes the effective mass m between t and t + 1 for each t, from C(t)/C(t+1); `None` if no m gives that ratio. The number of masses
-/// is T/2 with [`CorrelatorShape::Cosh`] and [`CorrelatorShape::Sinh`], and T − 1 otherwise.
+/// Computes the effective mass m between t and t + 1 for each t, from C(t)/C(t+1); an entry is `None` if no m gives this ratio. The
+/// number of masses is T/2 with [`CorrelatorShape::Cosh`] and [`CorrelatorShape::Sinh`], and T − 1 otherwise.
 pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let extent = correlator.len();
     let last = if shape == CorrelatorShape::Exponential { extent.saturating_sub(1) } else { extent / 2 };
@@ -27,8 +27,8 @@ pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Optio
     (0..last).map(one).collect()
 }
 
-/// Solves cosh(m d) / cosh(m (d − 1)) = `ratio` for m if the sign is 1, and the same with sinh if it is −1. For d ≥ ½ the ratio of cosh
-/// grows with m from 1 on (for d = ½ it is always 1); for d > 1 the ratio of sinh grows from d/(d − 1) on.
+/// Solves cosh(m d) / cosh(m (d − 1)) = `ratio` for m if `sign` is 1, and the same equation with sinh if it is −1. For d ≥ ½ the ratio of
+/// cosh grows with m from 1 on (for d = ½ it is always 1). For d > 1 the ratio of sinh grows from d/(d − 1) on.
 fn mass_of_ratio(ratio: f64, distance: f64, sign: f64) -> Option<f64> {
     // The exponential growth is factored out: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. 1 − e^{−2 x} is computed without loss of digits.
     let rest = |x: f64| if sign > 0.0 { 1.0 + (-2.0 * x).exp() } else { -(-2.0 * x).exp_m1() };

@@ -1,31 +1,31 @@
 //! Errors of quantities computed from the means of samples, by the jackknife and the bootstrap.
 
-/// Estimate from the mean over all samples, with an error from other means: those that leave out one sample each (jackknife), or those of
-/// samples drawn with replacement (bootstrap).
+/// Estimate from the mean over all samples. Its error comes from other means: those that leave out one sample each (jackknife), or those
+/// of samples drawn with replacement (bootstrap).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JackknifeEstimate {
     /// Value from the mean of all samples.
     pub value: f64,
-    /// One standard deviation; NaN with fewer than two samples, or if too many of the other means have no value: any of the jackknife,
-    /// more than [`MOST_MISSING`] of the bootstrap.
+    /// One standard deviation. It is NaN with fewer than two samples, or if too many of the other means have no value: any in the
+    /// jackknife, more than the fraction [`MOST_MISSING`] in the bootstrap.
     pub error: f64,
-    /// Other means that have no value.
+    /// Number of the other means that have no value.
     pub missing: MissingMeans,
 }
 
 impl JackknifeEstimate {
-    /// Creates an estimate without missing means, or one whose means are unknown.
+    /// Creates an estimate without missing means.
     pub fn new(value: f64, error: f64) -> Self {
         JackknifeEstimate { value, error, missing: MissingMeans::default() }
     }
 }
 
-/// Numbers of jackknife or bootstrap means that have no value, for example because a fit has no minimum.
+/// Number of jackknife or bootstrap means that have no value, for example because a fit has no minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingMeans {
     /// Number of means without a value.
     pub count: usize,
-    /// Number of all means.
+    /// Number of all jackknife or bootstrap means.
     pub of: usize,
 }
 
@@ -36,28 +36,28 @@ impl std::fmt::Display for MissingMeans {
     }
 }
 
-/// Largest fraction of bootstrap means that may lack a value: the error is then the standard deviation of the others, which is accurate to
-/// a few percent. The jackknife allows none, since its error is a sum over all samples.
+/// Largest fraction of bootstrap means that may lack a value. The error is the standard deviation of the others, which is accurate to a
+/// few per cent. The jackknife allows none, since its error is a sum over all samples.
 pub const MOST_MISSING: f64 = 0.05;
 
-/// Resampling method that yields the errors.
+/// Resampling method that computes the errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resampling {
-    /// Means that leave out one sample each.
+    /// Jackknife: means that leave out one sample each.
     #[default]
     Jackknife,
-    /// Means of as many samples as there are, drawn with replacement (Efron 1979).
+    /// Bootstrap: means of as many samples as there are, drawn with replacement (Efron 1979).
     Bootstrap {
-        /// Number of such means.
+        /// Number of bootstrap means.
         draws: usize,
-        /// Seed of the draws: the same seed gives the same errors.
+        /// Seed of the random draws: the same seed gives the same errors.
         seed: u64,
     },
 }
 
 impl Resampling {
-    /// Applies `f` to the mean of the samples, with errors. Samples have equal lengths; `f` returns equally many numbers each time, some
-    /// of which may be missing.
+    /// Applies `f` to the mean of the samples, and computes errors. Samples must have equal lengths. `f` must always return equally many
+    /// numbers, of which some may be missing.
     pub fn estimate(
         self,
         samples: &[Vec<f64>],
@@ -70,12 +70,12 @@ impl Resampling {
     }
 }
 
-/// Computes sums over samples, by component.
+/// Computes the sum over samples for each component.
 fn sums(samples: &[Vec<f64>]) -> Vec<f64> {
     (0..samples.first().map_or(0, Vec::len)).map(|k| samples.iter().map(|sample| sample[k]).sum()).collect()
 }
 
-/// Combines the values from the mean of all samples with errors: `error` computes the error from Σ (x − x̄)² over the other means that
+/// Combines the values from the mean of all samples with errors. `error` computes an error from Σ (x − x̄)² over the other means that
 /// have a value, and from their number.
 fn estimates(
     values: Vec<Option<f64>>,
@@ -97,8 +97,8 @@ fn estimates(
     values.into_iter().enumerate().map(estimate).collect()
 }
 
-/// Applies `f` to the mean of the samples, with errors by the bootstrap: the standard deviation of `f` applied to `draws` means of n
-/// samples drawn with replacement, times √(n/(n − 1)), which for the mean itself is the error of the mean.
+/// Applies `f` to the mean of the samples, with errors by the bootstrap. The error is the standard deviation of `f` applied to `draws`
+/// means of n samples drawn with replacement, times √(n/(n − 1)); for the mean itself, this is the error of the mean.
 pub fn bootstrap(
     samples: &[Vec<f64>],
     draws: usize,
@@ -123,8 +123,8 @@ pub fn bootstrap(
     estimates(f(&mean), &others, MOST_MISSING, error)
 }
 
-/// Applies `f` to the mean of the samples, with errors by the jackknife. Samples, one for each configuration, have equal lengths; `f`
-/// returns equally many numbers each time, some of which may be missing.
+/// Applies `f` to the mean of the samples, with errors by the jackknife. Samples, one for each configuration, must have equal lengths.
+/// `f` must always return equally many numbers, of which some may be missing.
 pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -> Vec<Option<JackknifeEstimate>> {
     let n = samples.len();
     if n == 0 {
@@ -137,18 +137,18 @@ pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -
     estimates(f(&mean), &others, 0.0, |square, count| (square * (count - 1) as f64 / count as f64).sqrt())
 }
 
-/// Computes the mean of all n samples but one.
+/// Computes the mean of all n samples without one of them, `left`, from their sums.
 fn mean_without(sums: &[f64], left: &[f64], n: usize) -> Vec<f64> {
     sums.iter().zip(left).map(|(sum, own)| (sum - own) / (n - 1) as f64).collect()
 }
 
-/// Converts numbers computed from means into samples: v_i = f + (n − 1) (f̄ − f_i), with f_i from the mean that leaves out sample i. Their
+/// Converts numbers computed from means into samples v_i = f + (n − 1) (f̄ − f_i), where f_i comes from the mean without sample i. Their
 /// mean is f of the mean of all samples, and the covariance of their mean is that of the jackknife, so that they can be fitted like
 /// samples.
 ///
 /// # Errors
-/// Returns the number of means that have no value; all of them if f of the mean of all samples has none, or if there are fewer than two
-/// samples.
+/// Returns the number of means without a value. All means count as missing if f of the mean of all samples has no value, or if there are
+/// fewer than two samples.
 pub fn pseudo_values(
     samples: &[Vec<f64>],
     f: impl Fn(&[f64]) -> Option<Vec<f64>>,
@@ -167,9 +167,9 @@ pub fn pseudo_values(
     Ok(others.iter().map(|other| other.iter().enumerate().map(value).collect()).collect())
 }
 
-/// Averages `size` consecutive samples each, so that the jackknife leaves out whole bins: if samples are correlated, bins longer than the
-/// correlation are not. Samples at the end that fill no bin are left out; if there are fewer than `size` samples, there is one bin of all.
-/// Panics if `size` is 0.
+/// Averages each `size` consecutive samples to a bin, so that the jackknife leaves out whole bins. If samples are correlated, bins longer
+/// than the correlation are independent. Samples at the end that do not fill a bin are left out; fewer than `size` samples form a single
+/// bin. Panics if `size` is 0.
 pub fn bins(samples: &[Vec<f64>], size: usize) -> Vec<Vec<f64>> {
     assert!(size > 0, "a bin holds a sample at least");
     let mean = |bin: &[Vec<f64>]| -> Vec<f64> {

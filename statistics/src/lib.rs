@@ -9,7 +9,7 @@
 //! | [`pcac`] | the quark mass of the axial current |
 //! | [`scale`] | t₀ and w₀ of the gradient flow |
 //!
-//! This is a separate crate because both the library `ferrite` and the reports need it and neither needs the other.
+//! This is a separate crate because both the library `ferrite` and the crate `report` use it, and neither depends on the other.
 #![forbid(unsafe_code)]
 
 pub mod effective;
@@ -18,19 +18,19 @@ pub mod jackknife;
 pub mod pcac;
 pub mod scale;
 
-/// Mean of a series with its error.
+/// Mean of a series, with its error and autocorrelation time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Average {
     /// Mean Σ x_i / n.
     pub mean: f64,
     /// One standard deviation of the mean.
     pub error: f64,
-    /// Integrated autocorrelation time, in steps of the series: at least ½, the value for independent numbers.
+    /// Integrated autocorrelation time, in steps of the series. It is at least ½, the value for independent numbers.
     pub autocorrelation: f64,
 }
 
-/// Computes mean and error by the integrated autocorrelation time τ = ½ + Σ_t ρ(t), summed up to the first t ≥ 6 τ (Madras and Sokal
-/// 1988); the error is √(2 τ σ² / n). A series of fewer than two numbers has no error: NaN.
+/// Computes the mean of a series, and its error √(2 τ σ² / n) by the integrated autocorrelation time τ = ½ + Σ_t ρ(t), summed up to the
+/// first t ≥ 6 τ (Madras and Sokal 1988). The error of a series of fewer than two numbers is NaN.
 pub fn average(series: &[f64]) -> Average {
     let n = series.len();
     let mean = series.iter().sum::<f64>() / n as f64;
@@ -52,7 +52,7 @@ pub fn average(series: &[f64]) -> Average {
             break;
         }
     }
-    // Anticorrelation is trusted only to this limit: by chance it could make an error vanish.
+    // A smaller τ is not trusted, because anticorrelation by chance could make the error vanish.
     let tau = tau.max(0.5);
     Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }

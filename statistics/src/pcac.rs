@@ -12,8 +12,9 @@ use crate::fit::least_squares::{Data, Model};
 use crate::fit::window::{Fit, FitError, FitFunction, FitSettings, fit};
 use crate::jackknife::{bins, pseudo_values};
 
-/// Computes m at the times 0 to T/2, from the correlators of `-ψ̄₂ γ_t γ_5 ψ₁` = ψ̄₂ γ_x γ_y γ_z ψ₁ and of the pion, by time from 0 to T −
-/// 1, and c_A. `None` at 0, where source and sink coincide, and where m is not a number.
+/// Computes m(t) at the times 0 to T/2 with the coefficient c_A = `improvement`. `axial` is the correlator of `-ψ̄₂ γ_t γ_5 ψ₁` = ψ̄₂ γ_x
+/// γ_y γ_z ψ₁ and `pion` that of the pion, each at times 0 to T − 1. A value is `None` at time 0, where source and sink coincide, and if
+/// m is not finite.
 ///
 /// # Panics
 /// Panics if the correlators have different lengths.
@@ -22,7 +23,7 @@ pub fn pcac_masses(axial: &[f64], pion: &[f64], improvement: f64) -> Vec<Option<
     assert_eq!(extent, pion.len(), "both correlators have all times");
     let fold = |c: &[f64], shape| folded(&[c.to_vec()], shape).swap_remove(0);
     let (axial, pion) = (fold(axial, CorrelatorShape::Sinh), fold(pion, CorrelatorShape::Cosh));
-    // Values at times up to T/2 + 1.
+    // The derivatives need values at times up to T/2 + 1.
     let at = |c: &[f64], t: usize, sign: f64| if t < c.len() { c[t] } else { sign * c[extent - t] };
     let one = |t: usize| {
         if t == 0 {
@@ -35,7 +36,7 @@ pub fn pcac_masses(axial: &[f64], pion: &[f64], improvement: f64) -> Vec<Option<
     (0..pion.len()).map(one).collect()
 }
 
-/// Fit function that is constant in time.
+/// Fit function that is constant in time, with one parameter.
 struct Plateau;
 
 impl Model for Plateau {
@@ -50,7 +51,7 @@ impl Model for Plateau {
 
 impl FitFunction for Plateau {
     fn starts(&self, _: Data) -> Vec<Vec<f64>> {
-        // A linear function converges from any start.
+        // For a linear function, any start leads to the minimum.
         vec![vec![0.0]]
     }
     fn names(&self) -> &'static [&'static str] {
@@ -61,12 +62,12 @@ impl FitFunction for Plateau {
     }
 }
 
-/// Fits a constant to m(t), from samples of both correlators, concatenated as `[axial, pion]` in the form that [`pcac_masses`] takes. Data
-/// are indexed by time; usable times run from 1 to T/2 as long as the error of the pion is at most half its value. m(t) is represented by
-/// the jackknife's pseudo-values, whose mean has the right error.
+/// Fits a constant to m(t). Each sample contains both correlators, concatenated as `[axial, pion]` in the form that [`pcac_masses`]
+/// takes. Times from 1 to T/2 are used as long as the error of the pion is at most half its value. Pseudo-values of the jackknife, whose
+/// mean has the correct error, represent m(t).
 ///
 /// # Errors
-/// Returns [`FitError`] if there is no fit.
+/// Returns [`FitError`] if no fit is possible.
 pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSettings) -> Result<Fit, FitError> {
     let few = FitError::FewSamples { found: samples.len() };
     let length = samples.first().map_or(0, Vec::len);
@@ -84,7 +85,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
     let among = usable(&folded(&pion, CorrelatorShape::Cosh), CorrelatorShape::Cosh, extent);
     let masses = |mean: &[f64]| -> Option<Vec<f64>> {
         let all = pcac_masses(&mean[..extent], &mean[extent..], improvement);
-        // Time 0 has no mass, and is not used.
+        // m(0) does not exist; its place is filled with 0, which is not used.
         std::iter::once(Some(0.0)).chain(all.into_iter().skip(1)).collect()
     };
     let values = pseudo_values(samples, masses).map_err(FitError::MissingMeans)?;
@@ -94,7 +95,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
     fit(&[&Plateau], &times, &values, among, &FitSettings { window, to_end: false, covariance, resampling })
 }
 
-/// Concatenates both correlators of each configuration, in bins.
+/// Concatenates both correlators of each configuration, and averages over bins of `bin` configurations.
 pub fn pcac_samples(axial: &[Vec<f64>], pion: &[Vec<f64>], bin: usize) -> Vec<Vec<f64>> {
     let both: Vec<Vec<f64>> = axial.iter().zip(pion).map(|(axial, pion)| [&axial[..], pion].concat()).collect();
     bins(&both, bin)

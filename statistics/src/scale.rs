@@ -1,12 +1,14 @@
 //! Scales of the gradient flow from t² E(t): t₀ (Lüscher 2010) and w₀ (Borsányi et al. 2012). For many configurations, compute them from
 //! the mean of t² E; do not average the scales of single configurations.
 
-/// Returns t at which t² E reaches `level` (0.3 for t₀), interpolated between two of the points (t, t² E); `None` if it does not.
+/// Returns the flow time t at which t² E reaches `level` (0.3 for t₀), interpolated between two of the points (t, t² E), or `None` if t²
+/// E does not rise to it.
 pub fn t0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     crossing(points, level)
 }
 
-/// Returns √t at which t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points (t, t² E).
+/// Returns √t at which t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points (t, t² E) as derivatives, or `None`
+/// if it does not rise to `level`.
 pub fn w0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let slope = |pair: &[(f64, f64)]| {
         let middle = 0.5 * (pair[0].0 + pair[1].0);
@@ -15,7 +17,7 @@ pub fn w0(points: &[(f64, f64)], level: f64) -> Option<f64> {
     crossing(&points.windows(2).map(slope).collect::<Vec<_>>(), level).map(f64::sqrt)
 }
 
-/// Returns the first position at which a line through the points rises to a level.
+/// Returns the first position at which a line through the points rises to `level`.
 fn crossing(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points.windows(2).find(|pair| pair[0].1 < level && pair[1].1 >= level)?;
     let [(x, y), (u, v)] = [pair[0], pair[1]];

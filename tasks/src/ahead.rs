@@ -1,9 +1,10 @@
-//! Kernels that a solve will need, which are loaded while its files are read: on an H200 that takes some 20 ms.
+//! Kernels that a solve will need. They are loaded while its files are read, because loading takes about 20 ms on an H200.
 use ferrite::operators::Definition;
 use ferrite::{LinkStorage, Precision};
 
-/// Returns the modules of the kernels of an operator in double precision and in the precision of the iteration, with the requested link
-/// storage, if one was requested. `cut`: the lattice has faces. Kernels that do not exist are reported when they are launched.
+/// Returns the modules of the kernels that a solve with an operator needs, in double precision and in the precision of the iteration.
+/// `storage` is the requested link storage, if any; `cut` is true if the lattice has faces. Kernels that do not exist are left out; their
+/// launch reports them.
 pub fn modules(definition: &Definition, precision: Precision, storage: Option<LinkStorage>, cut: bool) -> Vec<String> {
     let mut modules: Vec<String> = Vec::new();
     for (table, format) in definition.kernels((precision, storage.unwrap_or_default()), cut) {

@@ -1,4 +1,4 @@
-//! Applications of operators to fields of files.
+//! Applications of operators to fields in files.
 use crate::device::DeviceChoice;
 use crate::host_links::LinksRead;
 use crate::layout::Cut;
@@ -14,7 +14,7 @@ use ferrite_inputs::Input;
 use ferrite_records::operator::ApplyRecord;
 use std::path::PathBuf;
 
-/// An operator to apply to fields.
+/// Request to apply an operator to fields in files.
 pub struct ApplyRequest {
     plan: FermionPlan,
     form: OperatorForm,
@@ -25,7 +25,7 @@ pub struct ApplyRequest {
 }
 
 impl ApplyRequest {
-    /// Reads an input; lists all mistakes. `complement` asks for the Schur complement instead of M.
+    /// Reads an input, and fails with a list of all its mistakes. `complement` requests the Schur complement instead of M.
     ///
     /// # Errors
     /// All mistakes of the input; storage of links in temporal gauge.
@@ -36,22 +36,29 @@ impl ApplyRequest {
         if complement && staggered {
             let [schur, normal] = ["schur", "normal"].map(|key| input.spelled(key, ""));
             input.missing(format!(
-                "{schur}: applies only to Wilson-like operators; for staggered operators it is M^+ M, \
-                                  {normal}"
+                "{schur}: applies only to Wilson-like operators; the Schur complement of a staggered operator is M^+ \
+                 M: give {normal}"
             ));
         }
         are_together(input, plan.as_ref().map_or(0, |plan| plan.sources.len()));
         input.finish("the command line")?;
-        let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
+        let Some(plan) = plan else {
+            return Err(Failure::refused(
+                "the settings of the operator are incomplete: `ferrite apply --help` lists the flags",
+            ));
+        };
         let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output file")) };
         if plan.reconstruction.is_some_and(|storage| storage.temporal) {
             let reconstruct = plan.read.by.spelled("reconstruct", "");
-            let why = format!("{reconstruct}: temporal gauge is for solve and bench; use 18, 12 or 8");
+            let why = format!(
+                "{reconstruct}: links in temporal gauge are available for solve and bench only; use 18, 12 or 8"
+            );
             return Err(Failure::refused(why));
         }
         Ok(ApplyRequest { plan, form, complement, device, output })
     }
-    /// *Collective.* Applies the operator and writes the images. Returns the record, and operator and lattice for people.
+    /// *Collective.* Applies the operator and writes the resulting fields. Returns the record, and a text with the operator and the
+    /// lattice.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, and failures of the device.

@@ -1,4 +1,4 @@
-//! Numbers of right-hand sides that are solved together on the devices of all processes.
+//! Batches of right-hand sides that are solved together on the devices of all processes.
 use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::text;
@@ -9,30 +9,30 @@ pub use ferrite::halo::Needs;
 use ferrite_inputs::Given;
 use ferrite_inputs::values::Count;
 
-/// Number of right-hand sides to solve together.
+/// Number of right-hand sides to solve together, as typed.
 pub type BatchSize = Count<1, LARGEST_BATCH>;
 
-/// Returns the choice that a key makes.
+/// Returns the choice of the batch size that the key `batch` makes.
 pub fn choice(size: &Given<BatchSize>) -> BatchChoice {
     BatchChoice { requested: size.value() }
 }
 
-/// A task that solves in batches.
+/// Task that solves its right-hand sides in batches, with its device and the names for its messages.
 #[derive(Clone, Copy)]
 pub struct BatchTask<'a> {
     /// The device of this process.
     pub device: &'a Device,
     /// All processes.
     pub comm: &'a RunCommunicator,
-    /// Name of the task in the message on too little memory.
+    /// Name of the task in the message about too little memory.
     pub name: &'a str,
     /// Noun for one right-hand side of the task.
     pub noun: &'a str,
 }
 
 impl BatchTask<'_> {
-    /// *Collective.* Splits as [`split`](Self::split), but as `before` if no number is requested, that is the number of right-hand
-    /// sides, and it still fits in the memory of all devices. Warns if it does not.
+    /// *Collective.* Keeps the batches `before` of an earlier run if no batch size is requested, they have `n` right-hand sides in total,
+    /// and they fit in the memory of all devices. Otherwise splits as [`split`](Self::split), and warns if the batches did not fit.
     pub fn split_as(
         &self,
         choice: BatchChoice,
@@ -57,10 +57,10 @@ impl BatchTask<'_> {
         }
         Ok(found)
     }
-    /// *Collective.* Splits `n` right-hand sides of the task.
+    /// *Collective.* Splits `n` right-hand sides of the task into batches that fit in the memory of all devices.
     ///
     /// # Errors
-    /// Too little memory for a batch of one, or for what was asked for.
+    /// Too little memory for a batch of one or for the requested batch size.
     pub fn split(&self, choice: BatchChoice, n: usize, needs: impl Fn(usize) -> Needs) -> Outcome<Batches> {
         let BatchTask { device, comm, name, noun } = *self;
         let free = comm.agree(device.memory())?.free;

@@ -1,4 +1,4 @@
-//! Numbers of right-hand sides that are solved together: as many as memory allows, or as many as requested.
+//! Batches of right-hand sides that are solved together: as large as memory allows, or as requested.
 use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::halo::Needs;
 use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
@@ -7,39 +7,40 @@ use ferrite_records::solve as records;
 /// Noun for one vector of a batch in a solve.
 pub const RIGHT_HAND_SIDE: &str = "right-hand side";
 
-/// The largest number of right-hand sides of a batch that can be requested.
+/// Largest batch size that can be requested.
 pub const LARGEST_BATCH: usize = MAX_RHS_PER_LAUNCH;
 
-/// The requested number of right-hand sides in a batch; by default as many as memory allows.
+/// Requested batch size; by default as large as memory allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchChoice {
-    /// Number from 1 to [`LARGEST_BATCH`]; `None` to fill the memory.
+    /// Number of right-hand sides from 1 to [`LARGEST_BATCH`]; `None` to fill the memory.
     pub requested: Option<usize>,
 }
 
 /// Reason why right-hand sides are not solved all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// The number was requested.
+    /// The user requested the batch size.
     Requested,
-    /// Device memory.
+    /// Larger batches do not fit in the memory of the device.
     Memory,
-    /// Larger batches gain nothing, or the number is not one of the sizes of batches.
+    /// Larger batches gain nothing, or the number of right-hand sides is not one of [`BATCH_SIZES`].
     Size,
-    /// An earlier run split them so.
+    /// An earlier run used these batches.
     Before,
 }
 
 /// Right-hand sides split into batches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batches {
-    /// Right-hand sides of each batch, one batch after the other.
+    /// Number of right-hand sides of each batch, in order.
     pub sizes: Vec<usize>,
     limit: Option<Limit>,
 }
 
 impl BatchChoice {
-    /// Splits `n` right-hand sides where batches of up to `fits` fit in memory; with `None` not even one does.
+    /// Splits `n` right-hand sides into batches of the requested size, or of up to `fits`, the number that fits in memory. `None` means
+    /// that not even one fits; the batches then have one right-hand side each.
     pub fn split(self, n: usize, fits: Option<usize>) -> Batches {
         if let Some(requested) = self.requested {
             let sizes = (0..n).step_by(requested).map(|begin| requested.min(n - begin)).collect::<Vec<_>>();
@@ -53,12 +54,11 @@ impl BatchChoice {
         };
         Batches { sizes, limit }
     }
-    /// Splits `n` right-hand sides by the memory that a batch needs where `free` bytes are free. Batches have one right-hand side where
-    /// even that is too much.
+    /// Splits `n` right-hand sides into batches whose `needs` fit in `free` bytes. Batches have one right-hand side if not even one fits.
     pub fn within(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Batches {
         self.split(n, fitting(free, n, needs))
     }
-    /// Splits as [`within`](Self::within), and also returns what the largest batch needs.
+    /// Splits as [`within`](Self::within), and also returns the memory needs of the largest batch.
     pub fn split_with_needs(self, free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> (Batches, Needs) {
         let batches = self.within(free, n, &needs);
         let needs = needs(batches.largest());
@@ -66,7 +66,7 @@ impl BatchChoice {
     }
 }
 
-/// Returns the bytes of all needs.
+/// Returns the sum of memory needs in bytes.
 pub fn bytes(needs: &Needs) -> usize {
     needs.iter().map(|(_, bytes)| bytes).sum()
 }
@@ -77,11 +77,11 @@ pub fn fitting(free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Option<
 }
 
 impl Batches {
-    /// Keeps the batches of an earlier run.
+    /// Returns the batches of an earlier run with these sizes.
     pub fn as_before(sizes: &[usize]) -> Self {
         Batches { sizes: sizes.into(), limit: (sizes.len() > 1).then_some(Limit::Before) }
     }
-    /// Returns whether more memory would make larger ones.
+    /// Returns whether more memory would allow larger batches.
     pub fn are_limited_by_memory(&self) -> bool {
         self.limit == Some(Limit::Memory)
     }
@@ -89,11 +89,11 @@ impl Batches {
     pub fn largest(&self) -> usize {
         self.sizes.iter().copied().max().unwrap_or(0)
     }
-    /// Describes them for people: `12 right-hand sides in batches of 6: memory`.
+    /// Describes the batches for people: `12 right-hand sides in batches of 6: limited by memory`.
     pub fn describe(&self) -> String {
         self.describe_as(RIGHT_HAND_SIDE)
     }
-    /// Describes them with another noun.
+    /// Describes the batches for people with `noun` in place of "right-hand side".
     pub fn describe_as(&self, noun: &str) -> String {
         let all = match self.sizes.iter().sum::<usize>() {
             1 => format!("1 {noun}"),
@@ -111,11 +111,11 @@ impl Batches {
             Some(Limit::Size) => split,
         }
     }
-    /// Returns whether there are several.
+    /// Returns whether there are several batches.
     pub fn are_several(&self) -> bool {
         self.sizes.len() > 1
     }
-    /// Returns the record of them.
+    /// Returns the record of the batches.
     pub fn record(&self) -> records::BatchesRecord {
         let limit = self.limit.map(|limit| match limit {
             Limit::Requested => "asked",

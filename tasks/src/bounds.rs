@@ -1,10 +1,10 @@
-//! The largest counts of work that one call of an interface takes.
+//! Largest counts of work in one call of an interface.
 use crate::solver::MOST_ITERATIONS;
 use ferrite::gauge::{generate, quenched};
 use ferrite::hmc::{fermions, stout, trajectory, wilson};
 use ferrite::observables::{flow, spectrum::smearing};
 
-/// Names of counts with the largest numbers, which are those of the program.
+/// Names of counts with their largest values, which are those of the program.
 pub const BOUNDS: [(&str, u64); 10] = [
     ("flow_steps", flow::MOST_FLOW_STEPS),
     ("guesses", wilson::two_flavours::MOST_GUESSES as u64),

@@ -6,7 +6,7 @@ use ferrite::solve::{METHODS, Method};
 use ferrite_records::operator::{OperatorEntry, ParameterEntry};
 use ferrite_records::solve::MethodEntry;
 
-/// Returns all operators.
+/// Returns the entries of all operators with their parameters.
 pub fn operators() -> Vec<OperatorEntry> {
     let one = |definition: &&'static Definition| OperatorEntry {
         name: definition.name.into(),
@@ -18,7 +18,7 @@ pub fn operators() -> Vec<OperatorEntry> {
     OPERATORS.iter().map(one).collect()
 }
 
-/// Returns all methods of solves.
+/// Returns the entries of all solution methods.
 pub fn methods() -> Vec<MethodEntry> {
     let one = |method: &&'static Method| {
         let fits = |kind| method.kinds.contains(&kind);
@@ -41,7 +41,7 @@ fn parameter(key: &Key) -> ParameterEntry {
         KeyKind::Switch => "switch",
         KeyKind::Extents | KeyKind::Sites | KeyKind::Numbers | KeyKind::Fractions => "numbers",
         KeyKind::Text | KeyKind::Texts => "text",
-        // Some words may be numbers, such as a tadpole factor.
+        // A word whose example is not quoted may be a number, such as a tadpole factor.
         KeyKind::Word if key.example.starts_with('"') => "text",
         KeyKind::Word => "text or number",
     };

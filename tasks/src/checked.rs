@@ -1,4 +1,4 @@
-//! Inputs that are checked before a run: where they would be computed, and whether memory suffices.
+//! Inputs that are checked before a run: device and partition of the lattice, and whether memory suffices.
 use crate::Outcome;
 use crate::batch::{Batches, Needs};
 use crate::device::Device;
@@ -8,31 +8,31 @@ use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
 
-/// An input that was checked before its run.
+/// Resources of an input that was checked before its run: device, partition of the lattice, batches and memory.
 pub struct Checked {
-    /// Device on which it is to be computed.
+    /// Device that would compute the run.
     pub device: Device,
-    /// The lattice.
+    /// The whole lattice.
     pub lattice: Lattice,
-    /// Cut of the lattice over processes.
+    /// Partition of the lattice among processes.
     pub cut: Cut,
     /// Batches of right-hand sides.
     pub batches: Batches,
-    /// Memory of the device of each process, with names for what takes it.
+    /// Memory needs on the device of each process, by name.
     pub needs: Needs,
-    /// Memory of the device before anything was done with it.
+    /// Free and total memory of the device before the run.
     pub memory: Memory,
-    /// The smallest number of processes, each with such a device, that it fits on.
+    /// Smallest number of processes, each with such a device, whose memory suffices; `None` if more than [`MOST_PROCESSES`] are needed.
     pub enough: Option<usize>,
 }
 
-/// Largest number of processes that is tried.
+/// Largest number of processes that is tried in the search for a sufficient number.
 pub const MOST_PROCESSES: usize = 1024;
 
 impl Checked {
-    /// Determines the memory needs of a run and the smallest sufficient number of processes. `split` returns the batches of right-hand
-    /// sides, which fit if any do, and the memory needs for a part of the lattice and a number of free bytes. The number of processes
-    /// follows from `plan`, which cuts the lattice for a number of processes by itself, whatever grid was requested.
+    /// Determines the memory needs of a run and the smallest sufficient number of processes. `split` returns batches and memory needs for a
+    /// part of the lattice and a number of free bytes; the batches fit if any do. `plan` partitions the lattice among a number of
+    /// processes, independently of a requested grid.
     pub fn new(
         device: Device,
         lattice: Lattice,
@@ -48,12 +48,12 @@ impl Checked {
     }
 }
 
-/// Returns a layout without a requested grid.
+/// Returns a choice of the layout without a requested grid.
 pub fn any_layout() -> LayoutChoice {
     LayoutChoice::of(&mut Input::new(&EVERY_INPUT))
 }
 
-/// Returns the sum of these sizes in bytes.
+/// Returns the sum of memory needs in bytes.
 pub fn sum(needs: &Needs) -> usize {
     needs.iter().map(|(_, bytes)| bytes).sum()
 }

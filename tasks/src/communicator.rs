@@ -1,14 +1,14 @@
-//! The processes of this run: one, or those that `mpirun` or `srun` started. The first one speaks for all.
+//! The processes of this run: one, or those that `mpirun` or `srun` started. The first process prints and writes for all.
 //!
-//! A command does first what needs no other process, such as reading its flags, and then lets all
-//! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
-//! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
+//! A command first does what needs no other process, such as reading its flags, and then lets all processes
+//! [agree](RunCommunicator::agree). From then on, all processes do the same. An error is either shared by all ([`Failure::shared`]), and
+//! all exit, or it belongs to one process, which ends the others.
 use super::{Code, Failure, Outcome};
 use crate::failure::FailureKind;
 use ferrite::network::Network;
 use std::sync::Arc;
 
-/// The processes.
+/// Processes of this run, with their messages and sums.
 #[derive(Clone)]
 pub struct RunCommunicator {
     network: Arc<dyn Network>,
@@ -27,7 +27,7 @@ impl RunCommunicator {
     pub fn size(&self) -> usize {
         self.network.size()
     }
-    /// Returns whether this is the process that writes and prints.
+    /// Returns whether this process writes and prints, as the first one does.
     pub fn speaks(&self) -> bool {
         self.rank() == 0
     }
@@ -50,24 +50,24 @@ impl RunCommunicator {
         let message = if rank == 0 { message.into_owned() } else { format!("rank {rank}: {message}") };
         Err(Failure::new(Code::from_number(code), message).of_kind(FailureKind::from_number(kind)).shared())
     }
-    /// *Collective.* Does work on the first process for all, such as writing a picture.
+    /// *Collective.* Does work on the first process only, such as writing a plot, and returns its outcome on all.
     pub fn once(&self, work: impl FnOnce() -> Outcome) -> Outcome {
         self.agree(if self.speaks() { work() } else { Ok(()) })
     }
-    /// *Collective.* Sums in a fixed order.
+    /// *Collective.* Sums each of `values` over all processes in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Outcome {
         self.network.sum(values).map_err(Failure::failed)
     }
-    /// *Collective.* Returns the largest of all numbers.
+    /// *Collective.* Returns the largest `value` of all processes.
     pub fn largest(&self, value: f64) -> Outcome<f64> {
         Ok(self.numbers(value)?.into_iter().fold(value, f64::max))
     }
-    /// *Collective.* Returns the number of each process, in the order of ranks.
+    /// *Collective.* Returns the `value` of each process, in the order of ranks.
     pub fn numbers(&self, value: f64) -> Outcome<Vec<f64>> {
         let all = self.network.all_gather(&value.to_le_bytes()).map_err(Failure::failed)?;
         Ok(all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes)).collect())
     }
-    /// *Collective.* Returns a text of each process, in the order of ranks.
+    /// *Collective.* Returns the text `mine` of each process, in the order of ranks.
     pub fn texts(&self, mine: &str) -> Outcome<Vec<String>> {
         self.network.texts(mine).map_err(Failure::failed)
     }
@@ -75,16 +75,15 @@ impl RunCommunicator {
     pub fn hosts(&self) -> Outcome<Vec<String>> {
         Ok(self.network.places().map_err(Failure::failed)?.into_iter().map(|place| place.host).collect())
     }
-    /// *Collective.* Returns the number of processes that share the cores of this one; processes that are bound to cores of their own
-    /// share none.
+    /// *Collective.* Returns the number of processes that share the cores of this process; 1 if it is bound to cores of its own.
     pub fn sharers(&self) -> Outcome<usize> {
         self.network.sharers().map_err(Failure::failed)
     }
-    /// *Collective.* Returns the number of processes of this one's host that give the same text, such as the device that they use.
+    /// *Collective.* Returns the number of processes on the host of this process whose text is `mine` too, such as the name of a device.
     pub fn alike(&self, mine: &str) -> Outcome<usize> {
         self.network.alike(mine).map_err(Failure::failed)
     }
-    /// Refuses a command that has nothing to do for several processes.
+    /// Fails if a command that runs as one process was started with several.
     pub fn only_one(&self, command: &str) -> Outcome {
         match self.size() {
             1 => Ok(()),

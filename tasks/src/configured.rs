@@ -1,9 +1,8 @@
-//! Identity of the configuration that a result belongs to, which the contents of its file determine. The path alone would not suffice: a
-//! run that was started again writes other links under the same names, and folders are moved.
+//! Identity of the configuration from which a result was computed. The contents of its file determine it, because the path does not
+//! suffice: a repeated run writes other links under the same names, and folders are moved.
 //!
-//! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
-//! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
-//! counts.
+//! Two files are the same configuration if they have the same name, apart from folders, and the same bytes. The name is needed because a
+//! chain that rejects its trajectories writes the same links several times, and each file counts.
 pub use ferrite_records::configuration::{ContentRecord, Stamp};
 
 use super::communicator::RunCommunicator;
@@ -14,27 +13,27 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::{info, warn};
 
-/// A configuration.
+/// File of a configuration, with what identifies the configuration.
 #[derive(Clone, Debug)]
 pub struct Configured {
-    /// The path as typed.
+    /// Path of the file as typed.
     pub typed: PathBuf,
-    /// Absolute path without symbolic links; equal for equal files.
+    /// Absolute path without symbolic links; the same for all names of a file.
     pub canonical: String,
-    /// Stamp of the file as it is found; `None` for a line of an earlier version.
+    /// Current length and modification time of the file; `None` for a line of an earlier version.
     pub stamp: Option<Stamp>,
-    /// Contents of the file, once they have been read; `None` for a line of an earlier version.
+    /// Length, modification time and checksum of the file once it was read; `None` before, and for a line of an earlier version.
     pub content: Option<ContentRecord>,
 }
 
-/// Relation of a configuration to the one that an earlier result was computed from.
+/// Relation of a configuration to that from which an earlier result was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// The result belongs to another configuration.
+    /// The result was computed from another configuration.
     Other,
-    /// The result belongs to this configuration.
+    /// The result was computed from this configuration.
     Same,
-    /// The result belongs to a file at the same place, which held other links.
+    /// The result was computed from a file with the same path that held other links.
     Replaced,
 }
 
@@ -49,7 +48,8 @@ fn crc32_of(path: &Path) -> std::io::Result<String> {
 }
 
 impl Configured {
-    /// *Collective.* Returns the files as the first process finds them. The failure names all files that cannot be read.
+    /// *Collective.* Returns the files with the paths and stamps that the first process finds. The failure names all files that cannot be
+    /// read.
     pub fn all(paths: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<Self>> {
         let (mut mine, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
@@ -62,25 +62,24 @@ impl Configured {
         let mine = serde_json::to_string(&mine).map_err(Failure::failed)?;
         let first = comm.texts(&mine)?.swap_remove(0);
         let all: Vec<(String, u64, String)> = serde_json::from_str(&first)
-            .map_err(|why| Failure::failed(format!("file names could not be exchanged: {why}")))?;
+            .map_err(|why| Failure::failed(format!("the processes could not exchange file names: {why}")))?;
         let one = |(typed, (canonical, bytes, modified)): (&PathBuf, (String, u64, String))| {
             let stamp = Some(Stamp { bytes, modified });
             Configured { typed: typed.clone(), canonical, stamp, content: None }
         };
         Ok(paths.iter().zip(all).map(one).collect())
     }
-    /// Returns the end of the file's name.
+    /// Returns the file's name without its folders.
     pub fn file(&self) -> String {
         let path = Path::new(&self.canonical);
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
-    /// Returns a number that depends only on the end of the name as typed, wherever the file is.
+    /// Returns a number that depends only on the file's name as typed, without its folders.
     pub fn hash(&self) -> u64 {
         let name = self.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         u64::from(crc32fast::hash(name.as_bytes())) << 32
     }
-    /// *Collective.* Reads what the file holds, if that was not done before. The first process does: it is the one that
-    /// writes results.
+    /// *Collective.* Reads the file on the first process, unless it was read before, and returns its contents on all processes.
     pub fn hold(&mut self, comm: &RunCommunicator) -> Outcome<&ContentRecord> {
         let mut mine = String::new();
         comm.once(|| {
@@ -98,8 +97,8 @@ impl Configured {
         let stamp = Stamp::of(path).map_err(cannot)?;
         Ok(ContentRecord { stamp, crc32: crc32_of(path).map_err(cannot)? })
     }
-    /// Compares this configuration with that of a result written at `made`, whose file was at `canonical` and held `content`. Reads the
-    /// file if its size and modification time are inconclusive. Called on one process.
+    /// Compares this configuration with that of a result. The result was written at `made`, and its configuration was at `canonical` with
+    /// `content`. Reads the file if its length and modification time are inconclusive. Called on one process.
     pub fn compare(
         &mut self,
         canonical: &str,
@@ -111,7 +110,7 @@ impl Configured {
             other.is_some_and(|other| other == self.file())
         });
         let Some(content) = content else {
-            // Earlier versions noted the path alone. A file that was written after its result is another one.
+            // Earlier versions recorded only the path. A file that was written after the result is a different configuration.
             let newer = |made| self.stamp.as_ref().is_some_and(|stamp| stamp.is_after(made));
             return Ok(match (same_place, made.is_some_and(newer)) {
                 (false, _) => Match::Other,
@@ -135,8 +134,8 @@ impl Configured {
         let same = self.content.as_ref().is_some_and(|own| own.is_of_same_bytes(content));
         Ok(if same { Match::Same } else { differs })
     }
-    /// *Collective.* Returns whether this is one of the configurations before it, or a copy of one in another folder; reports it, because
-    /// it counts once. Reads only files of the same name and length.
+    /// *Collective.* Returns whether this configuration is one of those in `before`, or a copy of one in another folder. Reports the
+    /// repetition, because a configuration counts once. Reads only files with the same name and length.
     pub fn is_among<'a>(
         &mut self,
         before: impl Iterator<Item = &'a mut Self>,
@@ -160,7 +159,7 @@ impl Configured {
         }
         Ok(false)
     }
-    /// Returns whether both are the same configuration, as far as their lines show.
+    /// Returns whether both are the same configuration, judged by their paths and by contents that were read.
     pub fn is_same(&self, other: &Self) -> bool {
         let same_bytes = match (&self.content, &other.content) {
             (Some(own), Some(its)) => own.is_of_same_bytes(its),

@@ -22,48 +22,48 @@ use tracing::{debug, info};
 /// `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// A GPU if one works, else the CPU.
+    /// A GPU if one works, otherwise the CPU.
     Auto,
-    /// A GPU or nothing.
+    /// A GPU; an error if none works.
     Cuda,
     /// The CPU.
     Cpu,
 }
 
-/// Checked choice of the device by the user.
+/// Choice of the device by the user, checked.
 #[derive(Clone, Debug)]
 pub struct DeviceChoice {
     kind: BackendChoice,
-    /// `None`: by the rank of the process on its machine.
+    /// Number of the GPU; `None` to follow the rank of the process on its machine.
     device: Option<usize>,
     threads: Option<usize>,
-    /// `--tuning`: [`Mode::Use`] or [`Mode::Off`]; `tune` searches.
+    /// Use of tuned launch parameters: [`Mode::Use`] or [`Mode::Off`] from `--tuning`; `ferrite tune` sets a search.
     pub tuning: Mode,
-    /// Choice of how lattices are cut.
+    /// Choice of the process grid, the transport of faces and the overlap.
     pub layout: LayoutChoice,
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are always shared"))]
     share: bool,
-    /// `--memory`
+    /// Limit of `--memory` in bytes.
     memory: Option<usize>,
-    /// Everything that was typed, for logs.
+    /// Keys and values as typed, for logs.
     input: Vec<String>,
 }
 
-/// An open device.
+/// Open device of this process, with the limits on its memory.
 pub struct Device {
-    /// The CPU or GPU.
+    /// CPU or GPU that computes.
     pub what: Processor,
     /// Limit in bytes on the memory that may be used, if there is one.
     limit: Option<usize>,
     /// Free bytes of a GPU when it was opened.
     free_before: usize,
-    /// Number of processes that share its memory.
+    /// Number of processes that share the device's memory.
     sharers: usize,
 }
 
 /// The CPU or GPU that computes.
 pub enum Processor {
-    /// Threads.
+    /// A number of threads of the CPU.
     Cpu(Cpu),
     /// A GPU.
     #[cfg(feature = "cuda")]
@@ -71,10 +71,10 @@ pub enum Processor {
 }
 
 vocabularies! {
-    /// Kinds of devices.
+    /// Values of `--backend`.
     Backends: BackendChoice =
         [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
-    /// Uses of tuned launch parameters.
+    /// Values of `--tuning`.
     Tunings: Mode = [("on", Mode::Use), ("off", Mode::Off)];
 }
 
@@ -91,29 +91,30 @@ pub struct DeviceKeys {
 }
 
 impl DeviceChoice {
-    /// Reads the keys of the device and of the layout; notes mistakes in the input.
+    /// Reads the keys of the device and of the layout, and adds their mistakes to the input.
     pub fn of(input: &mut Input) -> Self {
         let keys: DeviceKeys = input.read("");
         let kind = keys.backend.or(BackendChoice::Auto);
         let (device, threads) = (keys.device.value(), keys.threads.value());
         let tuning = keys.tuning.value().unwrap_or_default();
         if kind == BackendChoice::Cpu && device.is_some() {
-            let device = input.spelled("device", "");
-            input.conflict("device", "backend", &format!("{device} selects a GPU: remove it with the CPU backend"));
+            let [device, backend] = [("device", ""), ("backend", "cuda")].map(|(key, value)| input.spelled(key, value));
+            let why = format!("{device} selects a GPU: remove {device}, or give {backend}");
+            input.conflict("device", "backend", &why);
         }
         let layout = LayoutChoice::of(input);
         let (share, memory) = (keys.share_gpus.is_on(), keys.memory.value());
         DeviceChoice { kind, device, threads, tuning, layout, share, memory, input: input.given() }
     }
-    /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
-    /// what, and where.
+    /// *Collective.* Opens the device of each process and sets the number of threads for host code. Logs the program, its input and the
+    /// devices.
     pub fn open(&self, comm: &RunCommunicator) -> Outcome<Device> {
         let (device, why) = self.find(comm)?;
         let places = lines(&comm.hosts()?, &comm.texts(&device.describe())?);
         provenance::note(&self.input, &places, why.as_deref());
         Ok(device)
     }
-    /// *Collective.* Opens the device of each process for a command that computes nothing, without notes on the run.
+    /// *Collective.* Opens the device of each process without logging the run, for a command that computes nothing.
     pub fn open_silently(&self, comm: &RunCommunicator) -> Outcome<Device> {
         let (device, why) = self.find(comm)?;
         if let Some(why) = why {
@@ -121,7 +122,7 @@ impl DeviceChoice {
         }
         Ok(device)
     }
-    /// *Collective.* Returns the device, and why it is a CPU although the machine has a GPU.
+    /// *Collective.* Opens the device of each process. Also returns the reason if it is a CPU although the machine has a GPU.
     fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
         let threads = self.start_threads(comm)?;
         let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
@@ -131,7 +132,7 @@ impl DeviceChoice {
             device.sharers = comm.alike(&comm.agree(device.what.place())?)?;
             self.note_few_cores(comm, threads)?;
         }
-        // All have a GPU, or none has.
+        // Either all processes have a GPU or none has.
         if device.name() != "cpu" {
             device.free_before = comm.agree(device.backend().memory().map_err(Failure::from))?.free;
         }
@@ -143,13 +144,13 @@ impl DeviceChoice {
         match self.kind {
             BackendChoice::Cpu => Ok((cpu(), None)),
             BackendChoice::Cuda => gpu(),
-            // A GPU that was asked for by number must not silently become the CPU.
+            // If the user requests a GPU by its number, the CPU must not replace it.
             BackendChoice::Auto if self.device.is_some() => gpu(),
             BackendChoice::Auto => match gpu() {
                 Ok(gpu) => Ok(gpu),
-                // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
+                // The CPU cannot replace the GPU in a search for launch parameters, nor for a process for which no GPU is left.
                 Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
-                // A program without CUDA has nothing to fall back from, and a machine without a GPU nothing to be warned of.
+                // Without CUDA or without a GPU, the CPU is the expected device and needs no warning.
                 Err(why) if !cfg!(feature = "cuda") || !has_gpu() && !drives_gpus(Path::new(DRIVEN_GPUS)) => {
                     debug!("{}; using the CPU", why.message);
                     Ok((cpu(), None))
@@ -158,8 +159,8 @@ impl DeviceChoice {
             },
         }
     }
-    /// *Collective.* Starts the threads for reading files and other work of the host. Returns their number if it is not the number of
-    /// cores.
+    /// *Collective.* Starts the threads for reading files and other host work. Returns their number if it was requested or if several
+    /// processes share the cores.
     pub fn start_threads(&self, comm: &RunCommunicator) -> Outcome<Option<usize>> {
         let threads = match (self.threads, comm.size()) {
             (Some(threads), _) => Some(threads),
@@ -167,12 +168,12 @@ impl DeviceChoice {
             (None, _) => Some(fair_threads(comm)?),
         };
         if let Some(threads) = threads {
-            // Fails only if the pool exists already, which then has its default size.
+            // Fails only if the thread pool exists already; it keeps its size.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
         Ok(threads)
     }
-    /// *Collective.* Warns if a process was bound to far fewer cores than its share of the machine.
+    /// *Collective.* Reports if each process may use far fewer cores than its share of the machine.
     fn note_few_cores(&self, comm: &RunCommunicator, threads: Option<usize>) -> Outcome {
         let hosts = comm.hosts()?;
         let here = hosts.iter().filter(|host| **host == hosts[comm.rank()]).count();
@@ -183,7 +184,7 @@ impl DeviceChoice {
             let own = super::text::count(threads, "core");
             info!(
                 "each process may use {own} of this machine's {cores}, which slows all work on the CPU, including \
-                 files and random fields; --bind-to none lets mpirun give it more"
+                 files and random fields; start mpirun with --bind-to none to give each process more cores"
             );
         }
         Ok(())
@@ -194,8 +195,8 @@ impl DeviceChoice {
         let device = match self.device {
             Some(device) if node_rank > 0 && !self.share => {
                 return Err(Failure::refused(format!(
-                    "--device {device} gives all processes of a machine the same GPU: remove it, and each process uses \
-                     its own, or allow sharing with --share-gpus"
+                    "--device {device} gives all processes of a machine the same GPU: remove --device to give each \
+                     process its own GPU, or allow sharing with --share-gpus"
                 )));
             }
             Some(device) => device,
@@ -203,8 +204,8 @@ impl DeviceChoice {
             None if node_rank >= there && there > 0 => {
                 let gpus = super::text::count(there, "GPU");
                 return Err(Failure::refused(format!(
-                    "this machine has {gpus} but more processes: start at most {there} on it, or allow processes to \
-                     share GPUs with --share-gpus"
+                    "this machine has {gpus} but more processes: start at most {there} on this machine, or allow \
+                     processes to share GPUs with --share-gpus"
                 )));
             }
             None => node_rank,
@@ -224,7 +225,7 @@ impl DeviceChoice {
     }
 }
 
-/// *Collective.* Returns this process's share of the cores that processes of a host have in common.
+/// *Collective.* Returns the number of threads that this process gets of the cores that the processes of a host share.
 ///
 /// # Errors
 /// Failures of messages.
@@ -250,24 +251,25 @@ pub fn gpus() -> Outcome<Vec<String>> {
     Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
 }
 
-/// *Collective.* Refuses a mixture of GPUs and CPUs.
+/// *Collective.* Refuses a run in which some processes use GPUs and others CPUs.
 fn refuse_mixture(comm: &RunCommunicator, device: &Device) -> Outcome {
     let kinds = comm.texts(device.name())?;
     if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
         let devices = comm.texts(&device.describe())?;
         let (first, other) = (&devices[0], &devices[odd]);
-        let why =
-            format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind of device with --backend");
+        let why = format!(
+            "rank 0 computes on {first}, but rank {odd} computes on {other}: choose one kind of device with --backend"
+        );
         return Err(Failure::refused(why).shared());
     }
     Ok(())
 }
 
-/// Largest number of threads.
+/// Largest number of threads that users may request.
 const MOST_THREADS: usize = 1024;
 
-/// Refuses a number of threads in the environment that `--threads` would refuse: a system that cannot start as many ends the program. 0
-/// and an empty value stand for all cores.
+/// Refuses a value of `RAYON_NUM_THREADS` above the limit of `--threads`, because the program ends if the system cannot start as many
+/// threads. 0 and an empty value stand for all cores.
 pub fn threads_of_environment() -> Outcome {
     let Some(asked) = std::env::var_os("RAYON_NUM_THREADS") else { return Ok(()) };
     let text = asked.to_string_lossy();
@@ -285,7 +287,7 @@ fn few(threads: usize, cores: usize, processes: usize) -> bool {
     2 * threads * processes < cores
 }
 
-/// Returns how many numbers a list of the Linux kernel contains: 4 in `0-2,5`.
+/// Returns the number of entries in a list of the Linux kernel: 4 for `0-2,5`.
 fn count_of_list(list: &str) -> Option<usize> {
     let parts = list.trim().split(',').map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -295,7 +297,7 @@ fn count_of_list(list: &str) -> Option<usize> {
     parts.sum()
 }
 
-/// Returns a line for each sequence of ranks that compute on devices of one description and host.
+/// Returns a line for each sequence of ranks that compute on the same kind of device of the same host.
 fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut first = 0;
@@ -313,10 +315,10 @@ fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
     lines
 }
 
-/// Folder in which NVIDIA's kernel driver lists its GPUs, also within a container that was not given them.
+/// Folder in which NVIDIA's kernel driver lists its GPUs, even within a container that has no access to them.
 const DRIVEN_GPUS: &str = "/proc/driver/nvidia/gpus";
 
-/// Returns whether the kernel driver lists a GPU, which could be used if everything else were in order.
+/// Returns whether the kernel driver lists a GPU.
 fn drives_gpus(list: &Path) -> bool {
     std::fs::read_dir(list).is_ok_and(|mut gpus| gpus.next().is_some())
 }
@@ -325,7 +327,7 @@ fn has_gpu() -> bool {
     gpus().is_ok_and(|names| !names.is_empty())
 }
 
-/// Runs one kernel, so that a driver that cannot load ours is found out before files are read.
+/// Runs one kernel, so that a driver that cannot load Ferrite's kernels is found before files are read.
 #[cfg(feature = "cuda")]
 fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
     use ferrite::{
@@ -350,14 +352,14 @@ fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
 }
 
 impl Processor {
-    /// Opens the CPU; `None` for threads of all cores.
+    /// Opens the CPU with a number of threads; `None` for all cores.
     ///
     /// # Errors
     /// An operating system that gives no more threads.
     pub fn cpu(threads: Option<usize>) -> Outcome<Self> {
         Ok(Processor::Cpu(Cpu::try_new(threads)?))
     }
-    /// Opens the GPU with a number, which was `chosen` by it or is that of the process on its machine.
+    /// Opens the GPU number `ordinal`. `chosen` is false if the number is the rank of the process on its machine.
     ///
     /// # Errors
     /// No GPU of this number, and failures of the driver.
@@ -374,7 +376,7 @@ impl Processor {
         }
         Ok(Processor::Cuda(ferrite::backend::Cuda::new(ordinal)?))
     }
-    /// Refuses GPUs, which this build does not have.
+    /// Returns an error, because this build has no GPU backend.
     ///
     /// # Errors
     /// Always.
@@ -382,16 +384,16 @@ impl Processor {
     pub fn gpu(_: usize, _: bool) -> Outcome<Self> {
         Err(Failure::refused("this build has no GPU backend: build with the cargo feature cuda"))
     }
-    /// Returns where its memory is: processes of one host with the same place share it.
+    /// Returns an identifier of the device within its host: processes with the same identifier share its memory.
     pub fn place(&self) -> Outcome<String> {
         match self {
             Processor::Cpu(_) => Ok("cpu".into()),
-            // Not by its number: a batch system may show each process a GPU of its own, as number 0.
+            // The GPU's number would not do: a batch system may show each process a different GPU as number 0.
             #[cfg(feature = "cuda")]
             Processor::Cuda(cuda) => Ok(cuda.bus()?),
         }
     }
-    /// Returns it as any backend.
+    /// Returns the CPU or GPU as a [`Backend`].
     pub fn into_backend(self) -> Arc<dyn Backend> {
         match self {
             Processor::Cpu(cpu) => Arc::new(cpu),
@@ -414,27 +416,26 @@ impl Device {
     pub fn name(&self) -> &'static str {
         self.backend().name()
     }
-    /// Describes the device for people.
+    /// Returns a description of the device for people.
     pub fn describe(&self) -> String {
         self.backend().device()
     }
-    /// Returns the record of the device and of the processes that cut a lattice.
+    /// Returns the record of the device and of the processes among which a lattice is partitioned.
     pub fn record(&self, layout: &Layout) -> PlaceRecord {
         PlaceRecord { backend: self.name().into(), device: self.describe(), layout: layout.record() }
     }
-    /// Does work of the host, and meanwhile loads modules of kernels if this is a GPU. A module that cannot be loaded is reported where
-    /// it is used.
+    /// Runs host code, and meanwhile loads modules of kernels on a GPU. A module that cannot be loaded is reported when it is used.
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
     pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
         match &self.what {
             Processor::Cpu(_) => work(),
             #[cfg(feature = "cuda")]
             Processor::Cuda(gpu) => {
-                // A driver that has to compile PTX may take seconds for each: nothing waits for those that are left.
+                // Compiling PTX may take the driver seconds for each module, so loading stops when the host work ends.
                 let enough = AtomicBool::new(false);
                 std::thread::scope(|scope| {
                     let load = || gpu.load(modules, &enough).inspect_err(|why| debug!("{why}"));
-                    // Where no thread can be had they are loaded later.
+                    // If no thread can be started, the modules are loaded when they are used.
                     let _ = std::thread::Builder::new().spawn_scoped(scope, load);
                     let done = work();
                     enough.store(true, Ordering::Relaxed);
@@ -451,7 +452,7 @@ impl Device {
             Processor::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
-    /// Returns the blocks of the kernels launched so far; none on a CPU.
+    /// Returns the kernels launched so far with their blocks; empty on a CPU.
     pub fn launches(&self) -> Vec<LaunchRecord> {
         match &self.what {
             Processor::Cpu(_) => Vec::new(),
@@ -469,19 +470,19 @@ impl Device {
             }
         }
     }
-    /// Returns free and total memory. Processes that share a device have equal parts of it, and no more than the limit is free.
+    /// Returns free and total memory. Processes that share a device get equal parts of it, and at most the limit of `--memory` is free.
     pub fn memory(&self) -> Outcome<Memory> {
         let Memory { free, total } = self.backend().memory()?;
-        // What lies on a GPU already is part of what may be used there.
+        // Memory that this run already uses on a GPU counts towards the limit.
         let used = self.free_before.saturating_sub(free) / self.sharers;
         let free = free / self.sharers;
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit.saturating_sub(used))), total })
     }
-    /// *Collective.* Refuses, before the start, work that some process's device cannot hold.
+    /// *Collective.* Fails before the start of work `what` if it needs more memory than the device of some process has.
     pub fn require_all(&self, comm: &RunCommunicator, needs: &[(&str, usize)], what: &str) -> Outcome {
         comm.agree(self.require(needs, what))
     }
-    /// Refuses, before the start, work that the device's memory cannot hold.
+    /// Fails before the start of work `what` if it needs more memory than the device has.
     pub fn require(&self, needs: &[(&str, usize)], what: &str) -> Outcome {
         let needed: usize = needs.iter().map(|(_, n)| n).sum();
         let memory = self.memory()?;

@@ -1,5 +1,5 @@
-//! Dirac operators on links that stay on a device: applications, solves, propagators and multigrid setups, for interfaces that make an operator
-//! once and use it many times.
+//! Dirac operators on links that stay on a device, for interfaces that make an operator once and use it many times: applications, solves,
+//! propagators and multigrid setups.
 use crate::batches::{BatchChoice, bytes};
 use crate::failure::FailureKind;
 use crate::grid_device::GridDevice;
@@ -31,51 +31,51 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A Dirac operator on the links of a device, in every format that was asked for so far.
+/// Dirac operator with its links, which are on the device in every format used so far.
 pub struct LinkedDirac {
     configuration: Configuration<'static>,
     operator: Operator,
     part: Section,
     gauge: Arc<HostGauge>,
-    /// Checksum by which a multigrid setup knows the links.
+    /// Checksum that identifies the links in a file of a multigrid setup.
     checksum: OnceCell<String>,
 }
 
-/// Links and Gaussian smearing of sources and sinks.
+/// Gaussian smearing of sources and sinks, with its links.
 #[derive(Clone)]
 pub struct LinkedSmearing {
-    /// The links, on the sites of the fields that are smeared.
+    /// Links on the same sites as the fields that are smeared.
     pub gauge: Arc<HostGauge>,
-    /// The smearing.
+    /// Parameters of the Gaussian smearing.
     pub smearing: GaussianSmearing,
 }
 
-/// A source of one time whose components have one profile.
+/// Source on one time slice that has the same spatial profile for each spin and colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileSource {
-    /// Time on the whole lattice.
+    /// Time slice, counted on the whole lattice.
     pub time: usize,
-    /// The profile `[z, y, x]` on this process's part of the lattice, which processes without the time do not need.
+    /// Spatial profile `[z, y, x]` on this process's part of the lattice; not needed on processes without the time slice.
     pub profile: Option<Vec<Complex64>>,
 }
 
-/// Systems that differ by a number.
+/// Masses or shifts of systems that are solved as a series.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemSeries {
-    /// (M†M + σ) x = b for these σ.
+    /// Values of σ in (M†M + σ) x = b.
     Shifts(Vec<f64>),
-    /// M(m) x = b for these m.
+    /// Values of the mass m in M(m) x = b.
     Masses(Vec<f64>),
 }
 
-/// The most fields of an array on a device that are applied to or solved for together.
+/// Largest number of fields in an array on a device.
 const TOGETHER: usize = 16;
 
-/// The most fields that are smeared together.
+/// Largest number of fields that are smeared together.
 const SMEARED_TOGETHER: usize = 12;
 
-/// Notes the true residuals of a solve beside what another observer sees.
+/// Observer that records the true residuals of a solve and passes all events on to another observer.
 struct TrueResiduals<'a> {
     observer: &'a mut dyn Observer,
     updates: Vec<(usize, Vec<f64>)>,
@@ -85,7 +85,7 @@ impl<'a> TrueResiduals<'a> {
     fn new(observer: &'a mut dyn Observer) -> Self {
         TrueResiduals { observer, updates: Vec::new() }
     }
-    /// Returns the record of a solve.
+    /// Returns the record of a solve with the true residuals.
     fn record(self, request: &Request, report: &Report, failure: Option<Unsolved>) -> ObservedSolve {
         let failure = failure.map(|error| {
             let advice = names::advice(report, &error, |name| format!("solver=\"{name}\""), "a larger max_iterations");
@@ -107,7 +107,7 @@ impl Observer for TrueResiduals<'_> {
     }
 }
 
-/// Returns the failure of a solve whose settings are named as in [`SolverSettings`].
+/// Converts the failure of a solve. Invalid settings become a failure that all processes share.
 fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
     match failure {
         SolveFailure::Solver(SolveError::Invalid(why)) => Failure::refused(why).shared(),
@@ -116,7 +116,7 @@ fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
 }
 
 impl LinkedDirac {
-    /// Makes an operator on links, which are on the sites of a part of the lattice.
+    /// Creates an operator on the links `gauge`, which are on the sites of `part` of the lattice.
     ///
     /// # Errors
     /// Links of another device; failures of the device.
@@ -124,11 +124,11 @@ impl LinkedDirac {
         let configuration = Configuration::of_shared(&device.domain(&part)?, gauge.clone());
         Ok(LinkedDirac { configuration, operator, part, gauge, checksum: OnceCell::new() })
     }
-    /// Returns the kind of fermions.
+    /// Returns whether the operator acts on Wilson or on staggered fermions.
     pub fn kind(&self) -> FermionKind {
         self.operator.kind()
     }
-    /// Returns the shape of an array on a device as the number of its fields.
+    /// Returns the number of fields in an array on a device with this shape.
     ///
     /// # Errors
     /// Arrays of other fields, and too many fields.
@@ -136,7 +136,9 @@ impl LinkedDirac {
         let own = site_shape(self.kind());
         let Some(front) = shape.len().checked_sub(4 + own.len()) else {
             let axes = 4 + own.len();
-            return Err(Failure::refused(format!("an array of shape {shape:?} is not a field, which has {axes} axes")));
+            return Err(Failure::refused(format!(
+                "an array of shape {shape:?} is not a field: a field has at least {axes} axes"
+            )));
         };
         let (front, field) = shape.split_at(front);
         let expected: Vec<usize> = self.part.local.size().into_iter().rev().chain(own.iter().copied()).collect();
@@ -146,12 +148,14 @@ impl LinkedDirac {
         }
         let count = front.iter().product();
         if !(1..=TOGETHER).contains(&count) {
-            let why = format!("{count} fields on a device: only 1 to {TOGETHER} can be computed together");
+            let why = format!(
+                "{count} fields were given, but only 1 to {TOGETHER} fields can be computed together on a device"
+            );
             return Err(Failure::refused(why));
         }
         Ok(count)
     }
-    /// *Collective.* Returns M ψ, M† ψ or M†M ψ for all fields, in double precision.
+    /// *Collective.* Returns M ψ, M† ψ or M†M ψ in double precision for each field ψ.
     ///
     /// # Errors
     /// Fields of another kind or lattice, a request to stop, and failures of the device.
@@ -172,7 +176,7 @@ impl LinkedDirac {
             Ok(images.into())
         })
     }
-    /// *Collective.* Returns the image of an array of fields on the device, in double precision.
+    /// *Collective.* Returns M ψ, M† ψ or M†M ψ in double precision for each field ψ of an array on the device.
     ///
     /// # Errors
     /// An array of another device, and failures of the device.
@@ -182,7 +186,7 @@ impl LinkedDirac {
         self.configuration.domain().backend().synchronize()?;
         Ok(image)
     }
-    /// *Collective.* Solves M x = b for all fields. Returns the solutions, or the best iterates.
+    /// *Collective.* Solves M x = b for each field b. Returns the solutions, or the best iterates if the solver gave up.
     ///
     /// # Errors
     /// Settings that make no sense, numbers that are not finite, too little memory, and failures of the device.
@@ -208,7 +212,7 @@ impl LinkedDirac {
         HostFields: From<Vec<HostField<F>>>,
     {
         let (request, batch) = self.request(settings)?;
-        let other = || Failure::refused("b and guess are different kinds of fields");
+        let other = || Failure::refused("b and guess are fields of different kinds: give two fields of one kind");
         let guess = guess.map(|guess| F::held(guess).ok_or_else(other)).transpose()?;
         let finite = check_finite_fields("b", fields);
         device.comm().agree(finite.and_then(|()| check_finite_fields("guess", guess.unwrap_or_default())))?;
@@ -226,7 +230,8 @@ impl LinkedDirac {
         };
         Ok((solutions.into(), residuals.record(&request, &report, error)))
     }
-    /// *Collective.* Solves M x = b for an array of fields on the device. Returns the solutions, or the best iterates.
+    /// *Collective.* Solves M x = b for each field b of an array on the device. Returns the solutions, or the best iterates if the solver
+    /// gave up.
     ///
     /// # Errors
     /// Settings that make no sense, numbers that are not finite, and failures of the device.
@@ -245,7 +250,7 @@ impl LinkedDirac {
         let solved = self.configuration.solve_fields(source, guess, &request, &mut residuals);
         let (solution, report, failure) = solved.map_err(refused)?;
         if report.true_residual.iter().any(|residual| residual.is_nan()) {
-            // The array is not looked at before, as it may be large and the host far.
+            // The array is not checked before the solve, because it may be large and its download slow.
             let mut numbers = vec![Complex64::ZERO; array.len()];
             array.download(0, &mut numbers)?;
             device.comm().agree(check_finite("b", &numbers))?;
@@ -255,10 +260,11 @@ impl LinkedDirac {
         Ok((solution, residuals.record(&request, &report, failure)))
     }
     /// *Collective.* Solves systems of a staggered operator that differ by a mass or a shift. Returns the solutions of the first system for
-    /// all fields, then those of the next one.
+    /// all fields, followed by those of the next system.
     ///
     /// # Errors
-    /// Fields that are not staggered, settings that make no sense, numbers that are not finite, too little memory, and failures of the device.
+    /// Fields that are not staggered, settings that make no sense, numbers that are not finite, too little memory, and failures of the
+    /// device.
     pub fn solve_series(
         &self,
         device: &GridDevice,
@@ -292,8 +298,8 @@ impl LinkedDirac {
         let solutions: Vec<_> = solutions.into_iter().flatten().collect();
         Ok((solutions.into(), ObservedShifts { outcome, failure: None }))
     }
-    /// *Collective.* Returns whether solutions for all components of a source may stay on the device beside a solve for half of them, and
-    /// hadrons be made of two such propagators.
+    /// *Collective.* Returns whether the device has enough memory to keep the solutions for all components of a source: beside a solve for
+    /// half of them, and for hadrons of two such propagators.
     ///
     /// # Errors
     /// Settings that make no sense, and failures of the device.
@@ -303,7 +309,7 @@ impl LinkedDirac {
         let solve = bytes(&request.memory(local, &device.place().grid, together, None));
         Ok(solve + contraction_bytes(kind, local.volume(), 2) <= device.free()?)
     }
-    /// *Collective.* Solves for all components of a source, which may be smeared. The solutions stay on the device.
+    /// *Collective.* Solves for all components of a source, which is smeared if `smearing` is given. The solutions stay on the device.
     ///
     /// # Errors
     /// As [`solve`](Self::solve).
@@ -334,8 +340,8 @@ impl LinkedDirac {
         let sources = self.smeared(device, fields, smearing)?;
         self.solved(device, &sources, settings, observer)
     }
-    /// *Collective.* Solves for the propagator through a sink, whose sources the propagator `from` makes; both ends may be smeared. The
-    /// solutions stay on the device.
+    /// *Collective.* Solves for the sequential propagator through a sink, whose sources are made from the propagator `from`. Both ends are
+    /// smeared if `smearing` is given. The solutions stay on the device.
     ///
     /// # Errors
     /// As [`solve`](Self::solve), and a sink that does not exist.
@@ -361,7 +367,7 @@ impl LinkedDirac {
         let sources = self.smeared(device, there.zip(section).map(made), smearing)?;
         self.solved(device, &sources, settings, observer)
     }
-    /// *Collective.* Solves for all components of a source of one time.
+    /// *Collective.* Solves for all components of a source on one time slice.
     fn solved<F: Fermion>(
         &self,
         device: &GridDevice,
@@ -379,11 +385,11 @@ impl LinkedDirac {
             self.configuration.solve_fields(source, None, &request, &mut residuals)
         });
         let (mut solutions, report, error) = solved.map_err(refused)?;
-        // Changing the spin basis rounds: an array of the solutions, and what is made of it, has the same bits.
+        // Changing the spin basis rounds. After this step, the solutions have the same bits as an array made of them.
         solutions.pack(&solutions.unpack()?)?;
         Ok((solutions, residuals.record(&request, &report, error)))
     }
-    /// *Collective.* Smears fields of one time, where that is asked for.
+    /// *Collective.* Smears fields of one time slice if `smearing` is given.
     fn smeared<F: Fermion>(
         &self,
         device: &GridDevice,
@@ -394,7 +400,7 @@ impl LinkedDirac {
         let domain = device.domain_of_two_times(&self.part)?;
         Ok(one_time::worked_on(&domain, gauge, sources, SpatialWork::Smearing(*smearing))?)
     }
-    /// *Collective.* Sets multigrid up for solves with these settings.
+    /// *Collective.* Creates the multigrid setup for solves with these settings.
     ///
     /// # Errors
     /// Staggered operators, settings that make no sense, a request to stop, and failures of the device.
@@ -410,7 +416,7 @@ impl LinkedDirac {
         let multigrid = made.map_err(|error| refused(SolveFailure::<Spinor>::Solver(error)))?;
         Ok(setup_record(&multigrid))
     }
-    /// *Collective.* Writes the near-null vectors of the multigrid setup that there is. Returns their number.
+    /// *Collective.* Writes the near-null vectors of the current multigrid setup. Returns their number.
     ///
     /// # Errors
     /// No setup, a file that cannot be written, and failures of the device.
@@ -420,7 +426,7 @@ impl LinkedDirac {
             setup_file::save(file.part(&self.part), &self.configuration, links).map_err(|why| of_setup(path, why))
         })
     }
-    /// *Collective.* Sets multigrid up with the near-null vectors of a file.
+    /// *Collective.* Creates a multigrid setup from the near-null vectors of a file.
     ///
     /// # Errors
     /// As [`set_up`](Self::set_up), and a file that is damaged or of other links or another operator.
@@ -444,7 +450,7 @@ impl LinkedDirac {
         let operator = self.operator.parameters::<WilsonLike>().copied();
         operator.ok_or_else(|| Failure::refused("multigrid applies to Wilson-like operators only"))
     }
-    /// *Collective.* Returns the checksum of the links.
+    /// *Collective.* Returns the checksum of the links, which is computed once.
     fn checksum(&self, device: &GridDevice) -> Outcome<&str> {
         if let Some(known) = self.checksum.get() {
             return Ok(known);
@@ -452,16 +458,16 @@ impl LinkedDirac {
         let links = links_checksum(&self.gauge, &self.part, &*device.comm().network()).map_err(Failure::failed)?;
         Ok(self.checksum.get_or_init(|| links))
     }
-    /// Returns the request that settings make, and the number of right-hand sides that are solved together.
+    /// Returns the request that corresponds to settings, and the choice of the batch size.
     fn request(&self, settings: &SolverSettings) -> Outcome<(Request, BatchChoice)> {
         Ok((settings.request(self.operator.clone())?, settings.batch()?))
     }
-    /// Returns a request with a storage of links that they have.
+    /// Returns a request whose link storage is possible for these links.
     fn possible(&self, request: Request) -> Outcome<Request> {
         let reconstruction = self.configuration.possible(&request.operator, request.reconstruction)?;
         Ok(Request { reconstruction, ..request })
     }
-    /// *Collective.* Splits right-hand sides into batches: as requested, or as memory allows beside so many bytes.
+    /// *Collective.* Returns the sizes of the batches: as requested, or as large as memory allows if `beside` bytes stay free.
     fn sizes(
         &self,
         device: &GridDevice,
@@ -473,7 +479,7 @@ impl LinkedDirac {
         let needs = |nrhs: usize| request.memory(self.part.local, &device.place().grid, nrhs, systems);
         Ok(device.split(batch, n, beside, needs)?.sizes)
     }
-    /// Returns an array of the device as fields in double precision.
+    /// Returns an array on the device as fields in double precision.
     fn field(&self, array: &DeviceArray, count: usize) -> Outcome<FullField> {
         let shape = FieldShape::new(self.kind(), Precision::Double, count);
         let mut field = FullField::zero(self.configuration.domain(), shape)?;
@@ -483,7 +489,7 @@ impl LinkedDirac {
 }
 
 impl LinkedSmearing {
-    /// *Collective.* Smears fields of host memory at all times.
+    /// *Collective.* Smears fields in host memory on all time slices.
     ///
     /// # Errors
     /// Fields on another lattice than the links, a request to stop, and failures of the device.
@@ -509,7 +515,7 @@ impl LinkedSmearing {
             Ok(all.into())
         })
     }
-    /// *Collective.* Smears a copy of fields on the device at all times.
+    /// *Collective.* Returns a copy of fields on the device that is smeared on all time slices.
     ///
     /// # Errors
     /// Failures of the device.
@@ -524,7 +530,7 @@ impl LinkedSmearing {
     }
 }
 
-/// Returns host fields of a propagator as fields on the device.
+/// Copies the fields of a propagator from host memory to the device.
 ///
 /// # Errors
 /// Fields on another lattice; failures of the device.
@@ -533,13 +539,13 @@ pub fn on_device(device: &GridDevice, part: &Section, fields: &HostFields) -> Ou
     Ok(with_fields!(fields, fields => FullField::of_host(&domain, fields)?))
 }
 
-/// Returns the shape of the array of a propagator on a part of the lattice.
+/// Returns the shape of a propagator's array on a part of the lattice.
 pub fn propagator_shape(kind: FermionKind, part: &Section) -> Vec<usize> {
     let sites = part.local.size().into_iter().rev();
     [components(kind)].into_iter().chain(sites).chain(site_shape(kind).iter().copied()).collect()
 }
 
-/// Ends work that is asked to stop.
+/// Returns an error if the interface requests to stop.
 pub(crate) fn check(go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Outcome {
     if go_on().is_break() { Err(Failure::stopped()) } else { Ok(()) }
 }

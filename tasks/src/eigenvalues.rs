@@ -1,4 +1,4 @@
-//! The smallest and the largest eigenvalue of M̂†M̂, M̂ being the even-odd preconditioned operator on the even sites.
+//! Smallest and largest eigenvalues of M̂†M̂, where M̂ is the even-odd preconditioned operator on the even sites.
 use crate::device::{Device, DeviceChoice};
 use crate::host_links::LinksRead;
 use crate::keys::SOLVE;
@@ -22,13 +22,13 @@ use std::path::{Path, PathBuf};
 /// Accuracy of eigenvalues, and limits of the work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EigenvalueSettings {
-    /// Largest distance of a Ritz vector from an eigenvector, over the eigenvalue.
+    /// Requested accuracy of Ritz vectors, relative to the eigenvalue.
     pub tol: f64,
-    /// Most steps of Lanczos for each of the two eigenvalues.
+    /// Maximum number of Lanczos steps for each of the two eigenvalues.
     pub steps: usize,
-    /// Most iterations of CG in a step for the smallest one.
+    /// Maximum number of CG iterations in a Lanczos step for the smallest eigenvalue.
     pub max_iterations: usize,
-    /// Seed of the noise that Lanczos begins with.
+    /// Seed of the noise vector from which the Lanczos method starts.
     pub seed: u64,
 }
 
@@ -41,32 +41,32 @@ impl Default for EigenvalueSettings {
 impl EigenvalueSettings {
     fn params(&self) -> EigenvalueParams {
         let EigenvalueSettings { tol, steps, max_iterations, .. } = *self;
-        // The error of solutions goes into the value as it is, the Ritz vector's residual by its square.
+        // The error of the solutions enters the eigenvalue linearly, but the residual of the Ritz vector enters squared.
         let solver = SolverParams { tol: (1e-3 * tol).max(1e-13), max_iterations, ..Default::default() };
         EigenvalueParams { steps, tol, solver }
     }
 }
 
-/// Eigenvalues of an operator on configurations.
+/// Request for the extreme eigenvalues of an operator on configurations.
 pub struct EigenvalueRequest {
-    /// Each configuration, with the operator on it.
+    /// File of each configuration, with the operator on its links.
     plans: Vec<(PathBuf, FermionPlan)>,
     device: DeviceChoice,
     settings: EigenvalueSettings,
 }
 
-/// Eigenvalues on a configuration.
+/// Eigenvalues found on one configuration.
 pub struct FoundEigenvalues<'a> {
-    /// The record.
+    /// Record of the eigenvalues.
     pub line: &'a EigenvaluesLine,
-    /// The bounds as Lanczos found them.
+    /// Spectral bounds from the Lanczos method.
     pub bounds: &'a SpectralBounds,
-    /// Operator and lattice, for people.
+    /// Operator and lattice, as text for people.
     pub headline: String,
 }
 
 impl EigenvalueRequest {
-    /// *Collective.* Reads the headers of configurations, and keys of the operator that `add` puts into an input.
+    /// *Collective.* Reads the headers of the configurations. `add` puts the keys of the operator into the input for each of them.
     ///
     /// # Errors
     /// All mistakes of the input on the first configuration that has any.
@@ -86,13 +86,17 @@ impl EigenvalueRequest {
             input.put("source", &[format!("random:{}", settings.seed)], "--seed");
             let plan = FermionPlan::for_apply(&mut input);
             input.finish("the command line")?;
-            let plan = plan.ok_or_else(|| Failure::refused("the command line is incomplete"))?;
+            let plan = plan.ok_or_else(|| {
+                Failure::refused(
+                    "the settings of the operator are incomplete: `ferrite eigenvalues --help` lists the flags",
+                )
+            })?;
             Ok((path, plan))
         };
         let plans = session.comm.agree(files.into_iter().map(plan).collect::<Outcome<Vec<_>>>())?;
         Ok(EigenvalueRequest { plans, device, settings })
     }
-    /// *Collective.* Finds the eigenvalues, and calls `each` with those of a configuration as soon as they are found.
+    /// *Collective.* Computes the eigenvalues on each configuration, and calls `each` as soon as those of a configuration are found.
     ///
     /// # Errors
     /// Too little memory, links that cannot be read, a solver that gives up, a stop, and failures of the device.
@@ -113,7 +117,7 @@ impl EigenvalueRequest {
         }
         Ok(EigenvaluesRecord { configurations, tol, backend: device.name().into(), device: device.describe() })
     }
-    /// *Collective.* Finds the eigenvalues on links that were read.
+    /// *Collective.* Computes the eigenvalues on links that were read.
     fn bounds(
         &self,
         path: &Path,
@@ -142,7 +146,7 @@ impl EigenvalueRequest {
     }
 }
 
-/// Returns the device memory that an operator needs, with names for what takes it.
+/// Returns the device memory that the operator needs, by name.
 fn needs(plan: &FermionPlan, cut: Cut) -> Needs {
     let request = Request {
         method: Method::CG,
@@ -150,12 +154,12 @@ fn needs(plan: &FermionPlan, cut: Cut) -> Needs {
         reconstruction: LinkStorage::FULL,
         ..Request::new(&plan.operator)
     };
-    // Three vectors of Lanczos beside those of CG, whose own are counted for a solve with its check.
+    // The Lanczos method needs three vectors in addition to those of CG, which are counted for a solve with its final check.
     let needs = request.memory(cut.local, &cut.grid, 3, None);
     plan.with_smearing(cut, needs)
 }
 
-/// Returns the failure of the solver for the smallest eigenvalue.
+/// Returns the failure of the solver for the smallest eigenvalue, with advice.
 fn explained(failure: SolveFailure, path: &Path, plan: &FermionPlan, session: &Session) -> Failure {
     match failure {
         SolveFailure::Solver(SolveError::Cancelled { .. }) => {
@@ -168,20 +172,21 @@ fn explained(failure: SolveFailure, path: &Path, plan: &FermionPlan, session: &S
         SolveFailure::Solver(why) => {
             let [max_iterations, mass] = ["max-iterations", "mass"].map(|key| plan.read.by.spelled(key, ""));
             let path = path.display();
-            let why = format!("{path}: the smallest eigenvalue: {why}; increase {max_iterations} or {mass}");
+            let why =
+                format!("{path}: the smallest eigenvalue was not found: {why}; increase {max_iterations} or {mass}");
             Failure::failed(why).shared()
         }
         other => other.into(),
     }
 }
 
-/// Returns the eigenvalue of D†D = −D² where M†M has this one, D being without the factor ½ of M = m + ½ D; none of Wilson-like
+/// Converts an eigenvalue of M†M to the corresponding one of D†D = −D², for staggered operators M = m + ½ D; `None` for Wilson-like
 /// operators.
 fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
     operator.parameters::<StaggeredOperator>().map(|staggered| 4.0 * (eigenvalue - staggered.params.mass.powi(2)))
 }
 
-/// Returns the record of a configuration.
+/// Returns the record of the eigenvalues on a configuration.
 fn line(
     bounds: &SpectralBounds,
     path: &Path,

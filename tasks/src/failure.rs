@@ -1,4 +1,4 @@
-//! The reason why a command ended without success: one sentence and an exit code.
+//! Reason why a command ended without success: one sentence and an exit code.
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
 use ferrite::field::host::{Fermion, FieldError};
@@ -14,20 +14,20 @@ use solvers::SolveError;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// The exit codes that scripts may rely on.
+/// Exit codes of the program, on which scripts may rely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// 0: done.
+    /// Code 0: the command succeeded.
     Done,
-    /// 1: started and failed.
+    /// Code 1: the command started and failed.
     Failed,
-    /// 2: refused before anything was computed.
+    /// Code 2: the command was refused before anything was computed.
     Refused,
-    /// 129: stopped by SIGHUP.
+    /// Code 129: SIGHUP stopped the command.
     HungUp,
-    /// 130: stopped by Ctrl-C (SIGINT), or by a time limit.
+    /// Code 130: Ctrl-C (SIGINT) or a time limit stopped the command.
     Interrupted,
-    /// 143: stopped by SIGTERM.
+    /// Code 143: SIGTERM stopped the command.
     Terminated,
 }
 
@@ -56,52 +56,52 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// Cause of a failure, by which interfaces of languages choose an exception or a code of their own.
+/// Cause of a failure, from which interfaces of other languages choose an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// A request that makes no sense.
+    /// The request is invalid.
     Input,
-    /// A file that cannot be read or written, or whose data is wrong.
+    /// A file cannot be read or written, or its data is wrong.
     File,
-    /// A device that is absent, fails, or has too little memory.
+    /// A device is absent, fails, or has too little memory.
     Device,
-    /// A solver that found no solution.
+    /// A solver found no solution.
     Solver,
-    /// Anything else.
+    /// Any other cause.
     Other,
 }
 
 impl FailureKind {
     const ALL: [Self; 5] = [Self::Input, Self::File, Self::Device, Self::Solver, Self::Other];
 
-    /// Returns the kind with a number; [`FailureKind::Other`] where there is none.
+    /// Returns the cause with a number; [`FailureKind::Other`] if there is none.
     pub fn from_number(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Other)
     }
-    /// Returns the number by which processes exchange it.
+    /// Returns the number that stands for the cause in messages between processes.
     pub fn number(self) -> u8 {
         self as u8
     }
 }
 
-/// A sentence for people, a code for scripts, and the cause for other programs.
+/// Failure of a command: a sentence for people, an exit code for scripts, and the cause for other programs.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
+    /// Exit code of the program.
     pub code: Code,
-    /// The cause.
+    /// Cause of the failure.
     pub kind: FailureKind,
-    /// Message that says what went wrong, where, and what to do.
+    /// Message that states what went wrong, where, and what to do.
     pub message: String,
     shared: bool,
 }
 
 impl Failure {
-    /// Returns the record of message and exit code.
+    /// Returns the record of the message and the exit code.
     pub fn record(&self) -> ErrorMessage {
         ErrorMessage { message: self.message.clone(), exit_code: self.code.number() }
     }
-    /// Returns a failure with any exit code.
+    /// Returns a failure with an exit code and a message.
     pub fn new(code: Code, message: impl Display) -> Self {
         let kind = if code == Code::Refused { FailureKind::Input } else { FailureKind::Other };
         Self { code, kind, message: message.to_string(), shared: false }
@@ -120,37 +120,36 @@ impl Failure {
     pub fn is_shared(&self) -> bool {
         self.shared
     }
-    /// Returns a failure of work that was started.
+    /// Returns a failure of work that had started, with exit code 1.
     pub fn failed(message: impl Display) -> Self {
         Self::new(Code::Failed, message)
     }
-    /// Returns a refusal, before anything was computed.
+    /// Returns a failure before anything was computed, with exit code 2.
     pub fn refused(message: impl Display) -> Self {
         Self::new(Code::Refused, message)
     }
-    /// Returns the failure of a file that could not be read.
+    /// Returns the failure of a file that could not be read. `by` determines whether the message names flags or keys.
     pub fn reading(error: &FileError, by: ReadBy) -> Self {
         Self { shared: met_by_all(error), ..Self::refused(describe(error, by)) }.of_kind(FailureKind::File)
     }
-    /// Returns the failure of a file that could not be written: by the system, or because its format cannot hold the field.
+    /// Returns the failure of a file that could not be written, because of the system or because its format cannot hold the field.
     pub fn writing(error: FileError) -> Self {
         let system = matches!(error.problem, Problem::Io { .. } | Problem::Comm(_));
         let code = if system { Code::Failed } else { Code::Refused };
         Self { shared: met_by_all(&error), ..Self::new(code, error) }.of_kind(FailureKind::File)
     }
-    /// Returns the failure of work that was ended by request.
+    /// Returns the failure of work that ended because a stop was requested.
     pub fn stopped() -> Self {
         Self::new(Code::Interrupted, "stopped")
     }
 }
 
-/// Returns whether the failure occurs on all processes: one of a file that many processes read or write does, unless the exchange of
-/// messages failed.
+/// Returns whether all processes have the failure. They do if they read or wrote a file together, unless messages failed.
 fn met_by_all(error: &FileError) -> bool {
     !matches!(error.problem, Problem::Comm(_))
 }
 
-/// Describes an error of a file. Adds to the library's message the flag or key by which users give an option.
+/// Returns the message for an error of a file, with the flag or key that would accept the file.
 pub fn describe(error: &FileError, by: ReadBy) -> String {
     match &error.problem {
         Problem::Io { .. } => {
@@ -186,7 +185,7 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
             "lattice = [X, Y, Z, T] and no-verify = true",
             "--lattice X,Y,Z,T --no-verify",
         ),
-        // No projection can restore a link of zeros.
+        // Convert cannot advise a projection, because it cannot restore a link of zeros.
         Problem::OpenBoundary if by == ReadBy::Convert => return error.to_string(),
         Problem::NotUnitary { .. } | Problem::OpenBoundary => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")
@@ -241,7 +240,7 @@ impl From<BackendError> for Failure {
     }
 }
 
-/// A file that an interface without flags reads or writes.
+/// Failure of a file that an interface without flags reads or writes.
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         Self { shared: met_by_all(&error), ..Self::refused(error) }.of_kind(FailureKind::File)

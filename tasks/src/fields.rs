@@ -1,4 +1,4 @@
-//! Sources, and field files by name.
+//! Sources, and files of fields by name.
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::layout::Layout;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 /// Options for reading a gauge field.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Options of the library.
+    /// Options for the library's reader.
     pub options: ReadOptions,
-    /// Way in which users give the options: flags or keys.
+    /// Whether users give the options as flags or as keys.
     pub by: ReadBy,
 }
 
@@ -33,15 +33,30 @@ impl Reading {
     }
 }
 
-/// One right-hand side.
+/// Source of one right-hand side.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// One at a site and component: spin and colour, or colour.
+    /// Field that is 1 at one site (x, y, z, t) and component (spin and colour, or colour), and 0 elsewhere.
     Point([usize; 4], Vec<usize>),
-    /// Normal random numbers: seed, and which of those that the seed has.
+    /// Field of normal random numbers: the seed, and the number of the field among those of the seed.
     Random(u64, u32),
-    /// A field of a file; the number counts the fields of the file.
+    /// Field in a file: its path, and the number of the field in the file.
     File(PathBuf, usize),
+}
+
+/// Reason why sources are refused, by the key at fault.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SourceFault {
+    /// The source is invalid.
+    Source(String),
+    /// The number of sources does not fit the source.
+    Number(String),
+}
+
+impl From<String> for SourceFault {
+    fn from(why: String) -> Self {
+        Self::Source(why)
+    }
 }
 
 impl Source {
@@ -73,8 +88,8 @@ impl Source {
                 match (seed.trim().parse(), number.trim().parse()) {
                     (Ok(seed), Ok(number)) if number < noise => Ok(Source::Random(seed, number)),
                     _ => Err(format!(
-                        "'{text}': expected a seed from 0 to 2^64 - 1, random:SEED, or random:SEED,NUMBER for another of \
-                         its {noise} sources, from 0"
+                        "'{text}': expected random:SEED with a seed from 0 to 2^64 - 1, or random:SEED,NUMBER with \
+                         the number of one of the {noise} sources of the seed, from 0"
                     )),
                 }
             }
@@ -82,9 +97,9 @@ impl Source {
             _ => Err(refused()),
         }
     }
-    /// Returns `n` sources that begin with one as typed: components of a point, spin by spin, from the first on if none is named; noise
-    /// with consecutive numbers.
-    pub fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<Self>, String> {
+    /// Returns `n` sources, of which the first is `text`: further components of a point, spin by spin, or noise with consecutive numbers. A
+    /// point without components starts with the first one.
+    pub fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<Self>, SourceFault> {
         let is_bare = text.starts_with("point:") && text.split(',').count() == 4;
         let first = match is_bare {
             true => Self::parse::<T>(&format!("{text}{}", ",0".repeat(T::SHAPE.len())))?,
@@ -96,8 +111,9 @@ impl Source {
                 let begin = component.iter().zip(T::SHAPE).fold(0, |index, (k, extent)| index * extent + k);
                 let (there, all) = (T::COMPONENTS - begin, T::COMPONENTS);
                 if n > there {
-                    let from = if begin > 0 { format!(", of which {there} from this one on") } else { String::new() };
-                    return Err(format!("a point has {all} components{from}, not {n}"));
+                    let from =
+                        if begin > 0 { format!(", {there} of them from the named one on") } else { String::new() };
+                    return Err(SourceFault::Number(format!("a point has {all} components{from}, not {n}")));
                 }
                 let component = |mut index: usize| {
                     let mut numbers: Vec<usize> = Vec::new();
@@ -114,16 +130,23 @@ impl Source {
                 let last = u32::try_from(n).ok().and_then(|n| number.checked_add(n));
                 match last.filter(|last| *last <= generate::NOISE_SOURCES) {
                     Some(last) => Ok((number..last).map(|number| Source::Random(seed, number)).collect()),
-                    None => Err(format!("a seed has {} sources", generate::NOISE_SOURCES)),
+                    None => {
+                        let all = generate::NOISE_SOURCES;
+                        Err(SourceFault::Number(format!(
+                            "a seed has {all} sources, not enough for {n} from number {number} on"
+                        )))
+                    }
                 }
             }
             Source::File(..) => {
-                Err("the number of sources applies to a point or a random source; a file has a fixed number of fields"
-                    .into())
+                let why = format!(
+                    "{n} sources can be made from a point or a random source only; a file has a fixed number of fields: remove the number of sources"
+                );
+                Err(SourceFault::Number(why))
             }
         }
     }
-    /// Checks the source against the lattice; a file with several fields becomes several sources.
+    /// Checks the source against the lattice. A file with several fields becomes several sources.
     pub fn check<T: Fermion>(self, lattice: Lattice) -> Result<Vec<Self>, String> {
         match self {
             Source::Point(site, ref component) => {
@@ -142,7 +165,7 @@ impl Source {
                 let single = || files::inspect(&path, &ReadOptions::default());
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
-                    format!("{path}: holds {n} numbers per site, but a {kind} field has {needed}")
+                    format!("{path}: the file holds {n} numbers per site, but a {kind} field has {needed}")
                 };
                 match block {
                     None => {
@@ -150,7 +173,7 @@ impl Source {
                         match (header.values_per_site(), header.lattice) {
                             (n, l) if n == T::COMPONENTS && l == lattice => Ok(vec![Source::File(path, 0)]),
                             (n, l) if n == T::COMPONENTS => Err(format!(
-                                "{}: is a field on {l}, but the gauge field is on {lattice}",
+                                "{}: the file holds a field on {l}, but the gauge field is on {lattice}",
                                 path.display()
                             )),
                             (n, _) => Err(of_another_kind(n)),
@@ -160,18 +183,18 @@ impl Source {
                         Ok((0..block.fields).map(|i| Source::File(path.clone(), i)).collect())
                     }
                     Some(block) => match single() {
-                        // The shape of one spinor field is also that of colour vectors on another lattice.
+                        // One spinor field has the same shape as several colour vectors on another lattice.
                         Ok(header) if header.lattice == lattice => Err(of_another_kind(header.values_per_site())),
                         _ => {
                             let (path, l) = (path.display(), block.lattice);
-                            Err(format!("{path}: holds fields on {l}, but the gauge field is on {lattice}"))
+                            Err(format!("{path}: the file holds fields on {l}, but the gauge field is on {lattice}"))
                         }
                     },
                 }
             }
         }
     }
-    /// *Collective.* Makes or reads this process's part of the field.
+    /// *Collective.* Returns this process's part of the source, generated or read.
     pub fn field<T: Fermion>(&self, layout: &Layout) -> Outcome<HostField<T>> {
         let section = layout.section;
         match self {
@@ -195,12 +218,12 @@ impl Source {
     }
 }
 
-/// Returns advice on a source that other programs have under this name: `; walls are sources of ferrite spectrum`.
+/// Returns advice on a source that other programs have under the same name, such as `; walls are sources of ferrite spectrum`.
 fn other_source(text: &str) -> String {
     let kind = text.split(':').next().unwrap_or(text).trim().to_lowercase();
     let advice = match kind.as_str() {
         "wall" | "shell" | "smeared" | "gaussian" | "gauss" | "wuppertal" => {
-            "wall and Gaussian-smeared sources are sources of `ferrite spectrum`"
+            "wall and Gaussian-smeared sources are available in `ferrite spectrum` only"
         }
         "noise" | "z2" | "z4" | "u1" | "stochastic" | "rand" | "random" | "gauss-noise" => {
             "random:1 is noise with the seed 1"
@@ -214,7 +237,7 @@ fn other_source(text: &str) -> String {
     format!("; {advice}")
 }
 
-/// *Collective.* Makes or reads this process's part of fields; a file once for all of its fields.
+/// *Collective.* Returns this process's part of each source, generated or read. A file is read once for all of its fields.
 pub fn all_fields<T: Fermion>(sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
     let mut fields = Vec::with_capacity(sources.len());
     while let Some(next) = sources.get(fields.len()) {
@@ -260,7 +283,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Returns the format of a gauge file by its name.
+/// Returns the format of a gauge file, from the ending of its name.
 pub fn gauge_format(path: &Path) -> Result<&'static FileFormat, String> {
     match FileFormat::of_gauge_file(path) {
         Some(format) => built_in(path, format),
@@ -268,7 +291,7 @@ pub fn gauge_format(path: &Path) -> Result<&'static FileFormat, String> {
     }
 }
 
-/// Returns the help on a file of links that is written: `what` it is, and the endings that choose its format.
+/// Returns the help text of an output file for links: `what` it holds, and the endings that choose its format.
 pub fn help_of_output(what: &str) -> String {
     format!("{what}: {}", formats::endings_of_gauge_files())
 }
@@ -277,25 +300,25 @@ fn unclear(path: &Path, endings: &str) -> String {
     format!("{}: the name does not determine the format; end it in {endings}", path.display())
 }
 
-/// Returns a format of a file, if this build of the program has it.
+/// Returns `format` if this build of the program supports it.
 pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static FileFormat, String> {
     match format.missing_feature {
         None => Ok(format),
         Some(feature) => Err(format!(
-            "{}: this build does not include {format}: build it with --features {feature}, or choose npy",
+            "{}: this build does not include {format}: build Ferrite with --features {feature}, or choose npy",
             path.display()
         )),
     }
 }
 
-/// Number of fermion fields that a file is to hold.
+/// Number of fermion fields to write into one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// One.
+    /// A single field.
     One,
     /// A propagator: as many fields as a field has components, 12 or 3.
     Propagator(usize),
-    /// Any other number of fields, or the fields of several systems.
+    /// Any other number of fields, also the fields of several systems.
     Several(usize),
 }
 
@@ -312,7 +335,7 @@ impl Stack {
     pub fn of_sources(count: usize, components: usize) -> Self {
         Self::of(if count > 1 { std::slice::from_ref(&count) } else { &[] }, components)
     }
-    /// Returns whether a file of a format holds this stack.
+    /// Returns whether a file of this format can hold these fields.
     pub fn is_held_by(self, format: &FileFormat) -> bool {
         match self {
             Stack::One => format.holds_fermions(0, &[]),
@@ -322,7 +345,7 @@ impl Stack {
     }
 }
 
-/// Returns the format of a file of fermion fields by its name.
+/// Returns the format of a file of fermion fields, from the ending of its name.
 pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, String> {
     let named = FileFormat::of_fermion_file(path).and_then(|format| Some((format, format.fermions.as_ref()?)));
     let Some((format, fermions)) = named else {
@@ -332,21 +355,21 @@ pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, S
     match stack {
         _ if stack.is_held_by(format) => built_in(path, format),
         Stack::Several(count) => {
-            Err(format!("{shown}: write {count} fields into one .npy file with a leading axis; {limits}"))
+            Err(format!("{shown}: {limits}; write {count} fields into one .npy file with a leading axis"))
         }
         _ => Err(format!("{shown}: {limits}; end the name in {}", formats::endings_of_fermion_files())),
     }
 }
 
-/// *Collective.* Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as
-/// leading axis.
+/// *Collective.* Writes fermion fields. One field has the format of the file's name; several fields need `.npy`, where the right-hand side
+/// is the leading axis.
 pub fn write_fermions<T: Fermion>(path: &Path, fields: &[HostField<T>], title: &str, layout: &Layout) -> Outcome {
     let all: Vec<_> = fields.iter().collect();
     let axes = if fields.len() > 1 { vec![fields.len()] } else { Vec::new() };
     write_block(path, &all, &axes, title, layout)
 }
 
-/// *Collective.* Writes fermion fields with these leading axes, as many fields as the axes have places; without axes, one field.
+/// *Collective.* Writes fermion fields with the leading axes `axes`, whose product is the number of fields; without axes, one field.
 pub fn write_block<T: Fermion>(
     path: &Path,
     fields: &[&HostField<T>],
@@ -366,8 +389,8 @@ pub fn write_block<T: Fermion>(
     written.map_err(Failure::writing)
 }
 
-/// Returns the precision of a gauge file: the requested one, which the format must be able to hold, or the one at hand as far as the
-/// format can hold it.
+/// Returns the precision of a gauge file. A requested precision must be one that the format can hold. Otherwise it is that of the links, or
+/// the only one of the format.
 pub fn gauge_precision(
     asked: Option<FilePrecision>,
     at_hand: FilePrecision,
@@ -377,26 +400,26 @@ pub fn gauge_precision(
         return Ok(asked.unwrap_or(at_hand));
     };
     match asked {
-        Some(asked) if asked != only => {
-            Err(format!("--precision {asked}: {whose} hold {only} precision; remove it, or choose {others}"))
-        }
+        Some(asked) if asked != only => Err(format!(
+            "--precision {asked}: {whose} hold {only} precision only; remove --precision, or choose {others}"
+        )),
         _ => {
             if (asked, only, at_hand) == (None, FilePrecision::Single, FilePrecision::Double) {
-                tracing::info!("{whose} hold single precision");
+                tracing::info!("{whose} hold single precision only: numbers in double precision are rounded");
             }
             Ok(only)
         }
     }
 }
 
-/// *Collective.* Returns the lattice of a file, for work on a device: its extents have to be even.
+/// *Collective.* Returns the lattice of a file. Fails if an extent is odd, because devices need even extents.
 pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let lattice = any_lattice_of(path, read, comm)?;
     require_even(path, lattice).map_err(|why| Failure::refused(why).shared())?;
     Ok(lattice)
 }
 
-/// *Collective.* Returns the lattice of a file, of even extents, and how many complex numbers it has for each site.
+/// *Collective.* Returns the lattice of a file, whose extents must be even, and the number of complex numbers per site.
 pub fn shape_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<(Lattice, usize)> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
@@ -404,29 +427,29 @@ pub fn shape_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<
     Ok((header.lattice, header.values_per_site()))
 }
 
-/// *Collective.* Returns the lattice of a file.
+/// *Collective.* Returns the lattice of a file, whose extents may be odd.
 pub fn any_lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
 }
 
-/// Refuses a lattice with odd extents; the message says what can be done with the file.
+/// Fails if a lattice has odd extents. The message names the commands that accept the file.
 pub fn require_even(path: &Path, lattice: Lattice) -> Result<(), String> {
     lattice.require_even().map_err(|why| {
         format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` accept any extents", path.display())
     })
 }
 
-/// Content of a file.
+/// Type of the fields in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A gauge field.
+    /// One gauge field.
     Links,
-    /// A spinor field, or several.
+    /// One or several spinor fields.
     Spinors,
-    /// A field of colour vectors, or several.
+    /// One or several fields of colour vectors.
     ColourVectors,
-    /// This many numbers on a site, which have no meaning here.
+    /// Fields of another type, with this many numbers per site.
     Other(usize),
 }
 
@@ -439,7 +462,7 @@ impl Content {
             n => Content::Other(n),
         }
     }
-    /// Returns the name of the content in messages and JSON.
+    /// Returns the name of the type in messages and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Content::Spinors => Spinor::NAME,
@@ -449,17 +472,17 @@ impl Content {
     }
 }
 
-/// The header of a file, and how it is to be read.
+/// Header of a file, and how the file is to be read.
 pub struct Inspected {
     /// Header of the first field that is read.
     pub header: Header,
-    /// Content of the file.
+    /// Type of the fields in the file.
     pub content: Content,
-    /// Whether all of several fermion fields are read.
+    /// Whether all fermion fields of the file are read, not only one.
     pub block: bool,
 }
 
-/// *Collective.* Inspects a file; of several fermion fields all are to be read, unless `one` is requested.
+/// *Collective.* Reads the header of a file. All fermion fields of the file are to be read, unless `one` is requested.
 pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -> Result<Inspected, FileError> {
     let network = comm.network();
     let file = SharedFile::new(path, &*network);
@@ -468,7 +491,7 @@ pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -
         Ok(header) => {
             !one && (header.fields > 1 || matches!(header.components, 144 | 9)) && header.values_per_site() != 36
         }
-        // A block of an .npy file has one more axis, and a source of another sort may stand first in a LIME file.
+        // Several fields in an .npy file have one more axis. A LIME file may begin with a field of another type.
         Err(FileError { problem: Problem::Field { field: "shape" | "recordtype" | "globaldata", .. }, .. }) => !one,
         Err(_) => false,
     };
@@ -487,7 +510,7 @@ pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -
     Ok(Inspected { content: Content::of(&header), header, block })
 }
 
-/// *Collective.* Reads this process's part of a gauge field, which fits into memory.
+/// *Collective.* Reads this process's part of a gauge field. Fails if host memory does not suffice.
 pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommunicator) -> Outcome<GaugeFile> {
     require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
@@ -498,8 +521,8 @@ pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommun
     Ok(file)
 }
 
-/// Prints notes on a file: what its reader noted, which of several fields was read, if only one was, and a checksum that
-/// differs.
+/// Logs notes on a file: notes of its reader, the number of the field if only one of several was read, and a wrong checksum that was
+/// accepted.
 pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, record: Option<usize>) {
     let shown = path.display();
     header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
@@ -507,11 +530,11 @@ pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, rec
         tracing::info!("{shown}: the file holds {} fields; the first one is read (--record 0)", header.fields);
     }
     if let files::Checksum::Mismatch { kind, .. } = checksum {
-        tracing::info!("{shown}: the {} checksum does not match the data; accepted", kind.name());
+        tracing::info!("{shown}: the {} checksum does not match the data; the file is accepted", kind.name());
     }
 }
 
-/// Prints notes on a plaquette and a link trace that differ from the header.
+/// Logs a plaquette or a link trace that differs from the header.
 fn note_values(path: &Path, file: &GaugeFile) {
     let (shown, header) = (path.display(), &file.header);
     let values = [
@@ -520,12 +543,15 @@ fn note_values(path: &Path, file: &GaugeFile) {
     ];
     for (name, stored, computed) in values {
         if let Some(stored) = stored.filter(|stored| !stored.agrees(computed, header.precision)) {
-            tracing::info!("{shown}: the {name} is {computed:.10}, but the header has {}; accepted", stored.value);
+            tracing::info!(
+                "{shown}: the {name} is {computed:.10}, but the header has {}; the file is accepted",
+                stored.value
+            );
         }
     }
 }
 
-/// Warns of open boundary conditions. Every command that reads links calls this.
+/// Warns of open boundary conditions in t. Every command that reads links calls this function.
 pub fn warn_of_open_boundary(path: &Path, file: &GaugeFile) {
     if file.open_boundary {
         tracing::warn!(
@@ -537,13 +563,13 @@ pub fn warn_of_open_boundary(path: &Path, file: &GaugeFile) {
     }
 }
 
-/// *Collective.* Writes a gauge field of which each process has its part.
+/// *Collective.* Writes a gauge field; each process writes its part.
 pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions, layout: &Layout) -> Outcome {
     files::write_gauge(layout.share(path), gauge, options).map_err(Failure::writing)
 }
 
-/// *Collective.* Refuses a field that this machine's memory cannot hold, of which each of its processes has a part: the
-/// system would end the program without a word.
+/// *Collective.* Fails if a field does not fit in host memory, where each process on the host has a part of it. Without this check, the
+/// system could end the program without a message.
 pub fn require_host_memory(comm: &RunCommunicator, lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
     let sharers = if comm.size() == 1 { 1 } else { comm.alike("")? };
     let enough = || {
@@ -554,13 +580,14 @@ pub fn require_host_memory(comm: &RunCommunicator, lattice: Lattice, site_bytes:
         let (needed, free) = (text::bytes(needed), text::bytes(free));
         let share = if sharers > 1 { format!(" for each of {sharers} processes") } else { String::new() };
         Err(Failure::refused(format!(
-            "{what}: a field on {lattice} needs {needed} of this machine's memory, but {free} are free{share}"
+            "{what}: a field on {lattice} needs {needed} of this machine's memory, but {free} are free{share}; use a \
+             smaller lattice or more machines"
         )))
     };
     comm.agree(enough())
 }
 
-/// Reads the precision of a file, `single` or `double`.
+/// Parses the precision of a file, `single` or `double`.
 pub fn file_precision(text: &str) -> Result<FilePrecision, String> {
     match text {
         "single" => Ok(FilePrecision::Single),
@@ -574,7 +601,10 @@ mod tests {
     use super::*;
 
     fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<String>, String> {
-        Source::several::<T>(text, n).map(|all| all.iter().map(Source::to_string).collect())
+        let found = Source::several::<T>(text, n).map_err(|fault| match fault {
+            SourceFault::Source(why) | SourceFault::Number(why) => why,
+        });
+        found.map(|all| all.iter().map(Source::to_string).collect())
     }
 
     #[test]
@@ -592,11 +622,11 @@ mod tests {
     fn there_are_no_more_than_there_are() {
         for (text, n, part) in [
             ("point:0,0,0,0", 13, "a point has 12 components, not 13"),
-            ("point:0,0,0,0,3,1", 3, "2 from this one on"),
+            ("point:0,0,0,0,3,1", 3, "2 of them from the named one on"),
             ("point:0,0,0,0,4,0", 1, "spins are 0 to 3"),
             ("point:0,0,0", 12, "6 whole numbers"),
             ("random:1,16777215", 2, "a seed has 16777216 sources"),
-            ("random:1,16777216", 1, "expected a seed"),
+            ("random:1,16777216", 1, "expected random:SEED"),
             ("file:b.npy", 2, "a fixed number of fields"),
         ] {
             let why = several::<Spinor>(text, n).expect_err(text);

@@ -1,4 +1,4 @@
-//! Fits of correlators, and effective masses with errors, of arrays `[configuration, time]`.
+//! Fits of correlators, and effective masses with errors, from arrays `[configuration, time]`.
 use crate::{Failure, Outcome};
 use ferrite_records::fit::CountedFit;
 use ferrite_report::analysis::hadrons::HadronFit;
@@ -9,37 +9,37 @@ use statistics::effective::{CorrelatorShape, effective_masses};
 use statistics::fit::correlator::CorrelatorSettings;
 use statistics::jackknife::{Resampling, bins};
 
-/// A request for errors: bins of configurations, and how they are resampled.
+/// Request for errors: bins of configurations, and their resampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct ErrorRequest {
     /// Number of configurations in a bin.
     pub bin: usize,
-    /// Draws of the bootstrap; without, the jackknife.
+    /// Number of bootstrap samples; `None` for the jackknife.
     pub bootstrap: Option<usize>,
-    /// Seed of the bootstrap.
+    /// Seed of the bootstrap samples.
     pub seed: u64,
 }
 
-/// A request for a fit of a correlator.
+/// Request for the fit of a correlator.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FitRequest {
-    /// Shape of the correlator in time, by name.
+    /// Name of the correlator's form in time: `cosh`, `sinh` or `exp`.
     pub form: String,
-    /// Name of the correlator.
+    /// Name of the correlator, for the record and the plot.
     pub name: String,
-    /// Errors.
+    /// Bins and resampling.
     #[serde(flatten)]
     pub errors: ErrorRequest,
-    /// First and last time; without, chosen by the fits.
+    /// First and last time of the fit window; `None` to average over windows.
     pub window: Option<Vec<usize>>,
-    /// Numbers of states, 1, 2 or both.
+    /// Numbers of states to fit: 1, 2 or both.
     pub states: Vec<usize>,
-    /// Covariance matrix, by name.
+    /// Name of the type of covariance matrix; `None` for the default.
     pub covariance: Option<String>,
 }
 
 impl FitRequest {
-    /// Fits a correlator. Returns the record and a picture.
+    /// Fits a correlator. Returns the record and a plot as SVG.
     ///
     /// # Errors
     /// Settings and correlators that make no sense, and no fit.
@@ -55,7 +55,7 @@ impl FitRequest {
         }
         let covariance = self.covariance.as_ref().map(|name| named("covariance", name, &COVARIANCES)).transpose()?;
         let fits = CorrelatorSettings { window, states, covariance, resampling: self.errors.resampling()? };
-        // Bins are made above.
+        // The samples are bins already, so the analysis must not bin them again.
         let choice = AnalysisChoice { fits, shape: Some(shape), ..AnalysisChoice::with_bin(1) };
         let found = HadronFit::of(&self.name, &samples, shape, &choice);
         if let Err(error) = &found.fit {
@@ -67,7 +67,7 @@ impl FitRequest {
 }
 
 impl ErrorRequest {
-    /// Returns effective masses of the mean of configurations with their errors; not numbers where there are none.
+    /// Returns the effective masses of the mean correlator with their errors, from each time to the next; NaN where there is none.
     ///
     /// # Errors
     /// Settings and correlators that make no sense.
@@ -76,11 +76,13 @@ impl ErrorRequest {
         let found = self.resampling()?.estimate(&samples, |mean| effective_masses(mean, shape));
         Ok(found.into_iter().map(|one| one.map_or([f64::NAN; 2], |one| [one.value, one.error])).collect())
     }
-    /// Returns bins of the correlators of configurations, which have to be of one length and finite.
+    /// Returns the bins of the correlators. Fails unless these have the same length and finite values.
     fn samples(&self, given: &[Vec<f64>]) -> Outcome<Vec<Vec<f64>>> {
         let times = given.first().map_or(0, Vec::len);
         if times < 2 || given.iter().any(|one| one.len() != times) {
-            return Err(Failure::refused("expected an array [configuration, time] with at least two times"));
+            return Err(Failure::refused(
+                "the correlators are not an array [configuration, time] with at least two times",
+            ));
         }
         if let Some(wrong) = given.iter().position(|one| one.iter().any(|c| !c.is_finite())) {
             let why = format!("configuration {wrong}, counted from 0, has a number that is not finite");
@@ -102,7 +104,7 @@ impl ErrorRequest {
     }
 }
 
-/// Returns the effective masses of a real correlator; not numbers where there are none.
+/// Returns the effective masses of a real correlator, from each time to the next; NaN where there is none.
 ///
 /// # Errors
 /// An unknown shape, and fewer than two times.
@@ -114,7 +116,7 @@ pub fn masses_of(correlator: &[f64], form: &str) -> Outcome<Vec<f64>> {
     Ok(effective_masses(correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
 }
 
-/// Returns first and last time of a window, as far as correlators with so many times go.
+/// Returns the first and last time of a window. Fails if they are out of order or beyond the range of the form.
 fn window(given: &[usize], shape: CorrelatorShape, times: usize) -> Outcome<[usize; 2]> {
     let last = if shape == CorrelatorShape::Exponential { times - 1 } else { times / 2 };
     let found = <[usize; 2]>::try_from(given).ok().filter(|[first, end]| first <= end && *end <= last);
@@ -128,7 +130,7 @@ fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Outcome<T> {
     found.ok_or_else(|| Failure::refused(format!("{what} = '{name}': expected {}", names.join(", "))))
 }
 
-/// Returns numbers as JSON has them: `[1,2]`.
+/// Returns numbers as a JSON array, such as `[1,2]`.
 fn list(numbers: &[usize]) -> String {
     let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
     format!("[{}]", numbers.join(","))

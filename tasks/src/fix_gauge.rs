@@ -1,4 +1,4 @@
-//! Configurations in Coulomb or Landau gauge, by over-relaxation.
+//! Gauge fixing of configurations to Coulomb or Landau gauge, by over-relaxation.
 use crate::link_job::{LinkFilesRequest, LinkJob};
 use crate::session::Session;
 use crate::{Failure, Outcome};
@@ -11,10 +11,10 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 use tracing::info;
 
-/// Sweeps between two measurements of θ.
+/// Number of sweeps between two measurements of θ.
 const LOOK: usize = 10;
 
-/// Returns the name of a gauge for people.
+/// Returns the name of a gauge in messages.
 pub fn name(gauge: Gauge) -> &'static str {
     match gauge {
         Gauge::Coulomb => "Coulomb",
@@ -22,22 +22,22 @@ pub fn name(gauge: Gauge) -> &'static str {
     }
 }
 
-/// A configuration to put into a gauge.
+/// Request to fix the gauge of a configuration.
 pub struct FixGaugeRequest {
     /// Files and device.
     pub files: LinkFilesRequest,
-    /// The gauge.
+    /// Gauge to fix.
     pub gauge: Gauge,
-    /// Requested θ.
+    /// Requested deviation θ from the gauge condition.
     pub tol: f64,
-    /// Factor of over-relaxation; `None` for one by the extents of the lattice.
+    /// Over-relaxation parameter; `None` for a value that depends on the extents of the lattice.
     pub overrelax: Option<f64>,
-    /// Sweeps after which the work is given up.
+    /// Maximum number of sweeps.
     pub max_sweeps: usize,
 }
 
 impl FixGaugeRequest {
-    /// *Collective.* Reads links, fixes their gauge, and writes them if θ has reached the tolerance.
+    /// *Collective.* Reads links, fixes their gauge, and writes them if θ has reached the requested value.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, links too far from SU(3), sweeps that do not suffice, a stop, and failures
@@ -49,7 +49,7 @@ impl FixGaugeRequest {
         job.write(&links, &format!("{} gauge, theta = {:.3e}", name(self.gauge), record.theta.after))?;
         Ok(record)
     }
-    /// *Collective.* Sweeps until θ is at the tolerance.
+    /// *Collective.* Sweeps until θ is at or below the requested value.
     fn relax(&self, job: &LinkJob<'_>, session: &Session) -> Outcome<(HostGauge, FixGaugeRecord)> {
         let (input, by) = (self.files.input.display(), self.files.reading.by);
         let omega = self.overrelax.unwrap_or_else(|| omega_for(job.lattice, self.gauge));
@@ -60,7 +60,7 @@ impl FixGaugeRequest {
         let mut now = before;
         session.listen();
         loop {
-            // Links that are not unitary can be such that no turn of a site can be put back into SU(3).
+            // If links are far from SU(3), the gauge transformation of a site may have no projection to SU(3).
             if !now.theta.is_finite() {
                 let (sweeps, reunitarise) = (relaxation.sweeps(), by.spelled("reunitarise", ""));
                 let why = format!(

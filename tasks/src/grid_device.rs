@@ -1,4 +1,5 @@
-//! A device on which lattices of any extents are cut over one process grid, for interfaces that open a device once and work on many lattices.
+//! A device on which lattices of any extents are partitioned over one process grid, for interfaces that open a device once and work on many
+//! lattices.
 use crate::batches::{BatchChoice, Batches, bytes};
 use crate::communicator::RunCommunicator;
 use crate::device::{Processor, fair_threads};
@@ -15,36 +16,36 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A device that is opened by name.
+/// Description of a device to open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedDevice {
-    /// `cpu` or `cuda`.
+    /// Name of the device: `cpu` or `cuda`.
     pub name: String,
-    /// Number of a GPU; without, the rank of the process on its host.
+    /// Number of the GPU; `None` for the rank of the process on its host.
     pub index: Option<usize>,
-    /// Number of threads of a CPU; without, those of all cores, or this process's share of them.
+    /// Number of CPU threads; `None` for all cores, or for this process's share of them.
     pub threads: Option<usize>,
-    /// Processes in x, y, z, t; without, all processes cut lattices in t.
+    /// Number of processes in x, y, z and t; `None` to partition t among all processes.
     pub grid: Option<[usize; 4]>,
 }
 
-/// An open device with the processes that share lattices.
+/// Open device, with the processes that partition lattices among them.
 pub struct GridDevice {
     backend: Arc<dyn Backend>,
     comm: RunCommunicator,
     place: GridRank,
     ordinal: Option<usize>,
-    /// Number of threads for work of the host, where it is not that of all cores.
+    /// Number of threads for host code; `None` for all cores.
     threads: Option<usize>,
-    /// Number of processes whose memory is that of this device.
+    /// Number of processes that share the device's memory.
     sharers: usize,
-    /// Domains of several processes, one for each lattice. Other processes may have their ghost zones open, so that they are kept until
-    /// the end.
+    /// Domains of partitioned lattices, one for each lattice. They are kept until the end, because other processes may have their ghost
+    /// zones open.
     domains: RefCell<Vec<Domain>>,
 }
 
 impl NamedDevice {
-    /// *Collective.* Opens the device of each process; `None` for this process alone.
+    /// *Collective.* Opens the device of each process. `comm` is `None` if this process works alone.
     ///
     /// # Errors
     /// Grids or names that differ between processes, a grid of another number of processes, and a device that cannot be opened.
@@ -62,22 +63,22 @@ impl NamedDevice {
         let sharers = if place.is_shared() { comm.alike(&name)? } else { 1 };
         Ok(GridDevice { backend, comm, place, ordinal, threads, sharers, domains: RefCell::default() })
     }
-    /// *Collective.* Returns the grid with the rank of this process.
+    /// *Collective.* Returns the process grid and the rank of this process. Fails if processes request different grids or devices.
     fn place(&self, comm: &RunCommunicator) -> Outcome<GridRank> {
         let dims = self.grid.unwrap_or([1, 1, 1, comm.size()]);
         let all = comm.texts(&format!("{dims:?} and {}", self.name))?;
         if let Some(other) = all.iter().position(|said| *said != all[0]) {
-            let (first, other) = (&all[0], format!("{} of rank {other}", all[other]));
+            let (first, other) = (&all[0], format!("rank {other} has {}", all[other]));
             return Err(Failure::refused(format!(
-                "processes have different grids or devices: {first} of rank 0, {other}"
+                "processes have different grids or devices: rank 0 has {first}, but {other}; give all of them the same"
             )));
         }
         let grid = ProcessGrid::new(dims).map_err(Failure::refused)?;
         if grid.size() != comm.size() {
             let (size, [x, y, z, t]) = (comm.size(), dims);
             return Err(Failure::refused(format!(
-                "grid = ({x}, {y}, {z}, {t}) does not match the {size} processes of \
-                                                 comm"
+                "grid = ({x}, {y}, {z}, {t}) has {} processes, but comm has {size}",
+                grid.size()
             )));
         }
         Ok(GridRank { grid, rank: comm.rank() })
@@ -91,17 +92,17 @@ impl NamedDevice {
     }
 }
 
-/// Returns the communicator of this process alone.
+/// Returns the communicator of a process that works alone.
 fn alone() -> RunCommunicator {
     RunCommunicator::of(Solo::new())
 }
 
 impl GridDevice {
-    /// Returns where kernels run.
+    /// Returns the backend that runs kernels.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
-    /// Returns the processes.
+    /// Returns the communicator of the processes.
     pub fn comm(&self) -> &RunCommunicator {
         &self.comm
     }
@@ -109,15 +110,15 @@ impl GridDevice {
     pub fn place(&self) -> GridRank {
         self.place
     }
-    /// Returns the number of a GPU.
+    /// Returns the number of the GPU; `None` for a CPU.
     pub fn ordinal(&self) -> Option<usize> {
         self.ordinal
     }
-    /// Returns the number of threads for work of the host, where it is not that of all cores.
+    /// Returns the number of threads for host code; `None` for all cores.
     pub fn threads(&self) -> Option<usize> {
         self.threads
     }
-    /// Returns the device with this process's part of a lattice on it.
+    /// Returns the domain of this process's part of a lattice. Domains of partitioned lattices are created once.
     ///
     /// # Errors
     /// A section of another device; failures of the device.
@@ -140,7 +141,7 @@ impl GridDevice {
         domains.push(domain.clone());
         Ok(domain)
     }
-    /// Returns the device with two times of this process's part of a lattice on it, for work in space.
+    /// Returns a domain with two time slices on each process, for operations in space.
     ///
     /// # Errors
     /// Failures of the device.
@@ -148,7 +149,7 @@ impl GridDevice {
         let [x, y, z, _] = part.local.size();
         self.domain(&self.place.section_of(Lattice::new([x, y, z, 2])?)?)
     }
-    /// *Collective.* Returns the memory in bytes that each process may still use.
+    /// *Collective.* Returns the free memory in bytes on the device of each process: the smallest of all processes.
     ///
     /// # Errors
     /// Failures of the device or of messages.
@@ -160,8 +161,8 @@ impl GridDevice {
         let mine = free / self.sharers;
         Ok(self.comm.numbers(mine as f64)?.into_iter().fold(mine as f64, f64::min) as usize)
     }
-    /// *Collective.* Splits `n` right-hand sides of a solve as requested, or as memory allows of which `beside` bytes are needed for
-    /// something else.
+    /// *Collective.* Splits `n` right-hand sides of a solve into batches as requested, or as large as memory allows if `beside` bytes stay
+    /// free.
     ///
     /// # Errors
     /// Too little memory for one right-hand side.
@@ -176,8 +177,8 @@ impl GridDevice {
         let (batches, needed) = batch.split_with_needs(free, n, needs);
         if batch.requested.is_none() && bytes(&needed) > free {
             let why = format!(
-                "the solve needs {:.2} GB on {}, of which {:.2} GB are free: use a smaller lattice, a lower precision, or \
-                 another device",
+                "the solve needs {:.2} GB on {}, which has {:.2} GB free: use a smaller lattice, a lower precision, \
+                 or another device",
                 bytes(&needed) as f64 * 1e-9,
                 self.backend.device(),
                 free as f64 * 1e-9
@@ -186,11 +187,11 @@ impl GridDevice {
         }
         Ok(batches)
     }
-    /// Returns a file that all processes read or write together.
+    /// Passes a file to `work` that all processes read or write together.
     pub fn with_file<T>(&self, path: &Path, work: impl FnOnce(SharedFile<'_>) -> Outcome<T>) -> Outcome<T> {
         work(SharedFile::new(path, &*self.comm.network()))
     }
-    /// Ends the use of other processes: from now on nothing is sent to them.
+    /// Leaves the other processes: from now on this process works alone.
     pub fn leave(&mut self) {
         (self.comm, self.place) = (alone(), GridRank::SINGLE);
     }
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(each([None, None]), ["[1, 1, 1, 2]"; 2]);
         assert_eq!(each([Some([2, 1, 1, 1]); 2]), ["[2, 1, 1, 1]"; 2]);
         assert!(each([None, Some([2, 1, 1, 1])]).iter().all(|why| why.contains("different grids")));
-        assert_eq!(each([Some([2, 2, 1, 1]); 2]), ["grid = (2, 2, 1, 1) does not match the 2 processes of comm"; 2]);
+        assert_eq!(each([Some([2, 2, 1, 1]); 2]), ["grid = (2, 2, 1, 1) has 4 processes, but comm has 2"; 2]);
         assert!(
             NamedDevice { name: "tpu".into(), ..cpu(None) }
                 .open(None)

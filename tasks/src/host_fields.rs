@@ -1,4 +1,4 @@
-//! Fermion fields in host memory whose kind is a value, as interfaces of other languages hold them.
+//! Fermion fields in host memory whose type is known at run time only, for interfaces of other languages.
 use crate::grid_device::GridDevice;
 use crate::{Failure, Outcome};
 use ferrite::FermionKind;
@@ -9,7 +9,7 @@ use ferrite::lattice::Lattice;
 use num_complex::Complex64;
 use std::path::Path;
 
-/// Fermion fields of one kind on one lattice.
+/// Fermion fields of one type on one lattice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostFields {
     /// Fields of Wilson-like quarks.
@@ -18,7 +18,7 @@ pub enum HostFields {
     Staggered(Vec<HostColour>),
 }
 
-/// Evaluates an expression with the fields of either kind.
+/// Evaluates an expression with the fields of a [`HostFields`](crate::host_fields::HostFields), for either type of fermion.
 #[macro_export]
 macro_rules! with_fields {
     ($fields:expr, $name:ident => $value:expr) => {
@@ -29,9 +29,9 @@ macro_rules! with_fields {
     };
 }
 
-/// Fermions whose fields [`HostFields`] holds.
+/// Type of fermion whose fields [`HostFields`] can hold.
 pub trait HeldFermion: Fermion {
-    /// Returns the fields if they are of this kind.
+    /// Returns the fields if they are of this type, otherwise `None`.
     fn held(fields: &HostFields) -> Option<&[HostField<Self>]>;
 }
 impl HeldFermion for Spinor {
@@ -56,7 +56,7 @@ impl From<Vec<HostColour>> for HostFields {
     }
 }
 
-/// Returns the lengths of the axes of a site, in C order.
+/// Returns the extents of the axes of a site, in C order: spin and colour, or colour.
 pub fn site_shape(kind: FermionKind) -> &'static [usize] {
     match kind {
         FermionKind::Wilson => Spinor::SHAPE,
@@ -64,14 +64,14 @@ pub fn site_shape(kind: FermionKind) -> &'static [usize] {
     }
 }
 
-/// Returns the number of components of a source.
+/// Returns the number of spin and colour components of a source.
 pub fn components(kind: FermionKind) -> usize {
     site_shape(kind).iter().product()
 }
 
 impl HostFields {
-    /// Takes the numbers of an array in C order, whose last axes are `[t, z, y, x]` and those of a site. Returns the lengths of the axes
-    /// in front of these, too.
+    /// Converts an array in C order to fields. Its last axes are `[t, z, y, x]` and those of a site. Also returns the extents of the
+    /// leading axes.
     ///
     /// # Errors
     /// An array of another shape.
@@ -83,7 +83,7 @@ impl HostFields {
             }
         }
     }
-    /// Takes an array as [`of_array`](Self::of_array) does, which has to hold one field for each component of a source.
+    /// Converts an array to the fields of a propagator. Its only leading axis has one entry for each component of a source.
     ///
     /// # Errors
     /// An array of another shape.
@@ -92,15 +92,14 @@ impl HostFields {
         let count = components(kind);
         if axes != [count] {
             let why = format!(
-                "an array of shape {shape:?} is not a propagator, which has one leading axis of length \
-                               {count}"
+                "an array of shape {shape:?} is not a propagator: a propagator has one leading axis of length {count}"
             );
             return Err(Failure::refused(why));
         }
         Ok(fields)
     }
-    /// Makes a field of random numbers by their global site: (±1 ± i)/√2, vector `number` of a seed, or of variance 1 where it is
-    /// `gaussian`.
+    /// Returns a field of random numbers, which depend on the global site: noise (±1 ± i)/√2 number `number` of a seed, or normal random
+    /// numbers of variance 1 if `gaussian`.
     pub fn noise(kind: FermionKind, lattice: Lattice, gaussian: bool, seed: u64, number: u32) -> Self {
         fn made<T: Fermion>(lattice: Lattice, gaussian: bool, seed: u64, number: u32) -> Vec<HostField<T>> {
             vec![match gaussian {
@@ -113,8 +112,8 @@ impl HostFields {
             FermionKind::Staggered => made::<ColourVector>(lattice, gaussian, seed, number).into(),
         }
     }
-    /// Reads all fields of a file, with a device of several processes each its part. Also returns whether they are a block: a block of one
-    /// field differs from a field by itself.
+    /// Reads all fields of a file; with a device of several processes, each process reads its part. Also returns whether the file holds a
+    /// block of fields, because a block of one field differs from a single field.
     ///
     /// # Errors
     /// A file that cannot be read, or whose data is wrong.
@@ -131,7 +130,8 @@ impl HostFields {
             }
         }
     }
-    /// Writes fields with these axes in front into a file, whose name determines the format; with a device of several processes, each its part.
+    /// Writes fields with the leading axes `axes` to a file, whose name determines the format. With a device of several processes, each
+    /// process writes its part.
     ///
     /// # Errors
     /// A name of no format, and a file that cannot be written.
@@ -158,7 +158,7 @@ impl HostFields {
             }
         }
     }
-    /// Returns the kind of fermions.
+    /// Returns whether the fields are of Wilson-like or of staggered quarks.
     pub fn kind(&self) -> FermionKind {
         match self {
             HostFields::Wilson(_) => FermionKind::Wilson,
@@ -177,7 +177,7 @@ impl HostFields {
         let first = with_fields!(self, fields => fields.first().map(HostField::lattice));
         first.ok_or_else(|| Failure::refused("no fields are given"))
     }
-    /// Returns the lengths of the axes of one field.
+    /// Returns the extents of the axes of one field.
     ///
     /// # Errors
     /// No fields.
@@ -194,7 +194,7 @@ impl HostFields {
         }
         with_fields!(self, fields => all(fields))
     }
-    /// Refuses numbers that are not finite; `what` names the array.
+    /// Fails if a number is not finite; `what` names the array in the message.
     ///
     /// # Errors
     /// The first such number.
@@ -203,7 +203,7 @@ impl HostFields {
     }
 }
 
-/// Refuses fields with numbers that are not finite; `what` names their array.
+/// Fails if a field has a number that is not finite; `what` names the array in the message.
 ///
 /// # Errors
 /// The first such number.
@@ -215,7 +215,7 @@ pub fn check_finite_fields<T: Fermion>(what: &str, fields: &[HostField<T>]) -> O
     }
 }
 
-/// Refuses numbers that are not finite; `what` names them.
+/// Fails if a number is not finite; `what` names the numbers in the message.
 ///
 /// # Errors
 /// The first such number.

@@ -1,4 +1,4 @@
-//! Links of an operator: from files to host memory, and from there to a device.
+//! Links of an operator, from files to host memory and on to a device.
 use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::failure::ReadBy;
@@ -19,27 +19,27 @@ use tracing::{debug, info};
 
 /// Links in host memory.
 pub enum HostLinks {
-    /// A gauge configuration.
+    /// Links of a gauge configuration.
     Gauge(Box<GaugeFile>),
-    /// Fat and long links, without phases and boundary condition.
+    /// Fat and long links, without phases and without the sign of the boundary condition.
     Improved(Box<[HostGauge; 2]>),
 }
 
-/// Links that were read.
+/// Links from files, with the operator on them and their storage on a device.
 pub struct LinksRead {
-    /// The links.
+    /// Links in host memory.
     pub links: HostLinks,
-    /// The operator on them, with a number for its tadpole factor.
+    /// Operator on these links; its tadpole factor is a number.
     pub operator: Operator,
     /// Storage of the links on a device.
     pub storage: LinkStorage,
 }
 
 impl LinksRead {
-    /// *Collective.* Reads the links of a plan.
+    /// *Collective.* Reads the links of a plan, and determines their storage.
     pub fn of(plan: &FermionPlan, layout: &Layout, comm: &RunCommunicator) -> Outcome<Self> {
         let in_u3 = plan.definition().is_in_u3();
-        // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
+        // HISQ makes long links from links projected to U(3), even if the links in the file are in SU(3).
         let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };
         match &plan.links {
             LinkFiles::Gauge(path) => {
@@ -68,7 +68,7 @@ impl LinksRead {
             }
         }
     }
-    /// *Collective.* Smears the links on the device, if the plan has smearing; afterwards all is as if the file had smeared links.
+    /// *Collective.* Smears the links on the device if the plan requests smearing. The result is as if the file contained smeared links.
     pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout, session: &Session) -> Outcome<Self> {
         if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
             (plan.stout, &plan.links, &mut self.links)
@@ -83,7 +83,7 @@ impl LinksRead {
 }
 
 impl HostLinks {
-    /// *Collective.* Returns the links for solves on a device.
+    /// *Collective.* Returns the links as a configuration for solves on a device.
     pub fn on(&self, domain: &Domain) -> Outcome<Configuration<'_>> {
         Ok(match self {
             HostLinks::Gauge(file) => Configuration::new(domain, &file.gauge),
@@ -92,7 +92,7 @@ impl HostLinks {
     }
 }
 
-/// Returns an operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
+/// Returns an operator whose tadpole factor is a number. If the factor follows from the mean plaquette, it is computed from it.
 pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
     let Some(&staggered) = operator.parameters::<StaggeredOperator>() else { return Ok(operator.clone()) };
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
@@ -103,7 +103,7 @@ pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, g
     })
 }
 
-/// Returns how far off SU(3) links may be before dropping third rows changes the problem more than the precision does.
+/// Returns the largest deviation from SU(3) at which reconstruction changes the links by less than the precision does.
 fn off_su3_limit(precision: Precision) -> f64 {
     match precision {
         Precision::Double => 1e-12,
@@ -113,7 +113,8 @@ fn off_su3_limit(precision: Precision) -> f64 {
     }
 }
 
-/// Returns the storage of the links: twelve reals if the links allow it. Refuses a request for fewer than 18 if they do not.
+/// Returns the storage of the links: 12 reals if they are in SU(3) well enough, otherwise 18. Fails if fewer than 18 reals are requested
+/// for other links.
 fn storage(
     path: &Path,
     read: &Reading,
@@ -121,7 +122,7 @@ fn storage(
     asked: Option<LinkStorage>,
     file: &GaugeFile,
 ) -> Outcome<LinkStorage> {
-    // Projected links are in SU(3), whatever the file's were.
+    // Projection makes the links SU(3), so the deviation of those in the file does not matter.
     let off = if read.options.reunitarise { 0.0 } else { file.unitarity.violation };
     let half = asked.is_some_and(|storage| storage.half);
     let limit = off_su3_limit(if half { Precision::Half } else { precision });

@@ -15,28 +15,28 @@ use ferrite::operators::{Smearing, StaggeredOperator, StaggeredPhases, Tadpole, 
 use ferrite_records::links::LinksRecord;
 use std::path::{Path, PathBuf};
 
-/// Fat and long links to make of a configuration.
+/// Request to make fat and long links from a configuration.
 pub struct ImprovedLinksRequest {
-    /// The configuration.
+    /// File of the configuration.
     pub input: PathBuf,
-    /// Options for reading it.
+    /// Options for reading the configuration.
     pub reading: Reading,
     /// File of fat links.
     pub fat: PathBuf,
     /// File of long links.
     pub long: PathBuf,
-    /// Precision of the files.
+    /// Precision of the numbers in the files.
     pub precision: FilePrecision,
-    /// Operator whose links they are.
+    /// Operator for which the links are made.
     pub operator: StaggeredOperator,
-    /// Boundary condition of fermions in t.
+    /// Boundary condition of fermions in t, whose sign the links contain.
     pub boundary: TimeBoundary,
-    /// The device.
+    /// Device that computes the links.
     pub device: DeviceChoice,
 }
 
 impl ImprovedLinksRequest {
-    /// *Collective.* Reads, fattens and writes links. Returns the record, and a title for people.
+    /// *Collective.* Reads a configuration, and writes its fat and long links. Returns the record, and a title for people.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, and failures of the device.
@@ -50,7 +50,7 @@ impl ImprovedLinksRequest {
         let layout = self.device.layout.cut(comm, lattice, 3)?;
         let file = read_gauge(&self.input, &self.reading, &layout, comm)?;
         let part = Part::new(layout.local(), layout.grid());
-        // Thin, fat and long ones; fat ones of the first level, and these in U(3).
+        // Three gauge fields: thin, fat and long links. HISQ also has the fat links of the first level and their projection to U(3).
         let fields = if matches!(self.operator.smearing, Smearing::Hisq(_)) { 5 } else { 3 };
         let mut needs = vec![
             ("links, fat and long links in double", fields * part.links_bytes(Precision::Double)),
@@ -100,7 +100,7 @@ impl ImprovedLinksRequest {
     }
 }
 
-/// Returns the format of a file that holds links off SU(3).
+/// Returns the format of a file for links that are not in SU(3). Fails if the format holds only SU(3).
 fn format_of(path: &Path) -> Outcome<&'static FileFormat> {
     let format = gauge_format(path).map_err(Failure::refused)?;
     if format.links.is_some_and(|links| links.off_su3) {

@@ -1,5 +1,5 @@
-//! The keys of a solve and of similar tasks: one table makes keys of input files, flags of the program with their help, and the
-//! input that `ferrite init` prints. Those of operators are in the registry of operators, those of methods in the methods.
+//! Keys of a solve and of similar tasks. One table makes the keys of input files, the flags of the program with their help, and the input
+//! that `ferrite init` prints. Operators and methods define their own keys.
 use crate::device::DeviceKeys;
 use crate::layout::LayoutKeys;
 use ferrite::FermionKind;
@@ -8,13 +8,13 @@ use ferrite::solve::{METHODS, Method, methods_for};
 use ferrite_inputs::{InputKind, Schema};
 use std::sync::LazyLock;
 
-/// Keys that belong together.
+/// Section of keys in help texts and inputs.
 pub struct KeySection {
     /// Heading of the flags in help texts.
     pub heading: Option<&'static str>,
-    /// Comment before the keys in an input.
+    /// Comment above the keys in an input.
     pub comment: String,
-    /// The keys.
+    /// Keys of the section.
     pub keys: Vec<&'static Key>,
 }
 
@@ -26,9 +26,9 @@ macro_rules! keys {
 
 keys! {
     GAUGE: Text "gauge" "FILE" "Gauge configuration, in any supported format", "\"weak.ildg\"";
-    FAT: Text "fat" "FILE" "Fat links, from `ferrite links` or MILC; with --long, instead of --gauge",
+    FAT: Text "fat" "FILE" "Fat links, from `ferrite links` or MILC; give --fat and --long instead of --gauge",
         "\"fat.scidac\"";
-    LONG: Text "long" "FILE" "Long links; with --fat", "\"long.scidac\"";
+    LONG: Text "long" "FILE" "Long links, from `ferrite links` or MILC; give --fat and --long instead of --gauge", "\"long.scidac\"";
     LATTICE: Extents "lattice" "X,Y,Z,T" "Lattice extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
     RECORD: Count "record" "N" "Number of the field in a LIME file that contains several, from 0", "0";
     NO_VERIFY: Switch "no-verify" ""
@@ -36,7 +36,7 @@ keys! {
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
     STOUT_RHO: Number "stout-rho" "RHO"
-        "Weight of a staple, 0 to 0.25, of stout smearing before the operator is built", "0.1";
+        "Weight rho of a staple for stout smearing of the links before the operator is built, 0 to 0.25", "0.1";
     STOUT_LEVELS: Count "stout-levels" "N" "Number of stout smearing steps [default: 1]", "2";
     STOUT_SPATIAL: Switch "stout-spatial" "" "Smear only links in x, y and z, with staples in these directions", "false";
     MASSES: Numbers "masses" "M1,M2,..." "Several masses, separated by commas, instead of --mass", "[0.02, 0.05]";
@@ -46,7 +46,7 @@ keys! {
         "\"multishift\"";
     SOURCE: Texts "source" "SOURCE"
         "Source: point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER \
-         (another noise vector of the seed, from 0), or file:PATH; repeat it for several right-hand sides",
+         (another noise vector of the seed, from 0), or file:PATH; repeat --source for several right-hand sides",
         "[\"point:0,0,0,0,0,0\", \"random:1\"]";
     SOURCES: Count "sources" "N"
         "Number of right-hand sides from one source: 12 components of point:x,y,z,t (3 for staggered quarks), or as \
@@ -60,7 +60,7 @@ keys! {
          links of HISQ also 13 or 9; for staggered operators also 18h, 12h, 8h, 13h or 9h (16-bit links, fields in \
          single precision) [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
     OUTPUT: Text "output" "FILE" "File for the result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
-    SAVE_SOURCE: Text "save-source" "FILE" "File for the sources, in the formats of the result", "\"source.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE" "File for the sources: .npy, or .lime for one field or a propagator", "\"source.npy\"";
     PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
     PROFILE: Switch "profile" "" "Report the time of each kernel; the solve takes a little longer", "false";
@@ -105,13 +105,13 @@ pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `--operator`.
+/// Key `operator`, whose help text lists all operators.
 static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
     let help = format!("Dirac operator: {} [default: wilson]", operator_names());
     Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
 });
 
-/// `--solver`.
+/// Key `solver`, whose help text lists all methods.
 static SOLVER: LazyLock<Key> = LazyLock::new(|| {
     let described = |method: &Method| match method.help {
         "" => method.name.to_string(),
@@ -129,12 +129,12 @@ static SOLVER: LazyLock<Key> = LazyLock::new(|| {
     Key::new("solver", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"auto\"")
 });
 
-/// Returns the operators that have a key.
+/// Returns the operators that have the key `key`.
 pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
     OPERATORS.into_iter().filter(move |definition| definition.has_key(key))
 }
 
-/// Returns the keys of all operators, each once: those of several kinds of operators first.
+/// Returns the keys of all operators, each once. Keys without a heading, which several kinds of operators have, come first.
 fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
     let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
     for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()) {
@@ -146,7 +146,7 @@ fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
     all
 }
 
-/// Returns the heading of an operator's key in help texts: none for keys of all Wilson-like operators or of both kinds.
+/// Returns the heading of an operator's key in help texts; `None` for keys of all Wilson-like operators or of both kinds.
 fn heading(key: &Key) -> Option<&'static str> {
     let is = |kind| move |definition: &&Definition| definition.kind == kind;
     let of = |kind| owners(key.name).filter(move |definition| definition.kind == kind).count();
@@ -159,7 +159,7 @@ fn heading(key: &Key) -> Option<&'static str> {
     }
 }
 
-/// Keys of the configuration, the operator and its fields, which `apply` has, too.
+/// Keys of the configuration, the operator and its fields, for `solve` and `apply`.
 pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     let section = |heading, comment: &str, keys: &[&'static Key]| KeySection {
         heading,
@@ -191,7 +191,7 @@ pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     ]
 });
 
-/// Keys of a solve alone.
+/// Keys of `solve` that `apply` does not have.
 static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     let section = |heading, comment: &str, keys: &[&'static Key]| KeySection {
         heading,
@@ -219,32 +219,32 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     before.into_iter().chain(of_methods).chain(after).collect()
 });
 
-/// Returns all sections of a solve, in the order of an input.
+/// Returns all sections of keys of a solve, in the order of an input.
 pub fn sections() -> impl Iterator<Item = &'static KeySection> {
     FIELDS.iter().chain(SOLVING.iter())
 }
 
-/// Adds the keys that every input has.
+/// Adds the keys of the device and of the process grid, which every input has.
 pub fn with_every_input(schema: Schema) -> Schema {
     schema.with::<DeviceKeys>("").with::<LayoutKeys>("")
 }
 
-/// Keys that every input has.
+/// Schema with the keys that every input has.
 pub static EVERY_INPUT: LazyLock<Schema> = LazyLock::new(|| with_every_input(Schema::new(None)));
 
-/// Every key of a solve.
+/// Schema with all keys of a solve.
 pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
     let keys = sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind));
     with_every_input(Schema::new(Some(InputKind::Solve)).with_keys("", keys))
 });
 
-/// Keys of staggered operators that are not the operator's own.
+/// Keys for staggered operators that are not parameters of an operator.
 pub const STAGGERED_KEYS: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
-/// Keys on which the solution depends, but for the keys of operators.
+/// Keys on which a solution depends, except the keys of operators.
 const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
 
-/// Returns all keys on which the solution depends.
+/// Returns all keys on which a solution depends.
 pub fn physics() -> impl Iterator<Item = &'static str> {
     let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
     PHYSICS.into_iter().chain(of_operators.map(|key| key.name))

@@ -1,4 +1,4 @@
-//! Distribution of the lattice of a command over its processes.
+//! Partition of a command's lattice among its processes.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
 use comms::ProcessGrid;
@@ -18,24 +18,24 @@ use std::path::Path;
 use std::sync::Arc;
 use tracing::{debug, info};
 
-/// Names of the transports.
+/// Names of the transports of faces.
 pub const TRANSPORTS: [(&str, Transport); 4] =
     [("direct", Transport::Direct), ("copy", Transport::Copy), ("mpi", Transport::Mpi), ("host", Transport::Host)];
 
-/// A process grid with the rank of this process in it.
+/// Process grid, with the rank of this process in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridRank {
-    /// Processes in x, y, z, t.
+    /// Number of processes in x, y, z and t.
     pub grid: ProcessGrid,
     /// Rank of this process.
     pub rank: usize,
 }
 
 impl GridRank {
-    /// The grid of one process.
+    /// Grid of a single process.
     pub const SINGLE: GridRank = GridRank { grid: ProcessGrid::SINGLE, rank: 0 };
 
-    /// Returns whether several processes share lattices.
+    /// Returns whether several processes share each lattice.
     pub fn is_shared(&self) -> bool {
         self.grid.size() > 1
     }
@@ -51,7 +51,7 @@ impl GridRank {
         let local = Lattice::of_any_extents(self.grid.local_extents(global.size()))?;
         Ok(Section { global, origin: self.grid.origin(self.rank, global.size()), local })
     }
-    /// Returns the section of which a field on `local` sites is.
+    /// Returns the section of the lattice whose local extents are `local`.
     ///
     /// # Errors
     /// A lattice that the grid does not cut into equal parts.
@@ -61,12 +61,12 @@ impl GridRank {
     }
 }
 
-/// A process grid, and the part of the lattice that each process has with it.
+/// Process grid, and the extents of the part of the lattice that each process has.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// The grid.
+    /// Grid of the processes.
     pub grid: ProcessGrid,
-    /// Extents of a part.
+    /// Extents of the local lattice of a process.
     pub local: Lattice,
 }
 
@@ -77,21 +77,21 @@ impl Cut {
     }
 }
 
-/// `--grid`, `--transport`, `--no-overlap`.
+/// Choice of the process grid, the transport of faces and the overlap by the user.
 #[derive(Clone, Debug)]
 pub struct LayoutChoice {
     grid: Option<[usize; 4]>,
-    /// `None`: the fastest.
+    /// Requested transport; `None` for the fastest.
     transport: Option<Transport>,
     overlap: bool,
 }
 
 vocabularies! {
-    /// Transports of halos.
+    /// Values of `--transport`.
     Transports: Transport = TRANSPORTS;
 }
 
-/// Keys of the layout, which every input has.
+/// Keys of the process grid and of the transport, which every input has.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct LayoutKeys {
@@ -101,28 +101,27 @@ pub struct LayoutKeys {
 }
 
 impl LayoutChoice {
-    /// Reads the keys; notes mistakes in the input.
+    /// Reads the keys, and adds their mistakes to the input.
     pub fn of(input: &mut Input) -> Self {
         let LayoutKeys { grid, transport, no_overlap } = input.read("");
         LayoutChoice { grid: grid.value(), transport: transport.value(), overlap: !no_overlap.is_on() }
     }
-    /// Returns the choice with this grid, if none was requested.
+    /// Returns the choice with the grid `grid`, unless the user requested one.
     #[must_use]
     pub fn or_grid(self, grid: [usize; 4]) -> Self {
         LayoutChoice { grid: self.grid.or(Some(grid)), ..self }
     }
-    /// Returns the requested grid.
+    /// Returns the requested grid; `None` if none was requested.
     pub fn grid(&self) -> Option<[usize; 4]> {
         self.grid
     }
-    /// Returns the number of processes of a run that is not started yet: `asked` if given, otherwise that of the grid.
+    /// Returns the number of processes of a run that has not started yet: `asked` if given, otherwise that of the grid.
     pub fn processes(&self, asked: Option<usize>) -> usize {
-        // An invalid grid is refused where it is used.
+        // An invalid grid counts as one process here, and fails when it is used.
         let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
         asked.or(self.grid.map(of_grid)).unwrap_or(1)
     }
-    /// Plans how a run of `processes` cuts a lattice for operators that reach `hops` sites far, or 0 for none. All processes get the same
-    /// result.
+    /// Partitions a lattice among `processes` for operators with hops of `hops` sites, 0 for none. The result is the same on all processes.
     pub fn plan(&self, processes: usize, lattice: Lattice, hops: usize) -> Outcome<Cut> {
         let refused = |why: comms::GridError| Failure::refused(why).shared();
         let grid = match self.grid {
@@ -134,35 +133,35 @@ impl LayoutChoice {
                 grid
             }
         };
-        // Even for an operator, as the grid has been checked for that.
+        // Extents for operators are even, because the grid has been checked.
         let local = Lattice::of_any_extents(grid.local_extents(lattice.size()));
         Ok(Cut { grid, local: local.map_err(|why| Failure::refused(why).shared())? })
     }
-    /// Cuts a lattice over the processes of this run.
+    /// Partitions a lattice among the processes of this run.
     pub fn cut(&self, comm: &RunCommunicator, lattice: Lattice, hops: usize) -> Outcome<Layout> {
         let cut = self.plan(comm.size(), lattice, hops)?;
         let Cut { grid, local } = cut;
         if comm.size() > 1 {
-            debug!("process grid {grid}: each has {local} of {lattice}");
+            debug!("process grid {grid}: each process has {local} of {lattice}");
         }
         let section = GridRank { grid, rank: comm.rank() }.section(lattice).map_err(Failure::shared)?;
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
         Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }
-    /// Cuts a lattice for work that needs no device. Parts of one with odd extents may have any.
+    /// Partitions a lattice for work without a device. If the lattice has odd extents, those of the parts may also be odd.
     pub fn cut_for_host(&self, comm: &RunCommunicator, lattice: Lattice) -> Outcome<Layout> {
         self.cut(comm, lattice, usize::from(lattice.require_even().is_ok()))
     }
 }
 
-/// Distribution of a lattice over processes.
+/// Partition of a lattice among processes, with the transport of faces.
 #[derive(Clone)]
 pub struct Layout {
-    /// This process's part.
+    /// This process's part of the lattice.
     pub section: Section,
     cut: Cut,
     network: Arc<dyn Network>,
-    /// Requested transport, or the fastest one once it was measured.
+    /// Requested transport, or the fastest one after it was measured.
     transport: OnceCell<Transport>,
     overlap: bool,
 }
@@ -176,7 +175,7 @@ impl Layout {
     pub fn local(&self) -> Lattice {
         self.section.local
     }
-    /// Returns the cut of the lattice, without the place of this process.
+    /// Returns the process grid and the extents of the local lattice.
     pub fn cut(&self) -> Cut {
         self.cut
     }
@@ -184,19 +183,20 @@ impl Layout {
     pub fn grid(&self) -> &ProcessGrid {
         &self.cut.grid
     }
-    /// Returns the processes.
+    /// Returns the network of the processes.
     pub fn network(&self) -> &dyn Network {
         &*self.network
     }
-    /// Returns a file that all processes read or write, each its part.
+    /// Returns a file that all processes read or write together, each its part.
     pub fn share<'a>(&'a self, path: &'a Path) -> SharedFile<'a> {
         SharedFile::new(path, self.network()).part(&self.section)
     }
-    /// *Collective.* Returns the part on a device. On GPUs the fastest transport of faces is measured first, if none was requested.
+    /// *Collective.* Returns the domain of this process's part on a device. If no transport is requested, the fastest one is measured first
+    /// on GPUs.
     pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {
         self.domain_with(backend, self.transport(backend)?)
     }
-    /// Returns the part on this machine's processors, whatever else computes.
+    /// Returns the domain of this process's part on the CPU of its host, independently of the device in use.
     pub fn domain_on_host(&self) -> Result<Domain> {
         self.domain_with(&Cpu::new(None), Transport::default())
     }
@@ -204,7 +204,7 @@ impl Layout {
         let network = Arc::clone(&self.network);
         Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
-    /// *Collective.* Returns the transport of faces: the requested one, or on GPUs the fastest by measurement.
+    /// *Collective.* Returns the transport of faces: the requested one, or the fastest by a measurement on GPUs.
     pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
@@ -221,7 +221,7 @@ impl Layout {
                     Transport::Mpi => {
                         debug!("the GPUs cannot access each other: faces are sent as messages between GPUs (mpi)")
                     }
-                    // Slow enough to be noted.
+                    // This transport is slow, so the message is shown by default.
                     Transport::Host => {
                         info!("the GPUs cannot access each other: faces are sent through the host's memory (host)")
                     }
@@ -230,12 +230,12 @@ impl Layout {
             }
         })
     }
-    /// Returns the layout with another transport for faces.
+    /// Returns the layout with this transport for faces and this choice of overlap.
     #[must_use]
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
-    /// Returns the layout with `times` time slices in each process, in place of its own, with space cut as before.
+    /// Returns the layout with `times` time slices in each process; space is partitioned as before.
     #[must_use]
     pub fn of_times(&self, times: usize) -> Self {
         let resized = |lattice: Lattice, times: usize| {
@@ -248,7 +248,7 @@ impl Layout {
         let section = Section { global: resized(global, times * self.grid().dims()[3]), origin, local };
         Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
     }
-    /// Returns the record of the processes that goes with times: with the transport of faces, if any are sent.
+    /// Returns the record of the processes for a benchmark, with the transport of faces if any are sent.
     pub fn record_with_transport(&self) -> records::LayoutRecord {
         let mut record = self.record();
         if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {

@@ -1,15 +1,15 @@
-//! The application layer: what turns calls of the library into tasks, for the program, the Python package and other interfaces.
+//! Application layer: it turns calls of the library into tasks, for the program, the Python package and other interfaces.
 //!
 //! | modules | subject |
 //! |---|---|
-//! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
+//! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | solves: keys of the input, the request for the library, and the run |
 //! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
 //! | [`dirac`], [`links`], [`host_fields`], [`grid_device`] | operators, links and fields that an interface keeps, on a device that it opened by name |
-//! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks by named texts, lists of operators and methods, largest counts |
+//! | [`parameters`], [`catalogue`], [`bounds`] | operators and quarks from named texts, lists of operators and methods, largest counts |
 //! | [`spectrum`], [`fits`] | propagators, correlators and effective masses of hadrons; fits of correlators |
-//! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, bounds of spectra, traces by noise |
-//! | [`apply`], [`quenched`], [`link_job`], [`smear`], [`fix_gauge`], [`improved_links`], [`plaquette`] | applications of operators; links made by heat bath, smeared, in a gauge, fat and long; plaquettes |
-//! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
+//! | [`measure`], [`eigenvalues`], [`trace`] | loops and the gradient flow, spectral bounds, traces from noise vectors |
+//! | [`apply`], [`quenched`], [`link_job`], [`smear`], [`fix_gauge`], [`improved_links`], [`plaquette`] | applications of operators; links that are generated, smeared, gauge-fixed, or made fat and long; plaquettes |
+//! | [`batches`], [`batch`] | batches of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`link_smearing`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
 //! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
@@ -73,5 +73,5 @@ pub mod trace;
 pub use failure::{Code, Failure};
 use ferrite_inputs::text;
 
-/// A result, or why there is none.
+/// Result of a task, or the failure that ended it.
 pub type Outcome<T = ()> = Result<T, Failure>;

@@ -1,4 +1,4 @@
-//! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command resumes.
+//! The file of `--output` of commands that measure. It has one line for each finished configuration, so that the same command resumes.
 use super::communicator::RunCommunicator;
 use super::configured::{Configured, Match};
 use super::session::Session;
@@ -10,23 +10,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// Beginning of each line: JSON has its keys in alphabetical order.
+/// Beginning of each line. JSON has its keys in alphabetical order, so `absolute` is the first.
 const BEGIN: &str = "{\"absolute\":";
 
-/// A file of lines.
+/// File with one line of JSON for each configuration.
 pub struct LineFile<L> {
     path: PathBuf,
-    /// Keys of the input that determine what is measured.
+    /// Keys of the input on which the lines depend.
     input: Map<String, Value>,
-    /// Lines that the file had.
+    /// Lines that were in the file when it was opened.
     lines: Vec<L>,
-    /// Keeps other processes away as long as it is open; with rank 0.
+    /// File that keeps other processes away while it is open, on rank 0.
     _lock: Option<File>,
 }
 
 impl<L: ConfigurationLine> LineFile<L> {
-    /// *Collective.* Opens the file and reads its lines. Refuses a line that was made with another input, and a file that is one of the
-    /// configurations or anything else, which is left as it is.
+    /// *Collective.* Opens the file and reads its lines. Fails if a line belongs to another input, or if the file is a configuration or
+    /// anything else; such a file is not changed.
     pub fn open(
         path: PathBuf,
         input: Map<String, Value>,
@@ -38,12 +38,12 @@ impl<L: ConfigurationLine> LineFile<L> {
         target::claim(comm, &read, &[&path])?;
         comm.once(|| {
             target::check_lines(&path).map_err(Failure::refused)?;
-            // The lock comes before reading, so that no other process adds lines meanwhile.
+            // The file is locked before it is read, so that no other process adds lines in between.
             lock = Some(target::lock_file(&path).map_err(Failure::refused)?);
             found = target::lines(&path, BEGIN).map_err(Failure::refused)?;
             Ok(())
         })?;
-        // All processes get what the first one finds.
+        // All processes continue with the lines that the first process read.
         let text = comm.texts(&found.text)?.swap_remove(0);
         let mut record = LineFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
@@ -51,11 +51,11 @@ impl<L: ConfigurationLine> LineFile<L> {
                 serde_json::from_str(line).map_err(|why| record.wrong(format!("this is not JSON: {why}")))?;
             record.lines.push(record.checked(&value)?);
         }
-        // Not before all lines have turned out to be ours.
+        // The last line is mended only after all lines have proved to be lines of this command.
         comm.once(|| target::mend_last_line(&record.path, &found).map_err(Failure::failed))?;
         Ok(record)
     }
-    /// Returns the failure of a wrong line, the one after those that were read.
+    /// Returns the failure for the line that follows those read so far.
     fn wrong(&self, why: String) -> Failure {
         Failure::refused(format!("{}, line {}: {why}", self.path.display(), self.lines.len() + 1)).shared()
     }
@@ -69,15 +69,17 @@ impl<L: ConfigurationLine> LineFile<L> {
             _ => return Err(self.wrong(format!("the schema is not {}: name another file", L::SCHEMA))),
         }
         if let Some((key, _)) = self.input.iter().find(|(key, value)| line["input"][key] != **value) {
-            return Err(self.wrong(format!("it was made with another value of {key}: name another file")));
+            return Err(self.wrong(format!("the line was made with another value of {key}: name another file")));
         }
         let line: L = read(line).map_err(|why| self.wrong(why))?;
         match line.origin() {
             LineOrigin { absolute: Some(_), content: Some(_), .. } => Ok(line),
-            _ => Err(self.wrong("absolute or content is missing".into())),
+            _ => {
+                Err(self.wrong("the key absolute or content is missing: restore the line, or name another file".into()))
+            }
         }
     }
-    /// *Collective.* Returns the line of a configuration, if there is one. Refuses a line of a file at this place that held other links.
+    /// *Collective.* Returns the line of a configuration, or `None`. Fails if the file has a line for other links at the same path.
     pub fn find(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<Option<L>> {
         let mut found = None;
         comm.once(|| {
@@ -105,7 +107,7 @@ impl<L: ConfigurationLine> LineFile<L> {
         let number = comm.texts(&found.map_or(String::new(), |number| number.to_string()))?.swap_remove(0);
         Ok(number.parse::<usize>().ok().and_then(|number| self.lines.get(number).cloned()))
     }
-    /// *Collective.* Adds the line of a configuration.
+    /// *Collective.* Adds the line of a configuration to the file, and returns the line.
     pub fn add(&self, configuration: &mut Configured, found: L, comm: &RunCommunicator) -> Outcome<L> {
         let line = found.with_origin(LineOrigin {
             schema: Some(L::SCHEMA.into()),
@@ -119,9 +121,8 @@ impl<L: ConfigurationLine> LineFile<L> {
     }
 }
 
-/// *Collective.* Measures configurations one after the other, each with the data known beforehand, but for those that have a line of
-/// `record` or are listed twice. Returns the lines of all of them, and how the measurement ended: lines from before a failure are a
-/// result.
+/// *Collective.* Measures configurations in order, each with the data given for it. Configurations that have a line in `record` or occur
+/// twice are not measured again. Returns the lines of all configurations and how the measurement ended: lines before a failure are kept.
 ///
 /// # Errors
 /// Failures before there is a line.
@@ -132,7 +133,7 @@ pub fn measure_all<T, L: ConfigurationLine>(
     mut one: impl FnMut(&mut Configured, T) -> Outcome<L>,
 ) -> Outcome<(Vec<L>, Outcome)> {
     let comm = &session.comm;
-    // The lines that exist, before the first measurement.
+    // Lines in the file are looked up before the first measurement, so that mistakes are found early.
     let mut rest: Vec<(Configured, T, Option<L>)> = Vec::new();
     for (mut configuration, known) in configurations {
         let there = record.map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();

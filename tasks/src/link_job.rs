@@ -1,4 +1,4 @@
-//! Links of a file that are changed on the device and written to another file.
+//! Tasks that read links from a file, change them on the device, and write them to another file.
 use crate::device::{Device, DeviceChoice};
 use crate::fields::{Reading, gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
 use crate::layout::Layout;
@@ -13,36 +13,36 @@ use ferrite::lattice::Lattice;
 use ferrite_records::links::ChangedLinks;
 use std::path::PathBuf;
 
-/// Files of links before and after a change, and the device that makes the change.
+/// Files of links before and after a change, and the device that changes them.
 pub struct LinkFilesRequest {
     /// File that is read.
     pub input: PathBuf,
     /// File that is written.
     pub output: PathBuf,
-    /// Options for reading it.
+    /// Options for reading the input file.
     pub reading: Reading,
-    /// The device.
+    /// Choice of the device that changes the links.
     pub device: DeviceChoice,
 }
 
-/// Links that were read, and the device that changes them.
+/// Links that were read, with the open device that will change them.
 pub(crate) struct LinkJob<'a> {
     files: &'a LinkFilesRequest,
-    /// The lattice.
+    /// The whole lattice.
     pub lattice: Lattice,
-    /// Cut of the lattice.
+    /// Partition of the lattice among the processes.
     pub layout: Layout,
-    /// The device, which has the memory.
+    /// Open device, whose memory suffices.
     pub device: Device,
-    /// The links.
+    /// This process's part of the links, as read.
     pub file: GaugeFile,
     format: &'static FileFormat,
     precision: FilePrecision,
 }
 
 impl<'a> LinkJob<'a> {
-    /// *Collective.* Claims the files, reads this process's part of the links and opens the device. `needs` is the memory there, with
-    /// names, beside that of messages for the work `what` on a part of the lattice.
+    /// *Collective.* Claims the files, reads this process's part of the links and opens the device. `needs` returns the memory that the
+    /// work `what` needs on a part of the lattice, by name, without the memory for messages.
     pub fn begin(
         files: &'a LinkFilesRequest,
         what: &str,
@@ -58,20 +58,20 @@ impl<'a> LinkJob<'a> {
         require_host_memory(comm, layout.local(), 2 * 576, &input.display().to_string())?;
         let device = choice.open(comm)?;
         let mut needs = needs(part);
-        needs.push(("their way to the host", 576 * layout.local().volume()));
+        needs.push(("transfer of links to the host", 576 * layout.local().volume()));
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         device.require_all(comm, &needs, what)?;
         let file = read_gauge(input, reading, &layout, comm)?;
         let precision = comm.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
         Ok(LinkJob { files, lattice, layout, device, file, format, precision })
     }
-    /// *Collective.* Writes links with a title, which the name of the file that was read follows.
+    /// *Collective.* Writes the links. The title in the file is `title`, followed by the name of the input file.
     pub fn write(&self, links: &HostGauge, title: &str) -> Outcome {
         let title = format!("{title}, from {}", self.files.input.display());
         let options = WriteOptions { format: self.format, precision: self.precision, title, ..Default::default() };
         write_gauge(&self.files.output, links, &options, &self.layout)
     }
-    /// Returns the record of files and device.
+    /// Returns the record of the files and the device.
     pub fn record(&self) -> ChangedLinks {
         ChangedLinks {
             input: self.files.input.clone(),

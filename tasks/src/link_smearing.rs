@@ -1,4 +1,4 @@
-//! Stout, APE and HYP smearing of links, as one choice.
+//! Stout, APE and HYP smearing of links as one type.
 use crate::{Failure, Outcome, text};
 use ferrite::Precision;
 use ferrite::domain::{Part, Result};
@@ -9,30 +9,30 @@ use ferrite::hmc::stout::StoutSmearing;
 use serde::Deserialize;
 use std::ops::ControlFlow;
 
-/// A smearing of links.
+/// Smearing of links with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkSmearing {
-    /// Stout links.
+    /// Stout smearing.
     Stout(StoutSmearing),
-    /// Projected sums of links and staples.
+    /// APE or HYP smearing: sums of links and staples are projected to SU(3).
     Projected(ProjectedSmearing),
 }
 
-/// A smearing of links, by name.
+/// Request for a smearing of links, by name.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct SmearingRequest {
-    /// `stout`, `ape` or `hyp`.
+    /// Name of the smearing: `stout`, `ape` or `hyp`.
     pub kind: String,
-    /// ρ of stout links, α of APE smearing, or α₁, α₂, α₃ of HYP smearing.
+    /// Weights of the staples: ρ for stout, α for APE, or α₁, α₂, α₃ for HYP smearing.
     pub weights: Vec<f64>,
-    /// Number of times that links are replaced by smeared ones.
+    /// Number of smearing steps.
     pub levels: usize,
-    /// Whether only links in space are smeared, by staples in space.
+    /// Whether only spatial links are smeared, by spatial staples.
     pub spatial: bool,
 }
 
 impl SmearingRequest {
-    /// Returns the smearing.
+    /// Returns the smearing that the request names.
     ///
     /// # Errors
     /// An unknown name, and another number of weights than the smearing has.
@@ -43,13 +43,16 @@ impl SmearingRequest {
             ("stout", &[rho]) => Ok(LinkSmearing::Stout(StoutSmearing { rho, levels, spatial })),
             ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
             ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
-            (kind, weights) => Err(Failure::refused(format!("no smearing: {kind} with {} weights", weights.len()))),
+            (kind, weights) => Err(Failure::refused(format!(
+                "'{kind}' with {} weights is not a smearing: stout and ape take one weight, hyp takes three",
+                weights.len()
+            ))),
         }
     }
 }
 
 impl LinkSmearing {
-    /// Returns the memory that smearing needs on a device, with names.
+    /// Returns the device memory that smearing needs on a part of the lattice, by name.
     pub fn needs(&self, part: Part) -> Needs {
         let fields = |count: usize| count * part.links_bytes(Precision::Double);
         match self {
@@ -60,7 +63,7 @@ impl LinkSmearing {
             LinkSmearing::Projected(smearing) => vec![("links and smeared links", fields(smearing.fields()))],
         }
     }
-    /// *Collective.* Returns smeared links.
+    /// *Collective.* Returns the smeared links.
     ///
     /// # Errors
     /// Failures of the device.
@@ -70,7 +73,7 @@ impl LinkSmearing {
             LinkSmearing::Projected(smearing) => smearing.smeared(links),
         }
     }
-    /// *Collective.* Returns smeared links; `None` where `go_on` ended the work after a level.
+    /// *Collective.* Returns the smeared links; `None` if `go_on` ended the work after a smearing step.
     ///
     /// # Errors
     /// Failures of the device.
@@ -84,7 +87,7 @@ impl LinkSmearing {
             LinkSmearing::Projected(smearing) => smearing.smeared_while(links, go_on),
         }
     }
-    /// Describes it for people: `stout links in space, rho = 0.1`.
+    /// Describes the smearing for people: `stout links in space, rho = 0.1`.
     pub fn title(&self) -> String {
         let place = |spatial| if spatial { " in space" } else { "" };
         match self {
@@ -100,7 +103,7 @@ impl LinkSmearing {
             }
         }
     }
-    /// Returns the name, ρ of stout links, and shares of staples of the others.
+    /// Returns the name of the smearing, ρ of stout smearing, and the weights α of APE or HYP smearing.
     pub fn parameters(&self) -> (&'static str, Option<f64>, Option<Vec<f64>>) {
         match self {
             LinkSmearing::Stout(StoutSmearing { rho, .. }) => ("stout", Some(*rho), None),
@@ -126,7 +129,13 @@ mod tests {
         };
         assert_eq!(of("stout", &[0.1]), Ok("stout links in space, rho = 0.1".into()));
         assert_eq!(of("hyp", &[0.75, 0.6, 0.3]), Ok("HYP-smeared links in space, alpha = 0.75, 0.6, 0.3".into()));
-        assert_eq!(of("ape", &[0.5, 0.5]), Err("no smearing: ape with 2 weights".into()));
-        assert_eq!(of("nhyp", &[0.5]), Err("no smearing: nhyp with 1 weights".into()));
+        assert_eq!(
+            of("ape", &[0.5, 0.5]),
+            Err("'ape' with 2 weights is not a smearing: stout and ape take one weight, hyp takes three".into())
+        );
+        assert_eq!(
+            of("nhyp", &[0.5]),
+            Err("'nhyp' with 1 weights is not a smearing: stout and ape take one weight, hyp takes three".into())
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Links of a configuration in host memory: files, measurements, smearing, flow, gauge fixing and heat bath, for interfaces that keep links
-//! beside a device.
+//! Links of a configuration in host memory, for interfaces that keep links beside a device: files, measurements, smearing, flow, gauge
+//! fixing and heat bath.
 use crate::dirac::check;
 use crate::ensemble::failed;
 use crate::grid_device::GridDevice;
@@ -24,72 +24,72 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Links on a part of the lattice. They never change, and may be shared.
+/// Links on a part of the lattice. They never change and may be shared.
 #[derive(Clone)]
 pub struct LatticeLinks {
-    /// The links.
+    /// Links on the sites of the part.
     pub gauge: Arc<HostGauge>,
-    /// The part of the lattice that they are on.
+    /// Part of the lattice that the links are on.
     pub part: Section,
 }
 
-/// A request to stop, which work looks for between its steps.
+/// Function that work calls between its steps; it requests a stop by returning `Break`.
 pub type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
 
-/// A gradient flow.
+/// Request for a gradient flow.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FlowRequest {
-    /// Name of the action.
+    /// Name of the action whose gradient the flow follows.
     pub action: String,
-    /// Time at the end.
+    /// Flow time at the end, in units of a².
     pub time: f64,
-    /// Time of a step; the last one may be shorter.
+    /// Length of a step in units of a²; the last step may be shorter.
     pub step: f64,
 }
 
-/// Gauge fixing by over-relaxation.
+/// Request for gauge fixing by over-relaxation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct FixingRequest {
-    /// `coulomb` or `landau`.
+    /// Name of the gauge: `coulomb` or `landau`.
     pub gauge: String,
-    /// Requested θ.
+    /// Requested deviation θ from the gauge condition.
     pub tol: f64,
-    /// Over-relaxation; without, by the extents of the lattice.
+    /// Over-relaxation parameter; `None` for a value that depends on the extents of the lattice.
     pub overrelax: Option<f64>,
-    /// The most sweeps.
+    /// Maximum number of sweeps.
     pub max_sweeps: usize,
 }
 
-/// SU(3) gauge theory by heat bath and over-relaxation.
+/// Request for links of SU(3) gauge theory by heat bath and over-relaxation.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct QuenchedRequest {
-    /// β.
+    /// Gauge coupling β.
     pub beta: f64,
     /// Seed of the random numbers.
     pub seed: u64,
     /// Number of sweeps.
     pub sweeps: u32,
-    /// Over-relaxations in a sweep.
+    /// Number of over-relaxation updates in a sweep.
     pub overrelax: u32,
-    /// Whether the chain begins with random links, where none are given.
+    /// Whether the chain starts from random links, not from unit links; unused if initial links are given.
     pub hot: bool,
-    /// Passes over all links that have made the links that are given.
+    /// Number of passes over all links that generated the initial links.
     pub passes: u32,
 }
 
-/// Links in a gauge.
+/// Links in a gauge, with the accuracy of the gauge condition.
 pub struct FixedGauge {
-    /// The links.
+    /// Links that satisfy the gauge condition.
     pub gauge: HostGauge,
-    /// θ.
+    /// Deviation θ from the gauge condition.
     pub theta: f64,
-    /// The functional.
+    /// Gauge functional: mean of Re tr U / 3 over the directions of the gauge condition.
     pub functional: f64,
-    /// Number of sweeps.
+    /// Number of sweeps that were needed.
     pub sweeps: usize,
 }
 
-/// Reads a file; with a device of several processes, each its part.
+/// Reads links from a file. With a device of several processes, each process reads its part.
 ///
 /// # Errors
 /// A file that cannot be read, or whose data is wrong.
@@ -101,7 +101,7 @@ pub fn read(device: Option<&GridDevice>, path: &Path, options: &ReadOptions) -> 
     })
 }
 
-/// Returns the record of a file beside its links.
+/// Returns the record of a file's properties, without its links.
 pub fn describe(file: &GaugeFile) -> LinksDescription {
     let header = &file.header;
     let checksum = match &file.checksum {
@@ -121,7 +121,7 @@ pub fn describe(file: &GaugeFile) -> LinksDescription {
 }
 
 impl LatticeLinks {
-    /// Writes a file, whose name determines the format; with a device of several processes, each its part.
+    /// Writes links to a file, whose name determines the format. With a device of several processes, each process writes its part.
     ///
     /// # Errors
     /// A name of no format, and a file that cannot be written.
@@ -145,8 +145,8 @@ impl LatticeLinks {
             }
         }
     }
-    /// *Collective.* Returns mean plaquettes of all planes, of those in space and of those with t, and the mean link trace; with a device
-    /// of several processes, of all their parts.
+    /// *Collective.* Returns four means over the whole lattice: plaquettes of all planes, of the spatial and of the temporal planes, and
+    /// link trace.
     ///
     /// # Errors
     /// Failures of the device.
@@ -157,17 +157,17 @@ impl LatticeLinks {
         };
         Ok([found.mean, found.spatial, found.temporal, trace])
     }
-    /// *Collective.* Returns how far the worst link is off SU(3); with a device of several processes, of all their parts.
+    /// *Collective.* Returns the largest deviation of a link from SU(3) on the whole lattice.
     ///
     /// # Errors
     /// Failures of messages.
     pub fn unitarity(&self, device: Option<&GridDevice>) -> Outcome<f64> {
         let mine = measure::unitarity(&self.gauge).violation;
         let Some(device) = device else { return Ok(mine) };
-        // A maximum passes over what is no number.
+        // A maximum would ignore NaN; `worse_residual` keeps it.
         Ok(device.comm().numbers(mine)?.into_iter().fold(mine, solvers::worse_residual))
     }
-    /// *Collective.* Returns loops, energy density and charge.
+    /// *Collective.* Returns plaquette, rectangle, Polyakov loop, energy density and topological charge.
     ///
     /// # Errors
     /// Failures of the device.
@@ -178,7 +178,7 @@ impl LatticeLinks {
             field_strength: observables::field_strength(&field_strengths(&links)?),
         })
     }
-    /// *Collective.* Returns smeared links.
+    /// *Collective.* Returns the smeared links.
     ///
     /// # Errors
     /// An unknown smearing, a request to stop, and failures of the device.
@@ -187,7 +187,7 @@ impl LatticeLinks {
         check(go_on)?;
         Ok(smeared.ok_or_else(Failure::stopped)?.download()?)
     }
-    /// *Collective.* Returns links that have flowed, and energies and charge at each step.
+    /// *Collective.* Returns the links at the end of a gradient flow, and the energy densities and topological charge at each step.
     ///
     /// # Errors
     /// An unknown action, a request to stop, and failures of the device.
@@ -200,11 +200,11 @@ impl LatticeLinks {
         let FlowRequest { action, time, step } = request;
         let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
             let names = FlowAction::ALL.map(FlowAction::name).join(", ");
-            return Err(Failure::refused(format!("'{action}' is not a flow: choose one of {names}")));
+            return Err(Failure::refused(format!("'{action}' is not an action of the flow: choose one of {names}")));
         };
         let mut flow = Flow::new(&self.on(device)?, action)?;
         let mut points = vec![flow.look()?];
-        // As many whole steps as there are, and a shorter last one.
+        // All steps have the requested length except the last, which may be shorter.
         while time - flow.time() > 1e-9 * step {
             check(go_on)?;
             flow.step(step.min(time - flow.time())).map_err(failed)?;
@@ -215,7 +215,7 @@ impl LatticeLinks {
         let (t0, w0) = (scale_t0(&points, 0.3), scale_w0(&points, 0.3));
         Ok((flow.links().download()?, FlowSteps { points: points.iter().map(point).collect(), t0, w0 }))
     }
-    /// *Collective.* Returns links in a gauge.
+    /// *Collective.* Returns the links in the requested gauge.
     ///
     /// # Errors
     /// An unknown gauge, sweeps that do not suffice, links too far from SU(3), a request to stop, and failures of the device.
@@ -230,7 +230,7 @@ impl LatticeLinks {
         let omega = request.overrelax.unwrap_or_else(|| omega_for(self.part.global, kind));
         let mut relaxation = Relaxation::new(&device.domain(&self.part)?, &self.gauge, kind, omega)?;
         let mut state = relaxation.state()?;
-        // A θ that is not a number also ends the loop.
+        // The loop also ends if θ is NaN; the check after it reports this.
         while state.theta > request.tol {
             check(go_on)?;
             if relaxation.sweeps() >= request.max_sweeps {
@@ -257,8 +257,8 @@ impl LatticeLinks {
     }
 }
 
-/// *Collective.* Makes links by heat bath and over-relaxation, from given ones or without. Returns the last links and the mean plaquette
-/// after each sweep.
+/// *Collective.* Generates links by heat bath and over-relaxation, from the links `start` or from unit or random links. Returns the last
+/// links and the mean plaquette after each sweep.
 ///
 /// # Errors
 /// Links of another part of the lattice, a request to stop, and failures of the device.

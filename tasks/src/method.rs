@@ -1,4 +1,4 @@
-//! The course of a solve: the solver, its precisions and its limits, from flags and settings.
+//! Settings of a solve from flags and input: the solver, its precisions and its limits.
 use super::batch::{self, BatchChoice, BatchSize};
 use super::fields::Source;
 use super::layout::Cut;
@@ -20,13 +20,13 @@ use serde::Deserialize;
 use std::iter;
 use std::path::PathBuf;
 
-/// The resolved flags.
+/// Settings of a solve, resolved from its keys.
 pub struct SolveScheme {
     /// Requested tolerance.
     pub tol: f64,
-    /// Initial guesses, one per source.
+    /// Initial guesses, one for each source; `None` for zero.
     pub guess: Option<Vec<Source>>,
-    /// Number of right-hand sides in a batch.
+    /// Requested number of right-hand sides in a batch.
     pub batch: BatchChoice,
     method: &'static Method,
     max_iterations: usize,
@@ -34,29 +34,29 @@ pub struct SolveScheme {
     correction: Correction,
     schwarz: Schwarz,
     multigrid: MultigridParams,
-    /// The file of multigrid's setup.
+    /// File of the multigrid setup; `None` without `--setup`.
     pub setup: Option<PathBuf>,
-    /// Whether a number of near-null vectors was asked for.
+    /// Whether the input requests a number of near-null vectors.
     pub asks_for_vectors: bool,
     counts: Counts,
     sources: usize,
     escalate: bool,
-    /// Whether CG is applied to the operator itself, which is positive.
+    /// Whether CG acts on the operator itself, which is positive for staggered operators.
     positive: bool,
 }
 
 vocabularies! {
-    /// Precisions of the solver's true residuals.
+    /// Values of `outer`, the precision of the solver's true residuals.
     OuterPrecisions: Precision = OUTER_PRECISIONS;
-    /// Ways of correcting an iteration; `true` for defect correction.
+    /// Values of `correction`; `true` for defect correction.
     Corrections: bool = [("reliable", false), ("defect", true)];
 }
 rules! {
-    /// Factors by which residuals fall between true ones.
+    /// Factor δ by which residuals fall between two true residuals.
     Fraction: "a number of at least 0 and below 1", |d| (0.0..1.0).contains(&d);
 }
 
-/// Keys of the solver.
+/// Keys of the solver and of its limits.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct SolverKeys {
@@ -75,10 +75,10 @@ pub(crate) struct SolverKeys {
 }
 
 impl SolveScheme {
-    /// Reads the keys of a solver of fields of a kind; mistakes are noted.
+    /// Reads the keys of a solver for a type of fermions, and adds mistakes to the input.
     pub fn of(input: &mut Input, kind: FermionKind, wanted: Option<Wanted>) -> Self {
         let keys: SolverKeys = input.read("");
-        // The first of the methods is the default.
+        // The first method in the list is the default.
         let methods = methods_for(kind);
         let method = input.meaning(&keys.solver, &methods).unwrap_or(methods[0].1);
         let outer = keys.outer.value().unwrap_or_default();
@@ -110,12 +110,12 @@ impl SolveScheme {
             outer,
         }
     }
-    /// Refuses options that do not fit the cut of the lattice.
+    /// Fails if the options of the method do not fit the partition of the lattice.
     pub fn check(&self, operator: Operator, cut: Cut) -> Outcome {
         let request = Request { schwarz: self.schwarz, multigrid: self.multigrid, ..Request::new(operator) };
         (self.method.check)(&request, cut.local, &cut.grid).map_err(Failure::from)
     }
-    /// Returns the request for the library.
+    /// Returns the request for the library with these settings.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
         Request {
             method: self.method,
@@ -137,7 +137,7 @@ impl SolveScheme {
     pub fn asked(&self) -> &'static Method {
         self.method
     }
-    /// Returns the name of a method for people.
+    /// Returns the name of a method in sentences, which depends on the type of fermions.
     pub fn title(&self, taken: &Method) -> &'static str {
         taken.titles[usize::from(self.positive)]
     }
@@ -145,12 +145,12 @@ impl SolveScheme {
     pub fn is_block(&self) -> bool {
         self.method.is_block
     }
-    /// Returns `reliable` or `defect`.
+    /// Returns the name of the correction: `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {
         self.correction.name()
     }
-    /// Returns the iterations to which the entries of a residual history belong: one entry an iteration with reliable updates,
-    /// one a correction with defect correction. `updates` holds the iterations at which true residuals were computed.
+    /// Returns the iteration of each entry of a residual history, with the residual. With reliable updates there is an entry for each
+    /// iteration; with defect correction, for each correction. `updates` has the iterations at which true residuals were computed.
     pub fn iterations_of(&self, history: &[f64], updates: &[usize]) -> Vec<(usize, f64)> {
         let defect = matches!(self.correction, Correction::Defect { .. });
         let corrections = || std::iter::once(0).chain(updates.iter().copied());
@@ -159,7 +159,7 @@ impl SolveScheme {
             false => history.iter().copied().enumerate().collect(),
         }
     }
-    /// Describes the solve for people: solver, precisions and storage.
+    /// Describes the solve for people: solver, precisions, link storage and correction.
     pub fn describe(&self, report: &Report) -> String {
         let solver = self.title(report.method);
         let outer = match report.outer {
@@ -202,12 +202,13 @@ fn correction(input: &mut Input, keys: &SolverKeys, method: &Method) -> Correcti
         input.wrong(&place, format!("applies only to {owner}; remove it"));
     }
     if defect && method.restarts {
-        input.conflict("correction", "solver", "GCR restarts from true residuals: remove it");
+        let why = format!("GCR restarts from true residuals: remove {}", input.spelled("correction", ""));
+        input.conflict("correction", "solver", &why);
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
 
-/// Returns the parameters of methods that are whole numbers.
+/// Reads the parameters of methods that are whole numbers.
 fn counts(input: &mut Input) -> Counts {
     let mut counts = Counts::default();
     for count in METHODS.iter().flat_map(|method| method.counts) {
@@ -218,9 +219,9 @@ fn counts(input: &mut Input) -> Counts {
     counts
 }
 
-/// Refuses the keys of methods other than the one that was chosen.
+/// Adds keys of methods other than `method` to the mistakes of the input.
 fn refuse_keys_of_others(input: &mut Input, method: &Method) {
-    // A method that chooses among others has their keys.
+    // A method that chooses among others also accepts their keys.
     for owner in METHODS.iter().filter(|owner| !owner.is_choice()) {
         for key in owner.keys.iter().filter(|key| !method.has_key(key.name)) {
             let Some(place) = input.get(key.name) else { continue };
@@ -232,7 +233,7 @@ fn refuse_keys_of_others(input: &mut Input, method: &Method) {
     }
 }
 
-/// Reads the file of `--guess`, which has to hold a field for each source.
+/// Reads the file of `--guess`, which must contain one field for each source.
 fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
     let fields = |path: &str| {
         let source = Source::parse::<T>(&format!("file:{path}"))?;
@@ -240,7 +241,7 @@ fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Want
         let fields = source.check::<T>(wanted.lattice)?;
         match (fields.len(), wanted.sources) {
             (there, needed) if there == needed => Ok(fields),
-            (there, needed) => Err(format!("{path}: holds {there} fields, but there are {needed} sources")),
+            (there, needed) => Err(format!("{path}: the file holds {there} fields, but there are {needed} sources")),
         }
     };
     fields(path.get()?).map_err(|why| input.wrong(path, why)).ok()

@@ -1,4 +1,4 @@
-//! Multigrid, from flags and settings, and what it did.
+//! Parameters of multigrid from flags and inputs, and a table of its work.
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::solve::MultigridReport;
@@ -8,11 +8,11 @@ use ferrite_inputs::{Given, Input, Listed, vocabularies};
 use serde::Deserialize;
 
 vocabularies! {
-    /// Precisions of near-null vectors and coarse operators.
+    /// Values of `mg-precision`, the precision of near-null vectors and coarse operators.
     SetupPrecisions: Precision = [("half", Precision::Half), ("single", Precision::Single)];
 }
 
-/// Extents of aggregates.
+/// Extents of the aggregates of a level, as typed.
 #[derive(Debug)]
 struct AggregateExtents;
 impl Value for AggregateExtents {
@@ -23,7 +23,7 @@ impl Value for AggregateExtents {
     }
 }
 
-/// Keys of multigrid.
+/// Keys of multigrid, `mg-…`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct MultigridKeys {
@@ -36,7 +36,7 @@ pub struct MultigridKeys {
     mg_precision: Given<Word<SetupPrecisions>>,
 }
 
-/// Returns the parameters that the keys of a table give.
+/// Returns the multigrid parameters from the keys of a table.
 pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
     let default = MultigridParams::default();
     let keys: MultigridKeys = input.read(table);
@@ -52,7 +52,10 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
     for (level, block) in keys.mg_block.iter().enumerate() {
         match params.blocks.get_mut(level) {
             Some(place) => *place = block.value(),
-            None => input.wrong(block, format!("at most {MOST_COARSENINGS} levels have a coarser one")),
+            None => input.wrong(
+                block,
+                format!("expected at most {MOST_COARSENINGS} extents, one for each level except the coarsest"),
+            ),
         }
     }
     if !params.vectors.is_multiple_of(8) {
@@ -61,7 +64,7 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
     params
 }
 
-/// Describes what multigrid did for people.
+/// Returns a table of the multigrid levels with their iterations and times, for people.
 pub fn table(report: &MultigridReport) -> String {
     let mut table = format!("multigrid, set up in {:.3} s\n", report.setup_seconds);
     for level in &report.levels {

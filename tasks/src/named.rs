@@ -1,16 +1,16 @@
-//! Files as named on a command line or in an input. Inputs and fields are distinguished by their content, and patterns that no
-//! shell has expanded stand for all files that they match.
+//! Files as named on a command line or in an input. Their content shows whether they are inputs or fields. A pattern that no shell has
+//! expanded stands for all files that match it.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
 pub use ferrite_inputs::files::{advice_on_pattern, is_field, matches};
 use std::path::PathBuf;
 
-/// Input and configuration of a command that takes one of each, in any order.
+/// Input and configuration of a command that takes one of each, in either order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NamedFiles {
-    /// The input, in TOML.
+    /// Path of the input in TOML.
     pub input: Option<PathBuf>,
-    /// The gauge field.
+    /// Path of the gauge configuration.
     pub configuration: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl NamedFiles {
     }
 }
 
-/// *Collective.* Returns the files that these names stand for, as the first process finds them.
+/// *Collective.* Returns the files that names and patterns stand for, as the first process finds them.
 pub fn all_matches(names: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<PathBuf>> {
     if !names.iter().any(|name| name.to_string_lossy().contains(['*', '?', '['])) {
         return Ok(names.to_vec());
@@ -61,7 +61,7 @@ pub fn all_matches(names: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<Pat
     of_first(mine, comm)
 }
 
-/// *Collective.* Returns the first process's list on all processes, because another may see an earlier state of a folder.
+/// *Collective.* Returns the first process's list on all processes, because other processes may see an earlier state of a folder.
 pub fn of_first(mine: Vec<PathBuf>, comm: &RunCommunicator) -> Outcome<Vec<PathBuf>> {
     if comm.size() == 1 {
         return Ok(mine);
@@ -69,7 +69,8 @@ pub fn of_first(mine: Vec<PathBuf>, comm: &RunCommunicator) -> Outcome<Vec<PathB
     let mine: Vec<_> = mine.iter().map(|path| path.to_string_lossy()).collect();
     let mine = serde_json::to_string(&mine).map_err(Failure::failed)?;
     let first = comm.texts(&mine)?.swap_remove(0);
-    serde_json::from_str(&first).map_err(|why| Failure::failed(format!("file names could not be exchanged: {why}")))
+    serde_json::from_str(&first)
+        .map_err(|why| Failure::failed(format!("the processes could not exchange file names: {why}")))
 }
 
 #[cfg(test)]

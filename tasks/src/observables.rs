@@ -8,7 +8,7 @@ use ferrite_records::observables::{
     EnergyDensity, FieldStrengthRecord, FlowPointRecord, LoopsRecord, PlaquetteMeans, WilsonLoopsRecord,
 };
 
-/// Returns the record of plaquettes.
+/// Returns the record of the mean plaquettes.
 pub fn plaquettes(&Plaquettes { mean, spatial, temporal }: &Plaquettes) -> PlaquetteMeans {
     PlaquetteMeans { mean, spatial, temporal }
 }
@@ -18,7 +18,7 @@ pub fn loops(LoopMeans { plaquette, rectangle, polyakov }: &LoopMeans) -> LoopsR
     LoopsRecord { plaquette: plaquettes(plaquette), rectangle: *rectangle, polyakov_loop: [polyakov.re, polyakov.im] }
 }
 
-/// Returns the record of energy density and charge.
+/// Returns the record of the energy density and the topological charge.
 pub fn field_strength(&FieldStrengths { space, time, charge }: &FieldStrengths) -> FieldStrengthRecord {
     FieldStrengthRecord { energy: EnergyDensity { space, time }, charge }
 }

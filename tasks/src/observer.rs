@@ -1,20 +1,20 @@
-//! Observers of tasks: they see the progress and can stop the work.
+//! Observers of tasks: they receive the progress and can stop the work.
 use super::Code;
 use ferrite_records::progress::ProgressLine;
 
-/// Observes tasks on a process, and can ask them to stop. Every method has a default: `()` observes nothing.
+/// Observer of tasks on a process. It receives their progress and can request a stop. Every method has a default; `()` observes nothing.
 pub trait TaskObserver: Send + Sync {
-    /// Returns whether [`progress`](Self::progress) is to be called for the next step; `false` where nothing is shown, or not yet again.
+    /// Returns whether [`progress`](Self::progress) should be called for the next step; `false` if the observer would not show it.
     fn wants(&self) -> bool {
         false
     }
-    /// Called after steps that the observer [wants](Self::wants), and after those that are worth a report at any time.
+    /// Receives the progress of a step if the observer [wants](Self::wants) it, and that of important steps in any case.
     fn progress(&self, _event: &ProgressEvent<'_>) {}
-    /// Called after the last step of a piece of work.
+    /// Called after the last step of a task.
     fn finish(&self) {}
-    /// Called when a task polls [`stop`](Self::stop) from now on.
+    /// Called when a task starts to poll [`stop`](Self::stop).
     fn listen(&self) {}
-    /// Returns the exit code with which this process asks the task to stop; `None` to go on. One process suffices: all of them stop.
+    /// Returns the exit code with which this process requests a stop; `None` to continue. If one process requests it, all stop.
     fn stop(&self) -> Option<Code> {
         None
     }
@@ -22,11 +22,11 @@ pub trait TaskObserver: Send + Sync {
 
 impl TaskObserver for () {}
 
-/// Progress of a piece of work.
+/// Progress of a task at one step.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressEvent<'a> {
-    /// The work and its progress, as a record.
+    /// Task and progress as a record.
     pub line: &'a ProgressLine,
-    /// The progress for people.
+    /// Progress as text for people.
     pub text: &'a str,
 }

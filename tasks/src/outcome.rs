@@ -1,10 +1,10 @@
-//! Outcomes of solves, as records.
+//! Conversion of the outcomes of solves to records.
 use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::solve::{Escalation, MethodChange, MultigridReport, Report, Request, ShiftsReport};
 use ferrite_records::solve as records;
 use solvers::{Unsolved, worst_residual};
 
-/// Returns the record of a solve for `tol`.
+/// Returns the record of a solve with the requested tolerance `tol`.
 pub fn solve(report: &Report, tol: f64) -> records::SolveOutcome {
     let info = &report.info;
     records::SolveOutcome {
@@ -37,16 +37,16 @@ pub fn solve(report: &Report, tol: f64) -> records::SolveOutcome {
     }
 }
 
-/// Number by which a system differs from the others.
+/// Parameter in which the systems of a series differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemKind {
-    /// M x = b for several masses.
+    /// Mass m in M x = b.
     Mass,
-    /// (M†M + σ) x = b for several shifts.
+    /// Shift σ in (M†M + σ) x = b.
     Shift,
 }
 
-/// Returns the record of solves for several masses or shifts, which are `values`.
+/// Returns the record of solves for the masses or shifts `values`.
 pub fn shifts(request: &Request, report: &ShiftsReport, kind: SystemKind, values: &[f64]) -> records::ShiftsOutcome {
     let system = |(value, outcome): (&f64, &ferrite::solve::ShiftOutcome)| records::SystemOutcome {
         mass: (kind == SystemKind::Mass).then_some(*value),
@@ -75,7 +75,7 @@ pub fn shifts(request: &Request, report: &ShiftsReport, kind: SystemKind, values
     }
 }
 
-/// Returns the record of what multigrid did.
+/// Returns the record of the setup and the levels of multigrid in a solve.
 pub fn multigrid(report: &MultigridReport) -> records::MultigridRecord {
     let level = |level: &ferrite::solve::MultigridLevel| records::MultigridLevelRecord {
         lattice: level.lattice,

@@ -1,4 +1,5 @@
-//! Parameters of operators and quarks as named texts, which other languages give under the names of the registry with `_` in place of `-`.
+//! Parameters of operators and quarks as named texts, for interfaces of other languages. Names are those of the registry, with `_` in place
+//! of `-`.
 use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::hmc::quarks::{QuarkGroup, QuarkKeys};
@@ -9,19 +10,19 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Parameters with the mistakes that were found in them.
+/// Parameters by name, with the mistakes found in them.
 struct NamedTexts {
     values: BTreeMap<String, String>,
     used: BTreeSet<String>,
     wrong: Vec<String>,
 }
 
-/// Returns the name of a parameter in other languages.
+/// Returns the name of a key in other languages, with `_` in place of `-`.
 pub fn name_of(key: &str) -> String {
     key.replace('-', "_")
 }
 
-/// Rewords a sentence of the registry for other languages: `bc-time` is `bc_time`, and flags lose their dashes.
+/// Rewords a sentence of the registry for other languages: `bc-time` becomes `bc_time`, and flags lose their dashes.
 pub fn reworded(why: &str) -> String {
     let mut said = why.replace("--", "");
     for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| key.name.contains('-')) {
@@ -43,7 +44,7 @@ impl NamedTexts {
     fn is_wrong(&mut self, key: &str, value: &str, why: &str) {
         self.wrong.push(format!("{} = {value}: {}", name_of(key), reworded(why)));
     }
-    /// Refuses everything that is wrong, in one message.
+    /// Fails with a list of all mistakes. Parameters that the operator does not have are mistakes.
     fn finish(mut self, definition: &Definition) -> Outcome {
         let all: Vec<String> = definition.all_keys().map(|key| name_of(key.name)).collect();
         for name in self.values.keys().filter(|name| !self.used.contains(*name)) {
@@ -149,7 +150,7 @@ impl QuarkKeys for NamedTexts {
     }
 }
 
-/// Returns quarks with these parameters, which become parts of an action.
+/// Returns a quark group with these parameters.
 ///
 /// # Errors
 /// Everything that is wrong with the parameters.
@@ -157,9 +158,8 @@ pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<Qu
     let operator = values.get("operator").map(String::as_str).unwrap_or_default();
     let definition = definition(operator)?;
     if definition.kind != kind {
-        return Err(Failure::refused(format!(
-            "{operator} quarks do not fit: one and two flavours apply to Wilson-like quarks only"
-        )));
+        let needed = if kind == FermionKind::Wilson { "a Wilson-like" } else { "a staggered" };
+        return Err(Failure::refused(format!("operator = {operator}: these quarks need {needed} operator")));
     }
     let mut given = NamedTexts::new(values);
     let resolved = QuarkGroup::resolve(&mut given);
@@ -174,15 +174,15 @@ fn definition(name: &str) -> Outcome<&'static Definition> {
     })
 }
 
-/// An operator with its description: parameters by the keys of its definition.
+/// Operator, with a record of its parameters under the names of its definition.
 pub struct NamedOperator {
-    /// The operator.
+    /// Operator with these parameters.
     pub operator: Operator,
-    /// The parameters.
+    /// Parameters by name, with those of all operators, such as the mass.
     pub parameters: Map<String, Value>,
 }
 
-/// Returns the operator of a name with these parameters.
+/// Returns the operator called `name` with these parameters.
 ///
 /// # Errors
 /// Everything that is wrong with the parameters.
@@ -190,7 +190,7 @@ pub fn operator(name: &str, values: BTreeMap<String, String>) -> Outcome<NamedOp
     let definition = definition(name)?;
     let mut given = NamedTexts::new(values);
     let resolved = definition.resolve_all(&mut given);
-    // Solves for several masses have them beside the operator, of which the mass is then no parameter.
+    // Solves for several masses take the masses as arguments; the operator has no mass parameter then.
     let staggered = definition.kind == FermionKind::Staggered;
     let mass = if staggered { given.number("mass", "a number", &|_| true) } else { None };
     given.finish(definition)?;
@@ -237,6 +237,6 @@ mod tests {
         let why = operator("overlap", BTreeMap::new()).err().unwrap().message;
         assert!(why.starts_with("'overlap' is not an operator: choose one of wilson, clover"), "{why}");
         let why = quarks(FermionKind::Wilson, texts(&[("operator", "asqtad")])).err().unwrap().message;
-        assert!(why.starts_with("asqtad quarks do not fit"), "{why}");
+        assert!(why.starts_with("operator = asqtad: these quarks need a Wilson-like"), "{why}");
     }
 }

@@ -1,7 +1,7 @@
-//! Data for a solve or an application of an operator, resolved and checked from settings as typed.
+//! Data of a solve or of an application of an operator, read and checked from the settings as typed.
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
-use super::fields::{self, Reading, Source, Stack, require_even};
+use super::fields::{self, Reading, Source, SourceFault, Stack, require_even};
 use super::layout::{Cut, Layout, LayoutChoice};
 use super::{Outcome, keys, stout, target, text};
 use ferrite::FermionKind;
@@ -24,11 +24,11 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 vocabularies! {
-    /// Ways to solve several shifted systems.
+    /// Values of `shift-solver`.
     Strategies: ShiftStrategy = STRATEGIES;
 }
 
-/// Keys of how a gauge field is read.
+/// Keys that describe how a gauge field is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct ReadingKeys {
@@ -39,7 +39,7 @@ pub(crate) struct ReadingKeys {
     reunitarise: Given<Switch>,
 }
 
-/// Keys of links and of formats, sources and results.
+/// Keys of the links, formats, sources and results.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct FieldKeys {
@@ -53,19 +53,19 @@ pub(crate) struct FieldKeys {
     reconstruct: Given<AnyWord>,
 }
 
-/// Keys of several systems of a staggered operator.
+/// Keys of several masses or shifts of a staggered operator.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SystemKeys {
     masses: Given<Numbers<Positive>>,
-    /// Shifts σ.
+    /// Shifts σ in (M†M + σ) x = b.
     pub shifts: Given<Numbers<Any>>,
-    /// Strategy for several systems.
+    /// Strategy for several systems: multi-shift CG or one solve after the other.
     pub shift_solver: Given<Word<Strategies>>,
 }
 
-/// Returns the storage of links that `reconstruct` names, of those that `fits` accepts for `links`; for the others the message
-/// says what they are for.
+/// Returns the link storage that `reconstruct` names, if `fits` accepts it for `links`. The message about another storage states what it
+/// applies to.
 fn reconstruction(
     input: &mut Input,
     key: &Given<AnyWord>,
@@ -89,7 +89,7 @@ fn reconstruction(
     None
 }
 
-/// Returns how the gauge field is read.
+/// Returns the options for reading a gauge field.
 pub fn reading(input: &mut Input) -> Reading {
     let keys: ReadingKeys = input.read("");
     let options = ReadOptions {
@@ -102,28 +102,28 @@ pub fn reading(input: &mut Input) -> Reading {
     Reading { options, by: input.given_by() }
 }
 
-/// Files that links are read from.
+/// Files from which links are read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkFiles {
-    /// A gauge configuration.
+    /// File of a gauge configuration.
     Gauge(PathBuf),
-    /// Fat and long links, with MILC's phases and the boundary condition in them.
+    /// Files of fat and of long links, which contain MILC's phases and the sign of the boundary condition.
     Improved(PathBuf, PathBuf),
 }
 
-/// Systems that are solved.
+/// Systems to solve.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Systems {
-    /// M ψ = η.
+    /// One system M ψ = η.
     One,
-    /// M ψ = η for several masses of a staggered operator.
+    /// Systems M ψ = η for these masses of a staggered operator.
     Masses(Vec<f64>),
-    /// (M†M + σ) x = b for several shifts of a staggered operator.
+    /// Systems (M†M + σ) x = b for these shifts of a staggered operator.
     Shifts(Vec<f64>),
 }
 
 impl Systems {
-    /// Returns the number of systems; `None` for a single one.
+    /// Returns the number of systems of a series; `None` for a single system.
     pub fn count(&self) -> Option<usize> {
         match self {
             Systems::One => None,
@@ -132,9 +132,9 @@ impl Systems {
     }
 }
 
-/// Size and precision of a solve.
+/// Lattice, sources and precision, on which the settings of a solver depend.
 pub struct Wanted {
-    /// The lattice.
+    /// The whole lattice.
     pub lattice: Lattice,
     /// Number of sources.
     pub sources: usize,
@@ -142,42 +142,42 @@ pub struct Wanted {
     pub precision: Precision,
 }
 
-/// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without
-/// reading the links.
+/// Operator, fields and formats, which `solve` and `apply` share. They are resolved and checked as far as possible without reading the
+/// links.
 #[derive(Debug)]
 pub struct FermionPlan {
-    /// The links.
+    /// Files of the links.
     pub links: LinkFiles,
     /// Options for reading the links.
     pub read: Reading,
-    /// Smearing of the links before the operator is made of them.
+    /// Stout smearing of the links of the operator; `None` without smearing.
     pub stout: Option<StoutSmearing>,
-    /// Extents.
+    /// The whole lattice.
     pub lattice: Lattice,
-    /// The operator; of several masses with the smallest.
+    /// Dirac operator; for several masses, with the smallest mass.
     pub operator: Operator,
-    /// Record of the operator's parameters.
+    /// Record of the operator's parameters, under the names of its definition.
     parameters: Map<String, Value>,
-    /// Systems that are solved.
+    /// Systems to solve.
     pub systems: Systems,
     /// Strategy for several systems.
     pub strategy: ShiftStrategy,
-    /// Right-hand sides.
+    /// Sources of the right-hand sides.
     pub sources: Vec<Source>,
-    /// Precision of the device's fields.
+    /// Precision of fields on the device.
     pub precision: Precision,
-    /// `None`: whatever the links allow.
+    /// Requested link storage; `None` for a choice that depends on the links.
     pub reconstruction: Option<LinkStorage>,
     /// File of the result.
     pub output: Option<PathBuf>,
 }
 
 impl FermionPlan {
-    /// Resolves the input of a solve. `None` if something is wrong, which the input then lists.
+    /// Resolves the input of a solve. Returns `None` if it has mistakes, which are added to the input.
     pub fn for_solve(input: &mut Input) -> Option<Self> {
         Self::resolve(input, true)
     }
-    /// Resolves the input of an application of one operator, whose mass may be any.
+    /// Resolves the input of `apply`, where a staggered operator may have any mass.
     pub fn for_apply(input: &mut Input) -> Option<Self> {
         Self::resolve(input, false)
     }
@@ -214,7 +214,7 @@ impl FermionPlan {
         let (precision, reconstruction) = formats(input, definition);
         let fields = sources.as_ref().map_or(1, Vec::len);
         let components = if staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
-        // Several systems make a block with an axis of their own, even if there is one of each.
+        // Several systems give the solutions an axis of their own, even if there is only one mass or shift.
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
         let stack = count.map_or_else(|| Stack::of_sources(fields, components), |count| Stack::Several(count * fields));
         let output = output(input, &keys.output, stack);
@@ -234,11 +234,11 @@ impl FermionPlan {
             output,
         })
     }
-    /// Returns the definition of the operator, which does not depend on its parameters.
+    /// Returns the definition of the operator.
     pub fn definition(&self) -> &'static Definition {
         self.operator.definition()
     }
-    /// Cuts the lattice over the processes.
+    /// Partitions the lattice among the processes.
     pub fn cut(&self, layout: &LayoutChoice, comm: &RunCommunicator) -> Outcome<Layout> {
         layout.cut(comm, self.lattice, self.definition().steps())
     }
@@ -246,15 +246,15 @@ impl FermionPlan {
     pub fn is_multishift(&self) -> bool {
         self.systems.count().is_some() && self.strategy == ShiftStrategy::MultiShift
     }
-    /// Returns the requested link storage, or the one that takes most memory as long as the links have not been read.
+    /// Returns the requested link storage; before the links are read, the storage that needs most memory if none is requested.
     pub fn largest_storage(&self) -> LinkStorage {
         self.reconstruction.unwrap_or(LinkStorage::FULL)
     }
-    /// Returns the memory of a command on a process's part of the lattice, with the memory for smearing links, which comes before.
+    /// Returns the peak memory of a command on a process's part of the lattice, including smearing of the links, which comes first.
     pub fn with_smearing(&self, cut: Cut, others: Needs) -> Needs {
         stout::with_smearing(self.stout, Part::new(cut.local, &cut.grid), cut.local.volume(), others)
     }
-    /// Returns what the solver's settings depend on: lattice, number of sources and precision.
+    /// Returns the lattice, the number of sources and the precision, on which the solver's settings depend.
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
     }
@@ -270,16 +270,16 @@ impl FermionPlan {
         });
         links.into_iter().map(PathBuf::as_path).chain(fields).collect()
     }
-    /// *Collective.* Makes or reads this process's part of fields.
+    /// *Collective.* Returns this process's part of the fields of sources, generated or read.
     pub fn fields<T: Fermion>(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
         fields::all_fields(sources, layout)
     }
-    /// Returns the shape of a block of solutions: by mass or shift and by source, if there are several.
+    /// Returns the leading axes of the solutions: the number of masses or shifts and the number of sources, each only if there are several.
     pub fn block(&self) -> Vec<usize> {
         let inner = (self.sources.len() > 1).then_some(self.sources.len());
         self.systems.count().into_iter().chain(inner).collect()
     }
-    /// Returns the record of operator, links and sources, with the operator on links that have been read.
+    /// Returns the record of the system. `operator` is the operator on links that have been read.
     pub fn record(&self, operator: &Operator) -> OperatorWithSources {
         let (gauge, fat, long) = match &self.links {
             LinkFiles::Gauge(path) => (Some(path), None, None),
@@ -299,7 +299,7 @@ impl FermionPlan {
         };
         OperatorWithSources { operator, sources: self.sources.iter().map(ToString::to_string).collect() }
     }
-    /// Describes the system: `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`.
+    /// Describes the system for people: `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`.
     pub fn headline(&self, operator: &Operator) -> String {
         let details = match (&self.links, operator.smearing()) {
             (LinkFiles::Improved(..), _) => ", links as read".into(),
@@ -317,24 +317,24 @@ impl FermionPlan {
     }
 }
 
-/// Returns the header of the gauge field that a key names.
+/// Returns the header of the gauge field that a key names, and adds mistakes to the input.
 pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> Option<Header> {
     let path = gauge.get()?;
     let header = inspect(path, &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
         36 => require_even(path.as_ref(), header.lattice).map(|()| header),
-        n => Err(format!("{path}: holds {n} numbers per site, but a gauge field has 36")),
+        n => Err(format!("{path}: the file holds {n} numbers per site, but a gauge field has 36")),
     });
     header.map_err(|why| input.wrong(gauge, why)).ok()
 }
 
-/// Returns the header of the configuration.
+/// Returns the header of the configuration, and adds mistakes to the input.
 pub fn configuration_header(input: &mut Input, read: &Reading) -> Option<Header> {
     let keys: FieldKeys = input.read("");
     gauge_header(input, &keys.gauge, read)
 }
 
-/// Refuses keys that belong to other operators than the one chosen.
+/// Adds keys that apply to other operators to the mistakes of the input.
 fn belong_elsewhere(input: &mut Input, keys: &[&str], operators: &str) {
     for key in keys {
         if let Some(place) = input.get(key) {
@@ -350,17 +350,17 @@ pub(crate) struct OperatorKey {
     operator: Given<Word<OperatorNames>>,
 }
 vocabularies! {
-    /// Names of operators.
+    /// Values of `operator`.
     OperatorNames: &'static Definition = names_of_operators();
 }
 
-/// Returns the operator that is chosen; `None` where its name is wrong.
+/// Returns the definition of the chosen operator; `None` if its name is invalid.
 pub fn definition(input: &mut Input) -> Option<&'static Definition> {
     let chosen = input.read::<OperatorKey>("").operator.value();
     chosen.or_else(|| (!input.was_given("operator")).then_some(&WILSON))
 }
 
-/// Returns the places of keys of other operators than the chosen one, with a sentence for each.
+/// Returns the places of keys that apply to other operators than the chosen one, with a message for each.
 pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, String)> {
     let of_others =
         OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
@@ -374,7 +374,7 @@ pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(ValuePlace, 
     given.map(|(place, owners)| (place, belongs(owners))).collect()
 }
 
-/// Notes keys that belong to other operators than the one chosen.
+/// Adds keys that apply to other operators than the chosen one to the mistakes of the input.
 pub fn refuse_foreign_keys(input: &mut Input, chosen: &Definition) {
     for (setting, why) in foreign_keys(input, chosen) {
         input.wrong(&setting, why);
@@ -387,12 +387,12 @@ pub fn staggered_names() -> String {
     keys::alternatives(staggered.map(|definition| definition.name))
 }
 
-/// Returns the precision and the storage of links.
+/// Returns the precision of the iteration and the requested link storage.
 fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
     let keys: FieldKeys = input.read("");
     let Some(definition) = definition.filter(|definition| definition.kind == FermionKind::Staggered) else {
-        // Around a multigrid cycle there is little to do, and more than single precision is of no use. Where BiCGstab may be
-        // as fast, its precision is the usual one.
+        // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision. Methods that may use
+        // BiCGstab have the usual default.
         let multigrid = input.get("solver").is_some_and(|solver| solver.text() == "multigrid");
         let usual = if multigrid { Precision::Single } else { Precision::default() };
         let precision = input.meaning(&keys.precision, &PRECISIONS).unwrap_or(usual);
@@ -404,14 +404,16 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Op
     let fits = |format: LinkStorage| !format.temporal && (definition.is_improved() || !format.keeps_phase());
     let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
-        let why =
-            format!("16-bit links need {}, or choose half precision for all", input.spelled("precision", "single"));
+        let why = format!(
+            "16-bit links need {}; choose half precision to store fields in 16 bits as well",
+            input.spelled("precision", "single")
+        );
         input.conflict("reconstruct", "precision", &why);
     }
     (precision, reconstruction)
 }
 
-/// Reads `--gauge`, or `--fat` and `--long`, and the header of the first.
+/// Returns the files of `--gauge`, or of `--fat` and `--long`, and the header of the first.
 fn link_files(
     input: &mut Input,
     definition: Option<&Definition>,
@@ -436,11 +438,12 @@ fn link_files(
         (Some(gauge), None, None) => (Some(LinkFiles::Gauge(gauge)), gauge_header(input, &keys.gauge, read)),
         (None, Some(fat), Some(long)) => {
             if definition.is_some_and(|definition| !definition.is_improved()) {
-                input.conflict("fat", "operator", "the naive operator has no fat links");
+                input.conflict("fat", "operator", "the naive operator has no fat links: give a gauge field instead");
             }
             for key in ["u0", "naik-epsilon", "stout-rho"] {
                 if input.get(key).is_some() {
-                    input.conflict(key, "fat", "has no effect on existing fat links; remove it");
+                    let why = format!("{key} has no effect on existing fat links: remove {key}");
+                    input.conflict(key, "fat", &why);
                 }
             }
             let read = read.of_any_links();
@@ -472,7 +475,7 @@ fn link_files(
     }
 }
 
-/// Returns the mass of a staggered operator that is applied.
+/// Returns the mass of a staggered operator for `apply`, with its single system.
 fn one_mass(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     if input.get("mass").is_none() {
         input.missing(format!("no mass: give {}", input.spelled("mass", "M")));
@@ -480,8 +483,8 @@ fn one_mass(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     input.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
 }
 
-/// Reads `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator. Returns the mass, the smallest of several, and the
-/// systems.
+/// Reads `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator. Returns the mass, which is the smallest of several, and
+/// the systems.
 fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     let given = ["mass", "masses", "shifts"].map(|key| input.get(key).is_some());
     let keys: SystemKeys = input.read("");
@@ -504,11 +507,11 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
             Some((Some(mass), Systems::Shifts(shifts)))
         }
         (true, true, _) => {
-            input.conflict("masses", "mass", "give one mass, or several");
+            input.conflict("masses", "mass", "give either one mass or several masses");
             None
         }
         (false, true, true) => {
-            input.conflict("shifts", "masses", "masses are also shifts: give one of the two");
+            input.conflict("shifts", "masses", "several masses are solved as shifts: give either masses or shifts");
             None
         }
         (false, false, true) => {
@@ -530,7 +533,7 @@ fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
     }
 }
 
-/// Checks whether M†M + σ has an inverse for all shifts σ, whatever the links.
+/// Checks whether M†M + σ is invertible for all shifts σ on any links.
 pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
     match shifts.iter().find(|shift| mass * mass + **shift <= 0.0) {
         Some(bad) => Err(format!(
@@ -541,19 +544,19 @@ pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
     }
 }
 
-/// Most right-hand sides of one command: they are all in the host's memory.
+/// Largest number of right-hand sides of one command, which are all in host memory.
 const MOST_SOURCES: usize = 4096;
 
-/// Returns all sources, checked against the lattice.
+/// Returns all sources, checked against the lattice; adds mistakes to the input.
 pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Option<Vec<Source>> {
-    let FieldKeys { source: given, sources: several, .. } = input.read("");
+    let FieldKeys { source: given, sources: number, .. } = input.read("");
     let Some(first) = given.first() else {
         let component = T::AXES.join(",");
         let source = input.spelled("source", &format!("point:x,y,z,t,{component}"));
         input.missing(format!("no source: give {source}, random:SEED or file:PATH"));
         return None;
     };
-    let several = several.value();
+    let several = number.value();
     if input.was_given("sources") && several.is_none() {
         // An invalid `sources` was already reported.
         return None;
@@ -568,36 +571,46 @@ pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Optio
         let text = one.get().map_or("", String::as_str);
         let typed = match several {
             Some(n) => Source::several::<T>(text, n),
-            None => Source::parse::<T>(text).map(|source| vec![source]),
+            None => Source::parse::<T>(text).map(|source| vec![source]).map_err(SourceFault::Source),
         };
         let checked = |source: Source| match lattice {
             Some(lattice) => source.check::<T>(lattice),
             None => Ok(vec![source]),
         };
-        match typed.and_then(|typed| typed.into_iter().map(checked).collect::<Result<Vec<_>, _>>()) {
+        let all = typed.and_then(|typed| {
+            typed.into_iter().map(checked).collect::<Result<Vec<_>, _>>().map_err(SourceFault::Source)
+        });
+        sound &= all.is_ok();
+        match all {
             Ok(all) => sources.extend(all.into_iter().flatten()),
-            Err(why) => {
-                input.wrong(one, why);
-                sound = false;
-            }
+            Err(SourceFault::Source(why)) => input.wrong(one, why),
+            Err(SourceFault::Number(why)) => input.wrong(&number, why),
         }
     }
     if sources.len() > MOST_SOURCES {
-        input.wrong(first, format!("{} sources, but one command takes at most {MOST_SOURCES}", sources.len()));
+        input.wrong(
+            first,
+            format!("{} sources, but one command takes at most {MOST_SOURCES}: use several commands", sources.len()),
+        );
         sound = false;
     }
     sound.then_some(sources)
 }
 
-/// Refuses more sources than kernels can treat at once, for commands that do not split them.
+/// Adds a mistake to the input if there are more sources than one launch can process, for commands that do not use batches.
 pub fn are_together(input: &mut Input, sources: usize) {
     let most = ferrite::backend::MAX_RHS_PER_LAUNCH;
     if let (true, Some(place)) = (sources > most, input.get("source")) {
-        input.wrong(&place, format!("{sources} sources, but an operator is applied to at most {most} together"));
+        input.wrong(
+            &place,
+            format!(
+                "{sources} sources, but an operator is applied to at most {most} sources together: give fewer sources"
+            ),
+        );
     }
 }
 
-/// Returns an output file for fermion fields: its format must be known from the name and its folder writable.
+/// Returns an output file for fermion fields. Its name must determine the format, and its folder must be writable.
 pub fn output(input: &mut Input, path: &Given<Text>, stack: Stack) -> Option<PathBuf> {
     let text = path.get()?;
     let file = PathBuf::from(text);

@@ -12,8 +12,8 @@ use ferrite::halo::Exchanges;
 use ferrite_records::links::PlaquetteRecord;
 use std::path::Path;
 
-/// *Collective.* Measures plaquettes, link trace and unitarity on the device; on the host if that cannot have the lattice, because an extent
-/// is odd.
+/// *Collective.* Measures plaquettes, link trace and unitarity on the device. If an extent of the lattice is odd, the host measures them
+/// instead.
 ///
 /// # Errors
 /// A file that cannot be read, too little memory, and failures of the device.

@@ -1,4 +1,4 @@
-//! `--profile`: how long each kernel of a solve ran.
+//! Times of the kernels of a solve, for `--profile`.
 use super::device::Device;
 use super::{Outcome, text};
 use ferrite::backend::KernelTime;
@@ -7,30 +7,30 @@ use ferrite_records::kernels as records;
 use std::fmt::Write;
 use std::time::Instant;
 
-/// Rows of the table; the rest is one row.
+/// Number of kernels in the table; all others share one row.
 const ROWS: usize = 20;
 
-/// Times that are being taken, if they were asked for.
+/// Profile in progress; empty if none was requested.
 pub struct Running(Option<Instant>);
 
-/// Times that were taken.
+/// Times of the kernels between the start and the end of a profile; empty if none was requested.
 pub struct Profile(Option<KernelTimes>);
 
 struct KernelTimes {
     kernels: Vec<KernelTime>,
-    /// Seconds of the whole, from the clock.
+    /// Seconds from the start to the end of the profile.
     seconds: f64,
 }
 
 impl Running {
-    /// Starts taking times, if `asked`.
+    /// Starts a profile if `asked`.
     pub fn start(asked: bool, device: &Device) -> Outcome<Self> {
         if asked {
             device.backend().start_profile()?;
         }
         Ok(Running(asked.then(Instant::now)))
     }
-    /// Ends taking times and returns them.
+    /// Ends the profile and returns its times.
     pub fn end(self, device: &Device) -> Outcome<Profile> {
         let Some(clock) = self.0 else { return Ok(Profile(None)) };
         let kernels = device.backend().end_profile()?;
@@ -39,11 +39,12 @@ impl Running {
 }
 
 impl Profile {
-    /// Returns the record of the times; `None` without times.
+    /// Returns the record of the times; `None` if no profile was requested.
     pub fn record(&self) -> Option<records::KernelTimesRecord> {
         self.0.as_ref().map(|times| record(&times.kernels, times.seconds))
     }
-    /// Returns a table; empty without times. Of several processes this is the first one's.
+    /// Returns a table of the kernels with their times; empty if no profile was requested. With several processes, it has the times of rank
+    /// 0.
     pub fn table(&self, processes: usize) -> String {
         let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
@@ -68,12 +69,12 @@ impl Profile {
     }
 }
 
-/// Returns the seconds in kernels.
+/// Returns the total seconds in kernels.
 pub fn inside(kernels: &[KernelTime]) -> f64 {
     kernels.iter().map(|kernel| kernel.seconds).sum()
 }
 
-/// Returns the record of times of kernels, with their share of these seconds.
+/// Returns the record of kernel times, with their fraction of `of` seconds.
 pub fn record(kernels: &[KernelTime], of: f64) -> records::KernelTimesRecord {
     let seconds = inside(kernels);
     let one =

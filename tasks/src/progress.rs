@@ -1,4 +1,4 @@
-//! Reports of the progress of tasks to their observer.
+//! Reports on the progress of tasks to their observers.
 use super::observer::ProgressEvent;
 use super::session::Session;
 use ferrite_records::progress::ProgressLine;
@@ -6,36 +6,36 @@ use solvers::{Iteration, IterationKind, Observer, Step};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Reports the steps of a piece of work to the observer of a session.
+/// Reporter of the steps of a task to the observer of a session.
 #[derive(Clone)]
 pub struct Progress {
     session: Session,
-    /// Name of the work.
+    /// Line of progress with the keys that all lines of the task share.
     work: ProgressLine,
     steps: u64,
     begin: Instant,
 }
 
 impl Progress {
-    /// Begins work of `steps` steps. `work` has its name, and keys of each line.
+    /// Begins a task of `steps` steps. `work` has the task's name and the keys of each line.
     pub fn new(session: &Session, work: ProgressLine, steps: u64) -> Self {
         Progress { session: session.clone(), work, steps: steps.max(1), begin: Instant::now() }
     }
-    /// Reports that `done` of the steps are done, if the observer wants to see it. `describe` adds keys to the line, and returns a text
+    /// Reports that `done` of the steps are done, if the observer wants to receive it. `describe` adds keys to the line, and returns a text
     /// for people.
     pub fn at(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
         if self.session.observer().wants() {
             self.reached(done, describe);
         }
     }
-    /// Reports what is worth a report at any time, as [`Progress::at`].
+    /// Reports an important step in any case; otherwise like [`Progress::at`].
     pub fn reached(&self, done: u64, describe: impl FnOnce(&mut ProgressLine) -> String) {
         let mut line = self.work.clone();
         let text = describe(&mut line);
         self.report(line, Some(done as f64 / self.steps as f64), self.begin, &text);
     }
-    /// Reports the share `done` of a part of the work that began at `begin`, such as the setup of a solver before its solve, with the
-    /// time that the part is expected to take.
+    /// Reports the fraction `done` of a preparation that began at `begin`, such as the setup of a solver, and the time that it is expected
+    /// to take.
     fn part(&self, name: &str, done: Option<f64>, begin: Instant) {
         if !self.session.observer().wants() {
             return;
@@ -52,65 +52,64 @@ impl Progress {
         line.seconds = begin.elapsed().as_secs_f64();
         self.session.observer().progress(&ProgressEvent { line: &line, text });
     }
-    /// Ends the work.
+    /// Reports the end of the task.
     pub fn finish(&self) {
         self.session.observer().finish();
     }
 }
 
-/// Steps of a solve for each power of ten of the residual.
+/// Number of steps of a solve for each factor of ten by which the residual falls.
 const STEPS: f64 = 100.0;
 
-/// Watches a solve.
+/// Observer of a solve that reports its progress and records the true residuals.
 pub struct Watch {
     progress: Progress,
     tol: f64,
-    /// Events so far.
+    /// Number of iterations observed so far.
     events: usize,
-    /// The part besides the iterations that is running, or that ran last.
+    /// Preparation that is running or ran last, such as a multigrid setup.
     part: Option<WorkPart>,
-    /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; NaN for those of
-    /// other batches.
+    /// Iterations at which true residuals were computed, with the residual of each right-hand side; NaN for those of earlier batches.
     pub updates: Vec<(usize, Vec<f64>)>,
-    /// Right-hand sides of each batch so far, and the number of updates before it.
+    /// Number of right-hand sides of each batch so far, and the number of entries of `updates` before it.
     batches: Vec<(usize, usize)>,
 }
 
-/// Returns the expected total time in seconds of work of which the share `done` took `seconds`, as soon as it can be predicted.
+/// Returns the expected total seconds of work of which the fraction `done` took `seconds`; `None` if it is too early to predict.
 fn expected(done: Option<f64>, seconds: f64) -> Option<f64> {
     done.filter(|done| *done >= FORETOLD).map(|done| seconds / done)
 }
 
-/// Share of work after which its time is predicted.
+/// Fraction of the work after which its time is predicted.
 const FORETOLD: f64 = 0.02;
-/// Seconds of a setup that are worth a note.
+/// Smallest expected time of a preparation, in seconds, that a note reports.
 const LONG: f64 = 10.0;
 
-/// Part of the work of a [`Watch`] that is no iteration.
+/// Preparation within the work of a [`Watch`].
 struct WorkPart {
     name: String,
     begin: Instant,
     done: f64,
-    /// Whether a note said how long it takes.
+    /// Whether a note has reported the expected time.
     is_noted: bool,
 }
 
 impl Watch {
-    /// Watches a solve to `tol`; `work` names it, as in [`Progress::new`].
+    /// Observes a solve with tolerance `tol`. `work` has its name and the keys of each line, as in [`Progress::new`].
     pub fn new(tol: f64, work: ProgressLine, session: &Session) -> Self {
         let steps = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
         let progress = Progress::new(session, work, steps);
         Watch { progress, tol, events: 0, part: None, updates: Vec::new(), batches: Vec::new() }
     }
-    /// Starts the next batch, of `size` right-hand sides.
+    /// Starts the next batch with `size` right-hand sides.
     pub fn next_batch(&mut self, size: usize) {
         self.batches.push((size, self.updates.len()));
     }
-    /// Returns the number of right-hand sides of the batches before this one.
+    /// Returns the number of right-hand sides in the batches before the current one.
     fn before(&self) -> usize {
         self.batches.split_last().map_or(0, |(_, before)| before.iter().map(|(size, _)| size).sum())
     }
-    /// Returns the iterations at which true residuals of right-hand side number `j` were computed.
+    /// Returns the iterations at which true residuals of right-hand side `j` were computed.
     pub fn iterations_of_updates(&self, j: usize) -> Vec<usize> {
         let (mut begin, mut end, mut before) = (0, self.updates.len(), 0);
         for (size, first) in &self.batches {
@@ -122,7 +121,7 @@ impl Watch {
         }
         self.updates[begin..end].iter().map(|(iteration, _)| *iteration).collect()
     }
-    /// Reports that the solve has ended.
+    /// Reports the end of the solve.
     pub fn finish(&self) {
         self.progress.finish();
     }
@@ -166,7 +165,7 @@ impl Observer for Watch {
             }
             self.progress.part(&part.name, step.done, part.begin);
         }
-        // Steps take long: there is no time to wait for the next exchange.
+        // Steps are long, so processes exchange stop requests after each of them.
         self.progress.session.flow()
     }
 }

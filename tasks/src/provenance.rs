@@ -1,31 +1,31 @@
-//! Beginning of a log, which identifies years later what made the numbers: program, commit, command, input, devices.
+//! Beginning of a log. It identifies what made the numbers, even years later: program, commit, command, input and devices.
 use std::io::IsTerminal;
 use std::sync::Once;
 use tracing::{debug, info};
 
-/// The commit that the program was made of, as the build script noted it: `e3cb33b123`, or `e3cb33b123 or later` where
-/// parts may have been compiled later. None where there was no repository.
+/// Commit from which the program was built, as recorded by the build script: `e3cb33b123`, or `e3cb33b123 or later` if parts may have been
+/// compiled later. `None` without a repository.
 pub const COMMIT: Option<&str> = option_env!("FERRITE_BUILT_FROM");
 
-/// Returns name, version and commit.
+/// Returns name, version and commit of the program.
 pub fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     COMMIT.map_or_else(|| format!("ferrite {version}"), |commit| format!("ferrite {version}, commit {commit}"))
 }
 
-/// Returns the features that the program was built with.
+/// Returns the cargo features of this build.
 pub fn features() -> Vec<&'static str> {
     let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
     features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 
-/// Returns processor and system that the program was built for.
+/// Returns the architecture and operating system for which the program was built.
 pub fn target() -> String {
     format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// Notes the program and its devices, once: in a log on one line, and with `-v` command, input, features and a line for each device.
-/// `why` is the reason why a GPU of the machine is not used, which is also printed on a terminal.
+/// Logs the program and its devices once: on one line, and with `-v` also the command, the input, the features and a line for each device.
+/// `why` is the reason why a GPU of the machine is not used; it is also printed on a terminal.
 pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -55,7 +55,7 @@ pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     });
 }
 
-/// Returns a command as a shell would take it; of the program its name only.
+/// Returns the arguments of a command as a shell would accept them, after the program's name without its folder.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_=+,.:/@%".contains(c));
     let quoted = |text: String| if plain(&text) { text } else { format!("'{}'", text.replace('\'', r"'\''")) };

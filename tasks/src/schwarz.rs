@@ -1,4 +1,4 @@
-//! The preconditioner of GCR-DD, from flags and settings.
+//! Settings of the preconditioner of GCR-DD, from flags and inputs.
 use comms::ProcessGrid;
 use ferrite::Precision;
 use ferrite::lattice::Lattice;
@@ -9,15 +9,15 @@ use ferrite_inputs::{Given, Input, rules, vocabularies};
 use serde::Deserialize;
 
 rules! {
-    /// Relaxation parameters of minimum residual.
+    /// Relaxation parameter of the minimum-residual steps.
     Relaxation: "a number above 0 and below 2", |w| w > 0.0 && w < 2.0;
 }
 vocabularies! {
-    /// Precisions of the iteration.
+    /// Precisions of the preconditioner.
     Precisions: Precision = PRECISIONS;
 }
 
-/// Sites by which domains overlap.
+/// Number of sites by which domains overlap, as typed.
 #[derive(Debug)]
 pub struct Overlap;
 impl Parsed for Overlap {
@@ -32,7 +32,7 @@ impl Parsed for Overlap {
     }
 }
 
-/// Keys of GCR-DD.
+/// Keys of the preconditioner of GCR-DD.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct SchwarzKeys {
@@ -44,7 +44,7 @@ pub struct SchwarzKeys {
     kmax: Given<Count<1, 1000>>,
 }
 
-/// Reads the parameters for a solve on parts of extents `local`, as far as they are known.
+/// Reads the parameters of the preconditioner. `local` has the extents of the local lattice, if they are known.
 pub fn resolve(input: &mut Input, local: Option<Lattice>) -> Schwarz {
     let default = Schwarz::default();
     let keys: SchwarzKeys = input.read("");
@@ -64,8 +64,7 @@ pub fn resolve(input: &mut Input, local: Option<Lattice>) -> Schwarz {
         input.conflict(
             "domain",
             "domain-overlap",
-            "overlapping domains are the local lattices of the processes; \
-                                                    remove one of the two",
+            "overlapping domains are the local lattices of the processes: remove domain or domain-overlap",
         );
     }
     schwarz

@@ -1,4 +1,4 @@
-//! The processes of a task, and who observes it.
+//! The processes of a task, and its observer.
 use crate::communicator::RunCommunicator;
 use crate::observer::TaskObserver;
 use crate::{Code, Failure};
@@ -7,17 +7,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The processes of a task, and its observer. Clones share the reason to stop.
+/// Processes of a task, with its observer. Clones share the exit code of a requested stop.
 #[derive(Clone)]
 pub struct Session {
-    /// The processes.
+    /// Communicator of the processes.
     pub comm: RunCommunicator,
     observer: Arc<dyn TaskObserver>,
-    /// Number of the exit code with which all processes have agreed to stop; 0: none.
+    /// Number of the exit code with which all processes have agreed to stop; 0 for none.
     stop: Arc<AtomicU8>,
 }
 
-/// Number of events between two agreements of the processes on whether to stop.
+/// Number of events between two exchanges of stop requests among the processes.
 const INTERVAL: usize = 16;
 
 impl Session {
@@ -33,14 +33,14 @@ impl Session {
     pub fn listen(&self) {
         self.observer.listen();
     }
-    /// *Collective.* Returns whether the observer of any process asks the task to stop. All processes get the same answer. `event` counts
-    /// the calls: several processes exchange their answers once in 16 events.
+    /// *Collective.* Returns whether the observer of any process requests a stop; the result is the same on all processes. `event` numbers
+    /// the calls: several processes exchange their requests only at every 16th event.
     pub fn is_stopped(&self, event: usize) -> bool {
         let own = self.observer.stop().map_or(0, Code::number);
         let code = match self.comm.size() {
             1 => own,
             _ if !event.is_multiple_of(INTERVAL) => return false,
-            // If this fails, so does the next exchange, which reports it.
+            // If this exchange fails, the next one also fails and reports the error.
             _ => self.comm.largest(f64::from(own)).map_or(0, |code| code as u8),
         };
         if code != 0 {
@@ -48,11 +48,11 @@ impl Session {
         }
         code != 0
     }
-    /// *Collective.* Returns whether work with long steps is to continue; called after each step.
+    /// *Collective.* Returns whether work with long steps should continue; called after each step.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_stopped(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-    /// Returns the exit code of work that was stopped: the one on which the processes agreed, or that of Ctrl-C if a time limit stopped it.
+    /// Returns the exit code of work that was stopped: that on which the processes agreed, or that of Ctrl-C after a time limit.
     pub fn stop_code(&self) -> Code {
         match self.stop.load(Ordering::Relaxed) {
             0 => Code::Interrupted,
@@ -63,7 +63,7 @@ impl Session {
     pub fn stopped(&self, why: impl Display) -> Failure {
         Failure::new(self.stop_code(), why).shared()
     }
-    /// Returns the failure of work that was stopped and that leaves nothing behind.
+    /// Returns the failure of work that was stopped without a result.
     pub fn stopped_during(&self, work: &str) -> Failure {
         self.stopped(format!("interrupted during the {work}"))
     }

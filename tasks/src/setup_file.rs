@@ -1,4 +1,4 @@
-//! `--setup FILE`: near-null vectors of multigrid from an earlier run, or for later ones.
+//! File of `--setup`: near-null vectors of multigrid, from an earlier run or for later ones.
 use super::layout::Layout;
 use super::{Failure, Outcome};
 use crate::failure::ReadBy;
@@ -10,15 +10,15 @@ use ferrite::solve::{Configuration, Request};
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// The file, and what the links and the operator of this run are.
+/// File of a multigrid setup, with the operator and the checksum of the links to which it must belong.
 pub struct SetupFile {
     path: PathBuf,
     layout: Layout,
     operator: WilsonLike,
     links: String,
-    /// Whether it was there when the run began.
+    /// Whether the file existed when the run began.
     is_there: bool,
-    /// Flags or keys that describe the solve, for advice.
+    /// Whether messages name settings as flags or as keys.
     given_by: ReadBy,
 }
 
@@ -38,14 +38,14 @@ impl SetupFile {
         let is_there = there.first().is_some_and(|first| *first == [1]);
         Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there, given_by })
     }
-    /// *Collective.* Passes on the near-null vectors of the file, if it exists, and makes `request` ask for as many; `asked`: their
-    /// number was requested.
+    /// *Collective.* Reads the near-null vectors of the file, if it exists, into `configuration`, and sets their number in `request`.
+    /// `asked` is true if the user requested their number.
     pub fn load(&self, configuration: &Configuration<'_>, request: &mut Request, asked: bool) -> Outcome {
         if !self.is_there {
             return Ok(());
         }
         let (path, expected) = (self.path.display(), asked.then_some(request.multigrid.vectors));
-        let refused = |why| Failure::refused(format!("{path} {why}: remove it, or name another file")).shared();
+        let refused = |why| Failure::refused(format!("{path} {why}: remove this file, or name another one")).shared();
         let file = self.layout.share(&self.path);
         let loaded = setup_file::load(file, configuration, self.operator, &self.links, expected);
         let loaded = loaded.map_err(|error| match error {
@@ -58,10 +58,10 @@ impl SetupFile {
             why => refused(why.to_string()),
         })?;
         request.multigrid.vectors = loaded.vectors;
-        info!("{path}: {} near-null vectors for multigrid, made for m = {}", loaded.vectors, loaded.mass);
+        info!("{path}: read {} near-null vectors of multigrid, made for m = {}", loaded.vectors, loaded.mass);
         Ok(())
     }
-    /// *Collective.* Writes what the run has made, if the file was not there.
+    /// *Collective.* Writes the near-null vectors of this run, unless the file existed before.
     pub fn save(&self, configuration: &Configuration<'_>) -> Outcome {
         if self.is_there {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Configurations of smeared links.
+//! Task that smears the links of a configuration.
 use crate::link_job::{LinkFilesRequest, LinkJob};
 use crate::link_smearing::LinkSmearing;
 use crate::session::Session;
@@ -8,16 +8,16 @@ use ferrite::gauge::ape_hyp::ProjectedSmearing;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite_records::links::{BeforeAndAfter, SmearRecord, SmearedLoops};
 
-/// A configuration to smear.
+/// Request to smear the links of a configuration.
 pub struct SmearRequest {
     /// Files and device.
     pub files: LinkFilesRequest,
-    /// The smearing.
+    /// Smearing with its parameters.
     pub smearing: LinkSmearing,
 }
 
 impl SmearRequest {
-    /// *Collective.* Reads, smears and writes links.
+    /// *Collective.* Reads links, smears them, and writes them.
     ///
     /// # Errors
     /// Files that cannot be read or written, too little memory, and failures of the device.

@@ -1,4 +1,4 @@
-//! A solve: its input, checked, and what runs it.
+//! Solve with its checked input, and its run.
 use crate::device::{Device, DeviceChoice};
 use crate::fields::Stack;
 use crate::host_links::{HostLinks, LinksRead};
@@ -23,25 +23,25 @@ use solvers::Unsolved;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
-/// A solve, resolved and checked as far as that is possible without reading the links.
+/// Solve whose input is resolved and checked as far as possible without reading the links.
 pub struct Solve {
-    /// Operator and fields.
+    /// Operator, links, sources and formats.
     pub plan: FermionPlan,
-    /// The device.
+    /// Choice of the device.
     pub device: DeviceChoice,
-    /// The solver.
+    /// Settings of the solver.
     pub scheme: SolveScheme,
     /// Whether the best iterate is written even if it has not converged.
     pub keep_unconverged: bool,
-    /// Whether times of kernels are taken.
+    /// Whether the kernels are timed.
     pub profile: bool,
-    /// File of the sources.
+    /// File to which the sources are written; `None` without `--save-source`.
     pub save_source: Option<PathBuf>,
-    /// File of the plot of residuals.
+    /// File of the plot of residuals; `None` without `--plot`.
     pub plot: Option<PathBuf>,
 }
 
-/// Keys of a solve's further output.
+/// Keys of the output of a solve besides the solutions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct OutputKeys {
@@ -52,7 +52,7 @@ pub(crate) struct OutputKeys {
 }
 
 impl Solve {
-    /// Reads an input; lists all mistakes.
+    /// Reads an input, which `what` names. Fails with a list of all mistakes.
     pub fn of(input: &mut Input, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::of(input);
         let plan = FermionPlan::for_solve(input);
@@ -61,8 +61,10 @@ impl Solve {
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
             let other = input.spelled("shift-solver", "sequential");
-            let why =
-                format!("multi-shift CG has a Krylov space for each right-hand side: remove block-cg, or give {other}");
+            let why = format!(
+                "multi-shift CG has a separate Krylov space for each right-hand side and cannot be combined with \
+                 block-cg: remove block-cg, or give {other}"
+            );
             input.conflict("solver", several, &why);
         }
         let keys: OutputKeys = input.read("");
@@ -75,24 +77,27 @@ impl Solve {
         }
         different_files(input);
         input.finish(what)?;
-        let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
+        let Some(plan) = plan else {
+            return Err(Failure::refused(
+                "the settings of the solve are incomplete: `ferrite solve --help` lists the flags",
+            ));
+        };
         let (keep_unconverged, profile) = (keys.keep_unconverged.is_on(), keys.profile.is_on());
         Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
-    /// Returns the request of the library, with the operator on links that have been read.
+    /// Returns the request for the library. `operator` is the operator on links that have been read.
     pub fn request(&self, operator: Operator, storage: LinkStorage) -> Request {
         self.scheme.request(operator, self.plan.precision, storage)
     }
-    /// Returns the cut of the lattice if the method allows it.
+    /// Returns the partition `cut` if the method allows it.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
         self.scheme.check(self.plan.operator.clone(), cut).map(|()| cut)
     }
-    /// Returns the peak device memory for `nrhs` right-hand sides together, with names for what takes it, as long as the links have not
-    /// been read.
+    /// Returns the peak device memory, by name, for `nrhs` right-hand sides together, before the links are read.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         self.memory_with(cut, nrhs, false)
     }
-    /// Returns the memory with multigrid from the start, if there is a setup of an earlier solve.
+    /// Returns the peak device memory as [`memory`](Self::memory). With `has_setup`, multigrid runs from the start with an existing setup.
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
         let mut request = self.request(self.plan.operator.clone(), self.plan.largest_storage());
         if has_setup {
@@ -101,7 +106,7 @@ impl Solve {
         let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
         self.plan.with_smearing(cut, needs)
     }
-    /// *Collective.* Prepares links on a device, with the multigrid setup of an earlier run.
+    /// *Collective.* Prepares the links on a device, and reads the multigrid setup of an earlier run if there is one.
     pub fn ready<'l>(&self, domain: &Domain, layout: &Layout, links: &'l LinksRead) -> Outcome<ReadySolve<'l>> {
         let mut request = self.request(links.operator.clone(), links.storage);
         let configuration = links.links.on(domain)?;
@@ -110,7 +115,9 @@ impl Solve {
                 if links.storage.temporal {
                     let by = self.plan.read.by;
                     let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));
-                    let why = format!("{setup} needs vectors in the gauge of the links: choose a {storage} without t");
+                    let why = format!(
+                        "{setup} stores vectors in the gauge of the links: choose a value of {storage} without t"
+                    );
                     return Err(Failure::refused(why).shared());
                 }
                 Some(SetupFile::new(path, layout, operator, &file.gauge, self.plan.read.by)?)
@@ -153,18 +160,18 @@ impl Solve {
     }
 }
 
-/// Links of a solve on a device.
+/// Links of a solve on a device, with its request.
 pub struct ReadySolve<'l> {
-    /// The links on the device.
+    /// Links on the device, in every format used so far.
     pub configuration: Configuration<'l>,
     /// Request of the solve.
     pub request: Request,
-    /// Until it was saved.
+    /// File of the multigrid setup, until the setup is saved.
     setup: Option<SetupFile>,
 }
 
 impl ReadySolve<'_> {
-    /// *Collective.* Writes the multigrid setup after the first solve, where that is asked for.
+    /// *Collective.* Writes the multigrid setup after the first solve if `--setup` names a new file.
     pub fn save_setup(&mut self) -> Outcome {
         self.setup.take().map_or(Ok(()), |setup| setup.save(&self.configuration))
     }
@@ -172,26 +179,26 @@ impl ReadySolve<'_> {
 
 /// Sources with the sizes of the batches in which they are solved.
 pub struct BatchedSources<'a, F> {
-    /// Right-hand sides of each batch.
+    /// Number of right-hand sides in each batch.
     pub sizes: &'a [usize],
-    /// All sources.
+    /// Sources of all batches.
     pub sources: &'a [HostField<F>],
     /// Initial guesses; `None` for zero.
     pub guess: Option<&'a [HostField<F>]>,
 }
 
-/// Solutions, or the best iterates with the reason why there are no better ones.
+/// Solutions, or the best iterates and the reason why the solver gave up.
 pub struct Ended<F> {
-    /// Solutions by right-hand side.
+    /// Solution or best iterate of each right-hand side.
     pub solutions: Vec<HostField<F>>,
     /// Report of the solver.
     pub report: Report,
-    /// Why the solver gave up.
+    /// Reason why the solver gave up; `None` if it did not.
     pub error: Option<Unsolved>,
 }
 
 impl<F: Fermion> Ended<F> {
-    /// Returns the end of a solve that began.
+    /// Converts the result of a solve. A solve that gave up has an end; one that could not begin has a failure.
     pub fn of(result: Solved<F>) -> Outcome<Self> {
         match result {
             Ok((solutions, report)) => Ok(Ended { solutions, report, error: None }),
@@ -203,22 +210,22 @@ impl<F: Fermion> Ended<F> {
     }
 }
 
-/// Notes that links are not stored as planned.
+/// Logs that links are not stored as planned.
 pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
-        info!("some links cannot be reconstructed from {planned} reals: {used} are stored");
+        info!("some links cannot be reconstructed from {planned} reals: {used} reals are stored");
     }
 }
 
-/// Notes another storage of links after a solve, unless an escalation has reported it.
+/// Logs after a solve that links were not stored as planned, unless an escalation has reported it.
 pub fn note_storage_of(planned: LinkStorage, report: &Report) {
     if report.escalations.is_empty() {
         note_storage(planned, report.reconstruction);
     }
 }
 
-/// Notes output files that are the same.
+/// Adds output keys that name the same file to the mistakes of the input.
 fn different_files(input: &mut Input) {
     let outputs = ["output", "save-source", "plot", "setup"];
     for (i, first) in outputs.iter().enumerate() {
@@ -226,22 +233,22 @@ fn different_files(input: &mut Input) {
             if let (Some(a), Some(b)) = (input.get(first), input.get(second))
                 && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
             {
-                input.conflict(second, first, "these need different files");
+                input.conflict(second, first, "both keys name the same file; choose different files");
             }
         }
     }
 }
 
-/// Returns a note on a solver that gave up although its solution is one.
+/// Returns a note on a solver that gave up although its true residual is within the tolerance.
 pub fn good_enough(why: &Unsolved) -> String {
     format!("the solver stopped early, but the true residual in double precision is within the tolerance: {why}")
 }
 
-/// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
+/// Warns of precision escalations, and logs changes of the method and a solver that gave up with a sufficient solution.
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
-            "after {}: {}; continued with {} in {} precision, recon {}",
+            "after {}: {}; the solve continues with {} in {} precision, recon {}",
             text::count(escalation.iterations, "iteration"),
             escalation.reason,
             name_of(&PRECISIONS, escalation.precision),
@@ -251,19 +258,19 @@ pub fn announce(report: &Report) {
     }
     for change in &report.method_changes {
         let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations} {} continued: {}", change.method.name, change.reason);
+        info!("after {iterations}, the solve continues with {}: {}", change.method.name, change.reason);
     }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));
     }
 }
 
-/// Returns the solvers that a failed solve tried and one that may help, for the end of a message.
+/// Returns the end of a message on a failed solve: the solvers that were tried and one that may help.
 pub fn advice(report: &Report, error: &Unsolved) -> String {
     names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
 }
 
-/// Returns the largest true residual, NaN if there is one.
+/// Returns the largest true residual; NaN if any is NaN.
 pub fn worst(report: &Report) -> f64 {
     solvers::worst_residual(&report.true_residual)
 }

@@ -1,4 +1,4 @@
-//! Settings of a solver, as the interfaces of other languages give them: by name, each with a default.
+//! Settings of a solver as interfaces of other languages give them: by name, each with a default.
 use crate::Failure;
 use crate::batches::{BatchChoice, LARGEST_BATCH};
 use crate::keys::alternatives;
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The largest number of iterations that can be requested.
+/// Largest number of iterations that can be requested.
 pub const MOST_ITERATIONS: usize = 1_000_000_000;
 
-/// A setting with a value that it cannot have.
+/// Error of a setting whose value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: expected {expected}")]
 pub struct WrongSetting {
     /// Name of the setting.
     pub key: String,
-    /// Value as given.
+    /// Value of the setting as given.
     pub value: String,
-    /// Values that it can have.
+    /// Description of the valid values.
     pub expected: String,
 }
 
@@ -40,52 +40,52 @@ impl WrongSetting {
     }
 }
 
-/// Settings of a solve. A setting that is absent has its default.
+/// Settings of a solve. A missing setting has its default.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SolverSettings {
-    /// Method, by its name in [`METHODS`].
+    /// Name of the method in [`METHODS`].
     pub solver: Option<String>,
-    /// Precision of the iteration.
+    /// Name of the precision of the iteration.
     pub precision: Option<String>,
-    /// Precision of the solver's true residuals.
+    /// Name of the precision of the solver's true residuals.
     pub outer: Option<String>,
-    /// Reals stored of a link.
+    /// Name of the link storage: the number of reals stored per link.
     pub reconstruct: Option<String>,
     /// Requested residual ‖b − M x‖ / ‖b‖, above 0 and below 1.
     pub tol: Option<f64>,
-    /// Number of iterations after which the solve gives up.
+    /// Maximum number of iterations.
     pub max_iterations: Option<usize>,
-    /// Right-hand sides that are solved together.
+    /// Number of right-hand sides that are solved together.
     pub batch: Option<usize>,
     /// Whether a solve that stagnates continues in a higher precision.
     pub escalate: Option<bool>,
-    /// Strategy for several shifts, by its name in [`STRATEGIES`].
+    /// Name of the strategy for several masses or shifts in [`STRATEGIES`].
     pub strategy: Option<String>,
-    /// Parameters of methods that are whole numbers, by their names with `_` between words.
+    /// Parameters of methods that are whole numbers, under their names with `_` between words.
     pub counts: BTreeMap<String, usize>,
-    /// Parameters of multigrid.
+    /// Parameters of the multigrid setup.
     #[serde(flatten)]
     pub multigrid: MultigridSettings,
 }
 
-/// Parameters of multigrid's setup. A parameter that is absent has its default.
+/// Parameters of the multigrid setup. A missing parameter has its default.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct MultigridSettings {
-    /// Near-null vectors on each level, a multiple of 8.
+    /// Number of near-null vectors on each level, a multiple of 8.
     pub vectors: Option<usize>,
-    /// Number of levels, the lattice itself included.
+    /// Number of levels, including the finest.
     pub levels: Option<usize>,
-    /// Extents x, y, z, t of the aggregates of each level that has a coarser one.
+    /// Extents x, y, z and t of the aggregates of each level except the coarsest.
     pub blocks: Option<Vec<[usize; 4]>>,
-    /// Number of times that the cycle improves its near-null vectors.
+    /// Number of setup iterations in which the cycle improves its near-null vectors.
     pub improvements: Option<usize>,
     /// Precision of near-null vectors and coarse operators: `half` or `single`.
     pub setup_precision: Option<String>,
 }
 
-/// Returns a count within a range.
+/// Returns a count if it is within a range.
 fn count(key: &str, value: Option<usize>, range: RangeInclusive<usize>) -> Result<Option<usize>, WrongSetting> {
     match value.filter(|count| !range.contains(count)) {
         None => Ok(value),
@@ -95,7 +95,7 @@ fn count(key: &str, value: Option<usize>, range: RangeInclusive<usize>) -> Resul
     }
 }
 
-/// Returns what a name stands for.
+/// Returns the value with this name in `choices`.
 fn choice<T: Copy>(key: &str, name: Option<&String>, choices: &[(&'static str, T)]) -> Result<Option<T>, WrongSetting> {
     let Some(name) = name else { return Ok(None) };
     let found = choices.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
@@ -104,7 +104,7 @@ fn choice<T: Copy>(key: &str, name: Option<&String>, choices: &[(&'static str, T
 }
 
 impl SolverSettings {
-    /// Returns the request of a solve with an operator.
+    /// Returns the request for a solve with an operator.
     ///
     /// # Errors
     /// The first setting whose value is out of range or unknown.
@@ -113,7 +113,7 @@ impl SolverSettings {
         if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS.map(|method| (method.name, method)))? {
             request.method = method;
             if method == Method::MULTIGRID {
-                // Around a cycle there is little to do, and more than single precision is of no use.
+                // The iteration around a multigrid cycle takes little of the time and gains nothing from double precision.
                 request.precision = Precision::Single;
             }
         }
@@ -136,7 +136,7 @@ impl SolverSettings {
         }
         Ok(request)
     }
-    /// Returns the parameter of a name, which has to be one of the method.
+    /// Returns the parameter called `name` of a method.
     fn count_key(&self, name: &str, value: usize, method: &Method) -> Result<&'static CountKey, WrongSetting> {
         let is_named = |key: &&&'static CountKey| name_of(key.key.name) == name;
         let known = METHODS.iter().flat_map(|method| method.counts).find(is_named);
@@ -151,14 +151,14 @@ impl SolverSettings {
         count(name, Some(value), known.range.clone())?;
         Ok(known)
     }
-    /// Returns how many right-hand sides are solved together.
+    /// Returns the choice of the batch size.
     ///
     /// # Errors
     /// A number that no launch takes.
     pub fn batch(&self) -> Result<BatchChoice, WrongSetting> {
         Ok(BatchChoice { requested: count("batch", self.batch, 1..=LARGEST_BATCH)? })
     }
-    /// Returns how several shifts are solved.
+    /// Returns the strategy for several masses or shifts.
     ///
     /// # Errors
     /// An unknown name.
@@ -168,7 +168,7 @@ impl SolverSettings {
 }
 
 impl MultigridSettings {
-    /// Returns the parameters, the absent ones with their defaults.
+    /// Returns the multigrid parameters, with defaults for missing ones.
     ///
     /// # Errors
     /// The first parameter whose value is out of range.
@@ -184,7 +184,7 @@ impl MultigridSettings {
         };
         let blocks = self.blocks.as_deref().unwrap_or_default();
         if blocks.len() > params.blocks.len() {
-            let expected = format!("at most {} blocks, one for each level with a coarser one", params.blocks.len());
+            let expected = format!("at most {} blocks, one for each level except the coarsest", params.blocks.len());
             return Err(WrongSetting::new("blocks", format!("{blocks:?}"), expected));
         }
         for (level, block) in blocks.iter().enumerate() {

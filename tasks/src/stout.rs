@@ -16,7 +16,7 @@ use ferrite_inputs::{Given, Input};
 use ferrite_records::operator::Stout;
 use serde::Deserialize;
 
-/// Reads ρ as typed.
+/// Parses the weight ρ of stout smearing.
 pub fn rho(typed: &str) -> Result<f64, String> {
     match typed.parse::<f64>() {
         Ok(x) if (0.0..=LARGEST_RHO).contains(&x) => Ok(x),
@@ -24,7 +24,7 @@ pub fn rho(typed: &str) -> Result<f64, String> {
     }
 }
 
-/// Weight of a staple.
+/// Weight ρ of stout smearing, as typed.
 #[derive(Debug)]
 struct Rho;
 impl Parsed for Rho {
@@ -35,7 +35,7 @@ impl Parsed for Rho {
     }
 }
 
-/// Keys of stout links.
+/// Keys of stout smearing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct StoutKeys {
@@ -44,7 +44,7 @@ pub struct StoutKeys {
     stout_spatial: Given<Switch>,
 }
 
-/// Returns how the links of an operator are smeared, if they are, by the keys of a table. Mistakes are noted.
+/// Returns the stout smearing of an operator's links from the keys of a table; `None` without smearing. Mistakes are added to the input.
 pub fn of_operator(input: &mut Input, table: &str) -> Option<StoutSmearing> {
     let StoutKeys { stout_rho, stout_levels, stout_spatial } = input.read(table);
     let rho = if table.is_empty() { "stout-rho".into() } else { format!("{table}.stout-rho") };
@@ -62,33 +62,34 @@ pub fn record(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Stout {
     Stout { rho, levels, spatial }
 }
 
-/// Describes the smearing: `2 levels of stout links in space, rho = 0.1`.
+/// Describes the smearing for people: `2 levels of stout links in space, rho = 0.1`.
 pub fn sentence(smearing: StoutSmearing) -> String {
     let StoutSmearing { rho, levels, spatial } = smearing;
     let place = if spatial { " in space" } else { "" };
     format!("{} of stout links{place}, rho = {}", text::count(levels, "level"), text::number(rho))
 }
 
-/// Returns the device memory that making smeared links takes, with names.
+/// Returns the device memory that stout smearing needs, by name.
 fn needs(part: Part, sites: usize) -> Needs {
     let mut needs = vec![
         ("links", part.links_bytes(Precision::Double)),
         ("staples", StoutSmearing::workspace_bytes(part, Precision::Double)),
-        ("their way to the host", 576 * sites),
+        ("transfer of links to the host", 576 * sites),
     ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     needs
 }
 
-/// Returns the memory of a command whose operator has smeared links, which are made before anything else is allocated.
+/// Returns the peak memory of a command whose operator may have stout links. Smearing comes before all other allocations, so only memory
+/// beyond `others` is added.
 pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, others: Needs) -> Needs {
     let sum = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let more = smearing.map_or(0, |_| sum(&needs(part, sites)).saturating_sub(sum(&others)));
-    let more = (more > 0).then_some(("more for making stout links", more));
+    let more = (more > 0).then_some(("additional memory for stout links", more));
     others.into_iter().chain(more).collect()
 }
 
-/// *Collective.* Smears links in host memory on the device; the plaquettes afterwards. A stop ends it after a level.
+/// *Collective.* Smears links in host memory on the device, and returns their plaquettes. A stop takes effect after a smearing step.
 pub fn smear(
     smearing: StoutSmearing,
     gauge: &mut HostGauge,

@@ -1,4 +1,4 @@
-//! Output files: refused before work begins if they cannot be written.
+//! Output files. They are checked before work begins, so that a task does not fail at its end.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome, terminal};
 use ferrite::files::Problem;
@@ -9,14 +9,14 @@ use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// *Collective.* Checks before work begins that outputs can be written, that no two of them are the same file, and that none is
-/// an input. Files are compared by device and inode, so that symbolic links, hard links and other spellings of a path count.
-/// Every command that writes files calls this.
+/// *Collective.* Checks before work begins that outputs can be written, that no two of them are the same file, and that none is an input.
+/// Files are compared by device and inode, so that symbolic links, hard links and other spellings of a path count. Every command that
+/// writes files calls this function.
 pub fn claim(comm: &RunCommunicator, inputs: &[&Path], outputs: &[&Path]) -> Outcome {
     comm.agree(claimed(inputs, outputs, comm.size()).map_err(Failure::refused))
 }
 
-/// Returns paths as [`claim`] takes them.
+/// Returns paths in the form that [`claim`] takes.
 pub fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
     paths.into_iter().map(PathBuf::as_path).collect()
 }
@@ -25,7 +25,7 @@ fn claimed(inputs: &[&Path], outputs: &[&Path], processes: usize) -> Result<(), 
     for (number, output) in outputs.iter().enumerate() {
         let shown = output.display();
         check(output)?;
-        // A pipe or a device may be both: nothing in it is replaced.
+        // A pipe or a device may be input and output, because nothing in it is replaced.
         let is_same =
             |input: &&&Path| std::fs::metadata(input).is_ok_and(|m| m.is_file()) && atomic::is_same(input, output);
         if let Some(input) = inputs.iter().find(is_same) {
@@ -64,12 +64,12 @@ fn destination(path: &Path) -> Result<Destination, String> {
     Destination::of(path).map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// Returns whether `path` is a pipe or a device and no file.
+/// Returns whether `path` is a pipe or a device, not a regular file.
 pub fn is_stream(path: &Path) -> bool {
     matches!(Destination::of(path), Ok(Destination::Stream(_)))
 }
 
-/// Checks that a file can be created at `path`, which needs write access to its folder, or that `path` is a pipe or a device.
+/// Fails unless a file can be created at `path`, which needs write access to its folder, or `path` is a pipe or a device.
 pub fn check(path: &Path) -> Result<(), String> {
     let shown = path.display();
     if std::fs::metadata(path).is_ok_and(|existing| existing.is_dir()) {
@@ -87,7 +87,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     created.map_err(|why| format!("{shown} cannot be written: no file can be created in {}: {why}", folder.display()))
 }
 
-/// Applies [`check`] to a file to which lines are appended, and which is read first.
+/// Checks a file to which lines are appended like [`check`]; it must also be readable.
 pub fn check_lines(path: &Path) -> Result<(), String> {
     if is_stream(path) {
         return Err(format!("{} is not a regular file: name a file to write", path.display()));
@@ -95,7 +95,7 @@ pub fn check_lines(path: &Path) -> Result<(), String> {
     check(path)
 }
 
-/// Applies [`check`] to a plot, which is SVG.
+/// Checks the file of a plot like [`check`]; its name must end in `.svg`.
 pub fn check_svg(path: &Path) -> Result<(), String> {
     if path.extension().is_none_or(|e| e != "svg") {
         return Err(format!("{}: plots are SVG; choose a name that ends in .svg", path.display()));
@@ -103,7 +103,7 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
     check(path)
 }
 
-/// Returns the absolute path of a file that may not exist yet, without symbolic links: the same for all spellings.
+/// Returns the absolute path of a file that may not exist yet, without symbolic links. It is the same for all spellings of a path.
 pub fn place(path: &Path) -> PathBuf {
     if let Ok(there) = std::fs::canonicalize(path) {
         return there;
@@ -115,14 +115,14 @@ pub fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Keeps other processes out of a folder as long as the returned file is open. On network file systems that cannot lock, users have to
-/// see to it themselves.
+/// Locks a folder against other processes while the returned file is open. On network file systems that do not support locks, users must
+/// prevent simultaneous runs themselves.
 pub fn lock(folder: &Path) -> Result<std::fs::File, String> {
     let path = folder.join(".lock");
     locked(&path)?.ok_or_else(|| format!("{} is in use by another process: wait for it, or stop it", folder.display()))
 }
 
-/// Locks a file that lines are added to; creates it if it does not exist.
+/// Locks a file to which lines are added, and creates it if it does not exist.
 pub fn lock_file(path: &Path) -> Result<std::fs::File, String> {
     locked(path)?
         .ok_or_else(|| format!("{} is being written by another process: wait for it, or stop it", path.display()))
@@ -138,7 +138,7 @@ fn locked(path: &Path) -> Result<Option<std::fs::File>, String> {
     }
 }
 
-/// Adds a line of JSON to a file, which is made if it does not exist, and waits until it is on the disk.
+/// Adds a line of JSON to a file, and waits until it is on the disk. Creates the file if it does not exist.
 pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let line = format!("{object}\n");
@@ -146,16 +146,16 @@ pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
     written.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// The whole lines of a file; none of one that is not there.
+/// Complete lines of a file; empty if the file does not exist.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// Lines with their newlines, also the last one.
+    /// Lines with their newlines, including that of the last line.
     pub text: String,
-    /// State of the last line.
+    /// State of the last line, which may be incomplete.
     pub end: LastLine,
 }
 
-/// Reads lines of JSON objects that all begin with `begin`, and changes nothing.
+/// Reads lines of JSON objects that all begin with `begin`, without changing the file.
 ///
 /// # Errors
 /// What cannot be read, or is none of ours: it is not text, or ends otherwise than with a line or the beginning of one.
@@ -171,7 +171,7 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     if last[..both] != begin.as_bytes()[..both] {
         return Err(format!("{shown} ends with text that is not a line of results: name another file"));
     }
-    // A letter of several bytes may also be torn: only whole lines are certain to be text.
+    // The end of the file may be torn within a character, so that only complete lines are certain to be text.
     let (whole, end) = whole_lines(&bytes);
     let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is not text: {why}; name another file"))?;
     let mut text = String::from(text);
@@ -181,8 +181,8 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     Ok(Lines { text, end })
 }
 
-/// Makes a file of which these lines were read end with a whole line: cuts a part of one off, and ends one that lacks only its
-/// end.
+/// Mends the end of a file from which `lines` were read: removes an incomplete last line, and completes a last line that lacks only its
+/// newline.
 pub fn mend_last_line(path: &Path, lines: &Lines) -> Result<(), String> {
     let mut options = std::fs::OpenOptions::new();
     let mended = match lines.end {
@@ -199,12 +199,12 @@ pub fn mend_last_line(path: &Path, lines: &Lines) -> Result<(), String> {
     mended.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// Writes a text completely or not at all.
+/// Writes a text to a file, as a whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
     write_bytes(path, text.as_bytes())
 }
 
-/// Writes a file completely or not at all.
+/// Writes bytes to a file, as a whole or not at all.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
         file.write_all(bytes).map_err(|source| Problem::Io { action: "write".into(), source })

@@ -1,25 +1,25 @@
-//! Printing of all text on standard output and standard error.
+//! Output of all text on standard output and standard error.
 //!
-//! Names of files, titles inside them and texts of inputs are others' text, and a terminal obeys some characters: they could
-//! hide what a message says, or do more. So whatever is printed goes through [`printable`]; the compiler refuses `println!`
-//! and its likes elsewhere.
+//! Names of files, titles in files and texts of inputs may contain control characters. A terminal would obey these, and they could hide
+//! parts of a message or do harm. All output therefore goes through [`printable`]; the compiler refuses `println!` and similar macros
+//! elsewhere.
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns whether a terminal prints this character, or ends a line or goes to the next column for it.
+/// Returns whether a terminal prints this character; line ends and tabs also count.
 fn is_printed(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
-        // They change the order in which the text around them is shown.
+        // These characters change the order in which the text around them is displayed.
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
         c => !c.is_control(),
     }
 }
 
-/// Returns a text with characters that a terminal obeys instead of printing them spelled as in JSON, `\u001b`: within JSON, where
-/// they stand in texts only, it is the same JSON.
+/// Returns a text whose control characters are escaped as in JSON, such as `\u001b`. JSON has such characters only within strings, so its
+/// meaning does not change.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printed) {
         return text.into();
@@ -29,14 +29,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         if is_printed(c) {
             safe.push(c);
         } else {
-            // All of them have 16 bits.
+            // All escaped characters have 16 bits.
             let _ = write!(safe, "\\u{:04x}", u32::from(c));
         }
     }
     safe.into()
 }
 
-/// Prints a text as it is, but for [`printable`], and makes it seen.
+/// Prints a text through [`printable`], and flushes it.
 pub fn print(mut to: impl Write, text: &str) -> io::Result<()> {
     to.write_all(printable(text).as_bytes()).and_then(|()| to.flush())
 }
@@ -49,7 +49,7 @@ pub fn say(text: &str) {
 /// Whether standard output is an output file of the command.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Sends results to standard error from now on, because standard output is a file that the command writes.
+/// Sends results to standard error from now on, because the command writes a file to standard output.
 pub fn take_stdout() {
     IS_TAKEN.store(true, Ordering::Relaxed);
 }

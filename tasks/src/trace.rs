@@ -1,4 +1,4 @@
-//! Traces of M⁻¹ and Γ M⁻¹ by noise: condensates and quark loops.
+//! Traces of M⁻¹ and Γ M⁻¹ from noise vectors: condensates and quark loops.
 use crate::batch::{BatchTask, Batches, RIGHT_HAND_SIDE};
 use crate::configured::Configured;
 use crate::device::Device;
@@ -30,16 +30,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
 
-/// Noise of traces.
+/// Settings of the noise vectors for traces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceNoise {
-    /// Number of vectors on each configuration.
+    /// Number of noise vectors on each configuration.
     pub vectors: u32,
-    /// Seed, which becomes another one on each configuration.
+    /// Seed of the noise; each configuration uses a different seed made from it.
     pub seed: u64,
-    /// Numbers of the noise.
+    /// Type of the noise: Z2 or Z4.
     pub kind: NoiseKind,
-    /// Parts of each vector that are solved for one by one.
+    /// Dilution: the parts of a noise vector that are solved separately.
     pub dilution: Dilution,
 }
 
@@ -58,32 +58,32 @@ impl TraceNoise {
         let dilution = DilutionInput { times, spin, colour, parity };
         NoiseInput { vectors: self.vectors, seed: Some(self.seed), kind: kind.into(), dilution }
     }
-    /// Returns the noise on a configuration.
+    /// Returns the source of noise vectors for a configuration.
     fn source(&self, configuration: &Configured) -> NoiseSource {
         NoiseSource { kind: self.kind, seed: self.seed ^ configuration.hash(), dilution: self.dilution }
     }
 }
 
-/// Traces on configurations.
+/// Request for traces on configurations.
 pub struct TraceRequest {
     noise: TraceNoise,
-    /// Keys on which solutions depend, as typed.
+    /// Keys on which solutions depend, with their values as typed.
     physics: Map<String, Value>,
-    /// Each configuration with its solve.
+    /// File of each configuration, with its solve.
     solves: Vec<(PathBuf, NoiseSolve)>,
-    /// File of lines, from which the same request resumes.
+    /// File with a line for each configuration, from which the same request resumes; `None` without a file.
     output: Option<PathBuf>,
 }
 
-/// The solve for noise on a configuration.
+/// Solve for noise vectors on a configuration.
 struct NoiseSolve {
     solve: Solve,
-    /// Parts into which each noise vector is split.
+    /// Number of parts into which dilution splits each noise vector.
     parts: usize,
 }
 
 impl NoiseSolve {
-    /// Reads an input for a configuration; lists all mistakes.
+    /// Reads the input for a configuration. Fails with a list of all mistakes.
     fn of(input: &mut Input, path: &Path, noise: &TraceNoise) -> Outcome<Self> {
         input.put("gauge", &[path.display().to_string()], "CONFIGURATION");
         let read = reading(input);
@@ -98,14 +98,16 @@ impl NoiseSolve {
             Some(lattice) if staggered => noise.dilution.parts::<ColourVector>(lattice),
             Some(lattice) => noise.dilution.parts::<Spinor>(lattice),
         };
-        // A solver is chosen by their number; the sources themselves are made later.
+        // The number of sources affects the choice of the solver; the noise vectors themselves are made later.
         let count = (parts * noise.vectors as usize).min(4096);
         input.put("source", &["random:1".into()], "--seed");
         input.put("sources", &[count.to_string()], "--noise");
         let solve = Solve::of(input, "the command line")?;
         if solve.plan.reconstruction.is_some_and(|storage| storage.temporal) {
             let reconstruct = input.spelled("reconstruct", "");
-            let why = format!("{reconstruct}: temporal gauge is for solve and bench; use 18, 12 or 8");
+            let why = format!(
+                "{reconstruct}: links in temporal gauge are available for solve and bench only; use 18, 12 or 8"
+            );
             return Err(Failure::refused(why));
         }
         Ok(NoiseSolve { solve, parts })
@@ -113,7 +115,7 @@ impl NoiseSolve {
 }
 
 impl TraceRequest {
-    /// *Collective.* Reads the headers of configurations, and keys of a solve that `add` puts into an input. Lines go to the file
+    /// *Collective.* Reads the headers of the configurations. `add` puts the keys of a solve into the input. Lines are written to the file
     /// `output`, from which the same request resumes.
     ///
     /// # Errors
@@ -134,8 +136,8 @@ impl TraceRequest {
         let solves = session.comm.agree(files.into_iter().map(solve).collect::<Outcome<Vec<_>>>())?;
         Ok(TraceRequest { noise, physics, solves, output })
     }
-    /// *Collective.* Measures the traces, and calls `each` with the line of a configuration, and with operator and lattice for people, as
-    /// soon as it is there. Lines of all of them, and how it ended: what was measured before a failure is a result.
+    /// *Collective.* Measures the traces. Calls `each` for each configuration with its line and with a text on operator and lattice.
+    /// Returns the lines of all configurations and how the measurement ended: lines before a failure are kept.
     ///
     /// # Errors
     /// Whatever is found wrong before the first configuration is measured, and failures of the first one.
@@ -146,7 +148,7 @@ impl TraceRequest {
     ) -> Outcome<(TracesRecord, Outcome)> {
         let (comm, TraceRequest { noise, physics, solves, output }) = (&session.comm, self);
         let Some((_, NoiseSolve { solve: Solve { device, .. }, .. })) = solves.first() else {
-            return Err(Failure::refused("there are no configurations").shared());
+            return Err(Failure::refused("no configuration was given: name at least one file").shared());
         };
         let files: Vec<PathBuf> = solves.iter().map(|(path, _)| path.clone()).collect();
         let configurations = Configured::all(&files, comm)?;
@@ -172,14 +174,14 @@ impl TraceRequest {
     }
 }
 
-/// Traces from all noise vectors.
+/// Traces from all noise vectors of a configuration.
 struct FoundTraces {
     traces: Vec<TraceRecord>,
     residual: f64,
     iterations: usize,
 }
 
-/// Returns mean and error of the mean over noise vectors, of real and imaginary parts; no error from one.
+/// Returns the mean over noise vectors and its error, each as `[re, im]`. The error from a single vector is NaN.
 fn mean(noise: &[Complex64]) -> [[f64; 2]; 2] {
     let n = noise.len() as f64;
     let mean: Complex64 = noise.iter().sum::<Complex64>() / n;
@@ -189,7 +191,7 @@ fn mean(noise: &[Complex64]) -> [[f64; 2]; 2] {
     [[mean.re, mean.im], [spread(|z| z.re), spread(|z| z.im)]]
 }
 
-/// Measurement of a configuration.
+/// Measurement of the traces on a configuration.
 struct TraceMeasurement<'a> {
     solve: &'a NoiseSolve,
     noise: &'a TraceNoise,
@@ -198,7 +200,7 @@ struct TraceMeasurement<'a> {
 }
 
 impl TraceMeasurement<'_> {
-    /// *Collective.* Measures a configuration; operator and lattice for people, too.
+    /// *Collective.* Measures the traces on a configuration. Returns its line, and a text on operator and lattice for people.
     fn line(&self, configuration: &Configured) -> Outcome<(TraceLine, String)> {
         let (comm, NoiseSolve { solve, parts }) = (&self.session.comm, self.solve);
         let plan = &solve.plan;
@@ -233,7 +235,7 @@ impl TraceMeasurement<'_> {
         };
         Ok((line, plan.headline(&links.operator)))
     }
-    /// *Collective.* Solves for all parts of all noise vectors, batch after batch.
+    /// *Collective.* Solves for all parts of all noise vectors in batches, and sums up the traces.
     fn traces<F: TraceField>(
         &self,
         configuration: &Configured,
@@ -246,7 +248,7 @@ impl TraceMeasurement<'_> {
             Systems::Masses(masses) => masses.clone(),
             Systems::One | Systems::Shifts(_) => vec![links.operator.mass()],
         };
-        // Solves for several masses take fields of the host.
+        // Solves for several masses need the fields in host memory.
         let by_host = matches!(solve.plan.systems, Systems::Masses(_));
         let host = if by_host { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
         require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
@@ -291,7 +293,7 @@ impl TraceMeasurement<'_> {
         let traces = (0..masses.len()).flat_map(|mass| (0..F::GAMMAS).map(move |gamma| (mass, gamma)));
         Ok(FoundTraces { traces: traces.map(trace).collect(), residual, iterations })
     }
-    /// *Collective.* Returns the solutions of a batch.
+    /// *Collective.* Returns the solutions of a batch of noise vectors.
     fn batch<F: TraceField>(
         &self,
         on: &Configuration<'_>,
@@ -336,7 +338,7 @@ impl TraceMeasurement<'_> {
     }
 }
 
-/// Solutions by mass, and by right-hand side on the device.
+/// Solutions of a batch for each mass, on the device.
 struct SolvedBatch {
     solutions: Vec<FullField>,
     residual: f64,

@@ -1,4 +1,4 @@
-//! `ferrite bench accuracy`.
+//! Command `ferrite bench accuracy`.
 use crate::formats::FormatFlags;
 use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::plot::write_lines;
@@ -20,8 +20,8 @@ Examples:
   ferrite bench accuracy --lattice 24,24,24,32 --plot accuracy.svg
   ferrite bench accuracy --precision single,half --reconstruct 12,8 --json
 
-Applies the even-odd Wilson matrix on random SU(3) links to a vector with components in [0, 1], and compares with the
-same in double precision with 18 reals on the CPU (figure 6 of Clark et al., arXiv:0911.3191).";
+Applies the even-odd Wilson matrix on random SU(3) links to a vector with components in [0, 1], and compares the
+result with that of a CPU in double precision with 18 reals (figure 6 of Clark et al., arXiv:0911.3191).";
 
 /// Arguments of `bench accuracy`.
 #[derive(Args)]
@@ -32,12 +32,12 @@ pub struct AccuracyArguments {
     lattice: Option<Lattice>,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Plot the shares against the tolerance epsilon
+    /// Plot the share of deviating components against the tolerance epsilon
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// Compares and prints.
+/// Compares each format with double precision, and prints the deviations.
 pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     context.comm.only_one("bench accuracy")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
@@ -78,7 +78,7 @@ pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     context.output.record(&record, || table(&curves, lattice, &device.describe()))
 }
 
-/// Formats a table with one column for every second power of ten.
+/// Returns a table of the deviations, with one column for every second power of ten of the tolerance.
 fn table(curves: &[Curve], lattice: Lattice, device: &str) -> String {
     let tolerances = tolerances();
     let columns: Vec<usize> = (0..tolerances.len()).filter(|k| k % 8 == 4).collect();
@@ -100,7 +100,7 @@ fn table(curves: &[Curve], lattice: Lattice, device: &str) -> String {
     text
 }
 
-/// Returns a share in at most eight characters.
+/// Formats a fraction with at most eight characters.
 fn short(share: f64) -> String {
     match share {
         0.0 => "-".into(),

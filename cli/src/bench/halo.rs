@@ -1,4 +1,4 @@
-//! `ferrite bench halo`.
+//! Command `ferrite bench halo`.
 use super::kernels::{KernelFlags, NO_SUCH_KERNELS, check_nrhs, exist, lattice_or_default, memory, names, operator};
 use crate::layout::{Layout, TRANSPORTS};
 use crate::{Context, Failure, Outcome, target};
@@ -41,16 +41,16 @@ pub struct HaloBenchArguments {
     trace: Option<PathBuf>,
 }
 
-/// Rows of one transport.
+/// Times of all formats with one transport, with or without overlap.
 struct TransportRows {
     name: &'static str,
-    /// Transports that faces really used: another one where processes cannot access each other's memory.
+    /// Transports that faces used, which differ from the requested one if processes cannot access each other's memory.
     travelled: Vec<&'static str>,
     overlap: bool,
     rows: Vec<BenchRow>,
 }
 
-/// Operator and formats whose exchanges are measured.
+/// Operator and formats that are timed.
 struct HaloPlan {
     definition: &'static Definition,
     precisions: Vec<Precision>,
@@ -69,13 +69,14 @@ impl HaloBenchArguments {
     }
 }
 
-/// Measures and prints a table.
+/// Times exchanges with each transport, and prints a table.
 pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let HaloPlan { definition, precisions, reconstructions } = comm.agree(args.plan())?;
     target::claim(comm, &[], &target::all(&args.trace))?;
     if comm.size() == 1 {
-        let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
+        let why = "bench halo times exchanges between processes, but only one process runs: start several, for \
+                   example with mpirun -n 2 ferrite bench halo";
         return Err(Failure::refused(why));
     }
     let choice = context.device_choice()?;
@@ -113,7 +114,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
         for TransportRows { name, travelled, .. } in
             ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
         {
-            let _ = writeln!(text, "{name}: faces travelled by {}", travelled.join(" and by "));
+            let _ = writeln!(text, "{name}: faces were sent by {}", travelled.join(" and by "));
         }
         if let Some(path) = &args.trace {
             let _ = writeln!(text, "timeline: {}", path.display());
@@ -122,7 +123,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Measures the part of one process alone, and with every transport of faces.
+/// Times the part of one process alone, and with each transport of faces, with and without overlap.
 fn all_ways(
     backend: &dyn Backend,
     layout: &Layout,
@@ -133,7 +134,7 @@ fn all_ways(
     let here = Domain::single(backend, layout.local())?;
     let mut alone = bench::operator(&here, definition, options)?;
     for row in &mut alone {
-        // Of the slowest process.
+        // All processes report the time of the slowest one.
         let seconds = context.comm.largest(row.microseconds)?;
         row.gflops *= row.microseconds / seconds;
         row.microseconds = seconds;
@@ -191,7 +192,7 @@ fn table(text: &mut String, alone: &[BenchRow], ways: &[TransportRows], processe
     }
 }
 
-/// Returns complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
+/// Returns the events of a rank in Chrome's trace format: names of the rank and its tracks, and complete events in microseconds.
 fn events(rank: usize, spans: &[Span]) -> Vec<TimelineEvent> {
     const TRACKS: [&str; 9] = ["main", "x-", "x+", "y-", "y+", "z-", "z+", "t-", "t+"];
     let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0) as u64;

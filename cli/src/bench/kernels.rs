@@ -1,4 +1,4 @@
-//! `ferrite bench dslash`, `blas` and `copy`.
+//! Commands `ferrite bench dslash`, `ferrite bench blas` and `ferrite bench copy`.
 use crate::device::Device;
 use crate::formats::FormatFlags;
 use crate::keys::alternatives;
@@ -35,33 +35,33 @@ have 13 or 9, which are timed on such links. GB/s count every link and every spi
 temporal gauge (12t, 8t), which are 1 and not read. With several processes, GFLOP/s are for all processes, GB/s for one.
 The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
 
-/// Kernels to time.
+/// Kernels that a benchmark times.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimedKernels {
-    /// The hopping terms of operators and their even-odd matrices.
+    /// Hopping terms and even-odd matrices of these operators.
     Dslash(Vec<&'static Definition>),
-    /// Linear algebra.
+    /// Linear algebra of the solvers.
     Blas,
-    /// A copy.
+    /// Copy in device memory.
     Copy,
 }
 
-/// Returns the operators whose kernels can be timed and tuned: HISQ has those of asqtad.
+/// Returns the operators whose kernels can be timed and tuned. HISQ is left out because it has the kernels of asqtad.
 fn all_operators() -> impl Iterator<Item = &'static Definition> {
     OPERATORS.into_iter().filter(|definition| definition.has_own_kernels)
 }
 
-/// Returns the names of these operators: `wilson, clover, staggered or asqtad`.
+/// Returns the names of the operators that can be timed: `wilson, clover, staggered or asqtad`.
 pub fn names() -> String {
     alternatives(all_operators().map(|definition| definition.name))
 }
 
-/// Returns their names, and `all`, as `--operator` takes them.
+/// Returns the values of `--operator`: the names of the operators that can be timed, and `all`.
 pub fn timed_operators() -> Vec<String> {
     all_operators().map(|definition| definition.name).chain(["all"]).map(String::from).collect()
 }
 
-/// Returns the named operator, or all.
+/// Returns the operator called `name`, or all operators for `all`.
 pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     if name == "all" {
         return Ok(all_operators().collect());
@@ -73,11 +73,14 @@ pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     })
 }
 
-/// Returns the named operator.
+/// Returns the operator called `name`. Fails for `all`.
 pub fn operator(name: &str) -> Outcome<&'static Definition> {
     match operators(name)?[..] {
         [one] => Ok(one),
-        _ => Err(Failure::refused(format!("--operator all: choose one of {}", names()))),
+        _ => Err(Failure::refused(format!(
+            "--operator all: the benchmark times a single operator; choose one of {}",
+            names()
+        ))),
     }
 }
 
@@ -91,7 +94,7 @@ pub struct Dslash {
     common: KernelFlags,
 }
 
-/// Arguments of all three.
+/// Arguments that `bench dslash`, `bench blas` and `bench copy` share.
 #[derive(Args)]
 pub struct KernelFlags {
     /// Lattice extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
@@ -105,18 +108,19 @@ pub struct KernelFlags {
     pub nrhs: usize,
 }
 
-/// Message if none of the requested pairs of formats exists.
-pub const NO_SUCH_KERNELS: &str = "no kernel exists in these formats: 8 and 8t are for Wilson fermions in double and \
-                                   single precision, 12t for Wilson fermions, 18h, 12h and 8h for staggered fermions \
-                                   in single precision, 13 and 9 for long links of asqtad and HISQ, 13h and 9h for \
-                                   these in single precision, fp16 for Wilson fermions";
+/// Message for requested formats in which no kernel exists.
+pub const NO_SUCH_KERNELS: &str = "no kernel exists in the formats of --precision and --reconstruct; choose others: 8 \
+                                   and 8t exist for Wilson fermions in double and single precision, 12t for Wilson \
+                                   fermions, 18h, 12h and 8h for staggered fermions in single precision, 13 and 9 for \
+                                   long links of asqtad and HISQ, 13h and 9h for such links in single precision, and \
+                                   fp16 for Wilson fermions";
 
-/// Returns whether there is a kernel for some pair.
+/// Returns whether a kernel exists for any pair of these precisions and link storages.
 pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
     precisions.iter().any(|&p| reconstructions.iter().any(|&r| definition.exists(p, r)))
 }
 
-/// Refuses more right-hand sides than kernels can sum for at once.
+/// Fails if there are more right-hand sides than a launch can process.
 pub fn check_nrhs(nrhs: usize) -> Outcome {
     let most = MAX_RHS_PER_LAUNCH;
     if (1..=most).contains(&nrhs) {
@@ -125,13 +129,13 @@ pub fn check_nrhs(nrhs: usize) -> Outcome {
     Err(Failure::refused(format!("--nrhs {nrhs}: expected 1 to {most} right-hand sides")))
 }
 
-/// Returns the requested lattice, or one that fills the device.
+/// Returns the requested lattice, or the default for the device.
 pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
     let extent = if device.name() == "cpu" { 16 } else { 32 };
     lattice.map_or_else(|| Lattice::new([extent; 4]).map_err(Failure::refused), Ok)
 }
 
-/// Returns the bytes that the operations on a lattice need.
+/// Returns the device memory that the timed operations need on a lattice, by name.
 pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(&'static str, usize)> {
     let sites = lattice.half_volume();
     let spinor = FieldShape::spinors(Precision::Double, nrhs).bytes(sites);
@@ -144,26 +148,26 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(
     let term = |definition: &&Definition| (definition.sample)().diagonal_bytes(Precision::Double, sites);
     let largest = operators.iter().map(term).max().unwrap_or(0);
     if largest > 0 {
-        // The term and its inverse on both parities, in double and in the precision that is timed.
+        // Operators with a diagonal term need it and its inverse on both parities, in double precision and in the timed one.
         needs.push(("links in double", links));
         needs.push(("diagonal term and its inverse", 2 * largest));
     }
     if operators.iter().any(|definition| definition.is_improved()) {
-        // Fat and long links, each kept once in double and packed, and what they are made from.
+        // Improved operators need thin, fat and long links in double precision, the workspace for making them, and packed long links.
         needs.push(("links in double", 3 * 1152 * sites + fat_links::workspace_bytes(sites)));
         needs.push(("long links", links));
     }
     needs
 }
 
-/// Times the operators asked for.
+/// Times the kernels of the requested operators.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
     let operators = context.comm.agree(operators(&args.operator))?;
     run(args.common, TimedKernels::Dslash(operators), context)
 }
 
 impl KernelFlags {
-    /// Returns the requested formats, for which kernels must exist.
+    /// Returns the requested precisions and link storages. Fails if no kernel exists in these formats.
     fn formats_of(&self, what: &TimedKernels) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
         let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
         check_nrhs(self.nrhs)?;
@@ -176,7 +180,7 @@ impl KernelFlags {
     }
 }
 
-/// Times and prints a table.
+/// Times the kernels, and prints a table.
 pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome {
     let comm = &context.comm;
     let (precisions, reconstructions) = comm.agree(args.formats_of(&what))?;

@@ -1,4 +1,4 @@
-//! `ferrite bench`.
+//! Command `ferrite bench` with its benchmarks.
 mod accuracy;
 mod halo;
 mod kernels;
@@ -35,7 +35,7 @@ pub struct BenchArguments {
 /// Benchmarks.
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// Time the hopping term of an operator, alone and as a x + b D psi, and the operator
+    /// Time an operator and its hopping term, alone and as a x + b D psi
     Dslash(kernels::Dslash),
     /// Time the linear algebra of the solvers
     Blas(kernels::KernelFlags),
@@ -53,7 +53,7 @@ enum BenchCommand {
     Solver(Box<solver::SolverBenchArguments>),
 }
 
-/// Measures and prints.
+/// Runs the requested benchmark.
 pub fn run(args: BenchArguments, context: &Context) -> Outcome {
     match args.what {
         BenchCommand::Dslash(args) => kernels::dslash(args, context),

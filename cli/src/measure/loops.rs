@@ -1,5 +1,5 @@
 //! Wilson loops of `ferrite measure`.
-use super::super::text::rounded;
+use super::super::text::{numbers, rounded};
 use super::super::{Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
@@ -8,22 +8,23 @@ use ferrite_records::observables::WilsonLoopsRecord;
 use ferrite_tasks::measure::LoopRequest;
 use std::fmt::Write as _;
 
-/// Flags of the loops.
+/// Flags of Wilson loops, as typed.
 #[derive(Args)]
 pub struct LoopFlags {
     /// Measure Wilson loops up to distance R along each spatial axis and up to time T
     #[arg(long, value_name = "R,T", value_parser = sizes, allow_hyphen_values = true)]
     loops: Option<[usize; 2]>,
-    /// Also measure off-axis loops: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
+    /// Also measure off-axis loops: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to the distance of
+    /// --loops
     #[arg(long)]
     off_axis: bool,
     /// Smear the spatial links of the loops with spatial staples
     #[arg(long, value_name = "NAME", value_enum)]
     loop_smear: Option<LoopSmear>,
-    /// Share of the staples: one number for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
+    /// Weights of the staples: one for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]
     #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
     loop_alpha: Vec<f64>,
-    /// Number of smearing steps of these links [default: 1]
+    /// Number of smearing steps for the links of the loops [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), allow_hyphen_values = true)]
     loop_levels: Option<u16>,
 }
@@ -38,9 +39,10 @@ enum LoopSmear {
 }
 
 fn sizes(text: &str) -> Result<[usize; 2], String> {
-    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-    let two = numbers.and_then(|numbers| <[usize; 2]>::try_from(numbers).ok());
-    two.filter(|two| two.iter().all(|n| *n > 0)).ok_or_else(|| format!("'{text}' is not of the form R,T, such as 8,6"))
+    let found: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    let two = found.and_then(|found| <[usize; 2]>::try_from(found).ok());
+    two.filter(|two| two.iter().all(|n| *n > 0))
+        .ok_or_else(|| format!("'{text}' is not of the form R,T with R and T above 0, such as 8,6"))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -51,7 +53,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl LoopFlags {
-    /// Returns the loops that the flags ask for; none without `--loops`, which the others then have nothing to do with.
+    /// Returns the requested Wilson loops; `None` without `--loops`. Fails if the other flags are given without it.
     pub fn request(&self) -> Outcome<Option<LoopRequest>> {
         let refused = |why: &str| Err(Failure::refused(why));
         let Some([distance, time]) = self.loops else {
@@ -76,15 +78,18 @@ impl LoopFlags {
                 return refused("no weight: --loop-smear ape needs --loop-alpha A, such as 0.6");
             }
             (Some(LoopSmear::Ape), _) => {
-                return refused("--loop-alpha: APE smearing takes one number, the share of the staples, not several");
+                return refused(&format!(
+                    "--loop-alpha {}: APE smearing takes a single weight of the staples: give one number",
+                    numbers(&self.loop_alpha)
+                ));
             }
             (Some(LoopSmear::Hyp), []) => Some(SumsOfStaples::USUAL_HYP),
             (Some(LoopSmear::Hyp), &[first, second, third]) => Some(SumsOfStaples::Hyp([first, second, third])),
             (Some(LoopSmear::Hyp), _) => {
-                return refused(
-                    "--loop-alpha: HYP smearing takes three numbers, the shares of the staples: \
-                                --loop-alpha A1,A2,A3",
-                );
+                return refused(&format!(
+                    "--loop-alpha {}: HYP smearing takes three weights of the staples: give --loop-alpha A1,A2,A3",
+                    numbers(&self.loop_alpha)
+                ));
             }
         };
         let levels = usize::from(self.loop_levels.unwrap_or(1));
@@ -93,7 +98,7 @@ impl LoopFlags {
     }
 }
 
-/// Formats W(R, T), a line for each R.
+/// Returns W(R, T) as text, with a line for each R.
 pub fn text(all: &[WilsonLoopsRecord]) -> String {
     let times = all.first().map_or(0, |one| one.values.len());
     let mut text = WILSON_LOOPS.line("W(R, T)");

@@ -1,4 +1,4 @@
-//! `ferrite measure`.
+//! Command `ferrite measure`.
 mod loops;
 
 use super::verify::ReadFlags;
@@ -25,14 +25,14 @@ Examples:
 
 Measures plaquette, rectangle, Polyakov loop, and energy density and topological charge of the clover-leaf field strength; with
 --flow also the last two along the gradient flow (Luescher 2010), and t0 and w0 if they are reached. Each configuration is
-printed when it is done; with -o, the same command resumes where it stopped. --loops adds Wilson loops W(R, T) for the static
+printed when it is done; with -o, run the same command again to resume. --loops adds Wilson loops W(R, T) for the static
 potential. `ferrite fit` computes t0, w0 and the potential from the file of -o.";
 
 /// Arguments of `measure`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct MeasureArguments {
-    /// Gauge fields in any format
+    /// Gauge configurations, in any supported format
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Maximum time of the gradient flow, in lattice units
@@ -49,8 +49,7 @@ pub struct MeasureArguments {
     flow_every: Option<u32>,
     #[command(flatten)]
     loops: LoopFlags,
-    /// Append a line of JSON for each configuration to this file, as soon as it is measured; configurations that have a line are
-    /// skipped
+    /// Append a line of JSON to this file for each measured configuration; configurations that already have a line are skipped
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -75,7 +74,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the flow that flags ask for; none without `--flow`, which the others then have nothing to do with.
+/// Returns the requested gradient flow; `None` without `--flow`. Fails if the other flags are given without it.
 fn flow(args: &MeasureArguments, reading: &Reading) -> Outcome<Option<FlowCourse>> {
     let Some(end) = args.flow else {
         let given = [
@@ -97,7 +96,7 @@ fn flow(args: &MeasureArguments, reading: &Reading) -> Outcome<Option<FlowCourse
     FlowCourse::new(end, step, action, every, reading.by).map(Some)
 }
 
-/// Measures all files on the device.
+/// Measures all configurations, and prints the results.
 pub fn run(args: MeasureArguments, context: &Context) -> Outcome {
     let (device, comm, reading) = (context.device_choice()?, &context.comm, args.read.reading());
     let flow = comm.agree(flow(&args, &reading))?;
@@ -108,7 +107,7 @@ pub fn run(args: MeasureArguments, context: &Context) -> Outcome {
     context.output.record(&record, String::new).and(ended)
 }
 
-/// Returns the measurements of a configuration, for people.
+/// Returns the measurements on a configuration as text for people.
 fn table(line: &MeasurementLine) -> String {
     let LoopsRecord { plaquette: PlaquetteMeans { mean, spatial, temporal }, rectangle, polyakov_loop } = line.loops;
     let FieldStrengthRecord { energy, charge } = line.field_strength;

@@ -1,4 +1,4 @@
-//! `ferrite forces`: what the force of each part of an action is, before a run.
+//! Command `ferrite forces`, which computes the force of each part of an action before a run.
 use super::super::{Context, Outcome, text};
 use clap::Args;
 use ferrite_records::ensemble::PartForce;
@@ -27,7 +27,7 @@ pub struct ForceArguments {
     /// Gauge configuration, instead of the initial links of the input
     #[arg(value_name = "CONFIGURATION")]
     configuration: Option<PathBuf>,
-    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; may be repeated
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Number of the trajectory whose noise generates the pseudofermions [default: 1]
@@ -35,7 +35,7 @@ pub struct ForceArguments {
     trajectory: Option<u32>,
 }
 
-/// Computes and prints.
+/// Computes the forces, and prints them.
 pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let input = EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings));

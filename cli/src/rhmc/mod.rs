@@ -1,4 +1,4 @@
-//! `ferrite rhmc`.
+//! Command `ferrite rhmc`.
 pub mod forces;
 
 use super::{Context, Outcome, text};
@@ -26,19 +26,19 @@ configurations cfg.NNNNNN.ildg; `ferrite report run` writes an HTML page about i
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RhmcArguments {
-    /// Input file in TOML: `ferrite init rhmc` prints one with comments
+    /// Input file in TOML; `ferrite init rhmc` prints an input with comments
     input: PathBuf,
     /// Folder of the run
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Resume the run in that folder
+    /// Resume the run in the folder of --out
     #[arg(long)]
     resume: bool,
     /// Resume after trajectory N instead of the last one, from its saved configuration; later files are moved to a folder
     /// before.K
     #[arg(long, value_name = "N")]
     resume_from: Option<u32>,
-    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; may be repeated
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Folder of momenta, noise and rational functions to read instead of generating them: momenta.N.npy, pseudofermions.N.K.npy
@@ -57,7 +57,7 @@ fn hours(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Makes the ensemble.
+/// Generates or resumes an ensemble, and prints a summary.
 pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let input = comm.agree(EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings)))?;

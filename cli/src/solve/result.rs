@@ -19,20 +19,20 @@ use solvers::Unsolved;
 use std::path::PathBuf;
 use tracing::{info, warn};
 
-/// Circumstances of a solve: device, operator, batches and times.
+/// Circumstances of a finished solve: device, operator, batches and times.
 pub struct Done<'a> {
-    /// The device, and how the lattice is cut.
+    /// Device, and partition of the lattice.
     pub place: (&'a Device, &'a Layout),
-    /// The operator on the links that were read.
+    /// Operator on the links that were read.
     pub operator: Operator,
     /// Batches of right-hand sides.
     pub batches: &'a Batches,
-    /// Times of kernels.
+    /// Times of the kernels, if a profile was requested.
     pub profile: Profile,
 }
 
 impl Done<'_> {
-    /// Returns the record of the system and of where and how it was solved.
+    /// Returns the record of the system, the device and the method.
     fn record(&self, solve: &Solve, output: Option<&PathBuf>) -> SolveCircumstances {
         let (device, layout) = self.place;
         SolveCircumstances {
@@ -210,13 +210,13 @@ pub fn several<F: Fermion>(
     Err(Failure::failed(why).shared())
 }
 
-/// Writes the solutions where they are wanted and there are any; where to.
+/// Writes the solutions if an output file is given and they are good enough. Returns the path of the file that was written.
 fn written(solve: &Solve, converged: bool, write: impl FnOnce(&PathBuf) -> Outcome) -> Outcome<Option<&PathBuf>> {
     let path = solve.plan.output.as_ref().filter(|_| converged || solve.keep_unconverged);
     path.map_or(Ok(()), write).map(|()| path)
 }
 
-/// Describes what became of iterates that are not solutions; the array has three forms of their name.
+/// Returns the end of a message on iterates that did not converge: whether they were written, and how to keep them.
 fn kept(solve: &Solve, written: Option<&PathBuf>, [what, are, name]: [&str; 3]) -> String {
     match (&solve.plan.output, written) {
         (_, Some(path)) => {
@@ -239,13 +239,13 @@ fn files(written: Option<&PathBuf>, plot: Option<&PathBuf>) -> String {
     solution.unwrap_or_default() + &plot.unwrap_or_default()
 }
 
-/// Returns the residuals by right-hand side, with the iterations that they belong to.
+/// Returns the residuals of each right-hand side, with the iterations to which they belong.
 fn histories(scheme: &SolveScheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
     let one = |(j, history): (usize, &Vec<f64>)| scheme.iterations_of(history, &watch.iterations_of_updates(j));
     report.info.history.iter().enumerate().map(one).collect()
 }
 
-/// Returns a line for each of several right-hand sides.
+/// Returns a line with the result for each right-hand side, if there are several.
 fn lines(sources: &[Source], report: &Report) -> String {
     if sources.len() < 2 {
         return String::new();

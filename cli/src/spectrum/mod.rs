@@ -1,4 +1,4 @@
-//! `ferrite spectrum`.
+//! Command `ferrite spectrum`.
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite_tasks::spectrum::{self, SpectrumInput, SpectrumSource};
@@ -11,18 +11,18 @@ Examples:
   ferrite spectrum pion.toml run/cfg.*.ildg --out spectrum --set solve.mass=0.02
 
 Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does not
-suffice, in batches. From the propagators it computes mesons with all 16 products of gamma matrices, nucleons, and three-point
+suffice, in batches. From the propagators the command computes mesons with all 16 products of gamma matrices, nucleons, and three-point
 functions of both; or staggered mesons, local or of any taste. The folder contains one line of JSON for each configuration in
 correlators.jsonl, all correlators in .npy, and effective masses with jackknife errors over configurations. Configurations
-that have a line are skipped, so that the same command resumes.";
+that have a line are skipped: run the same command again to resume.";
 
 /// Arguments of `spectrum`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SpectrumArguments {
-    /// Input file in TOML: `ferrite init spectrum` prints one with comments
+    /// Input file in TOML; `ferrite init spectrum` prints an input with comments
     input: PathBuf,
-    /// Configurations, instead of those of the input
+    /// Gauge configurations, in any supported format, instead of those of the input
     #[arg(value_name = "CONFIGURATION")]
     configurations: Vec<String>,
     /// Folder for the results
@@ -31,12 +31,12 @@ pub struct SpectrumArguments {
     /// Number of source components to solve together, 1 to 64 [default: as many as memory allows]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
-    /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8; may be repeated
+    /// Override a key of the input, such as solve.mass=0.02 or origin=0,0,0,8; repeat the flag for several keys
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
-/// Solves, contracts and prints.
+/// Computes the correlators on all configurations, and prints their summary.
 pub fn run(args: SpectrumArguments, context: &Context) -> Outcome {
     let SpectrumArguments { input, configurations, out, batch, set } = args;
     let source = SpectrumSource { input, configurations, batch, set };

@@ -1,4 +1,4 @@
-//! Either end of a message, on memory that is owned elsewhere.
+//! Sending or receiving end of a message, on memory that is owned elsewhere.
 
 use super::MpiJob;
 use super::reception::{Expectations, MpiReception};
@@ -53,7 +53,7 @@ impl Channel {
         if under_way { Err(CommError::UnderWay { tag: self.tag() }) } else { Ok(()) }
     }
 
-    /// Returns whether the channel was made for this memory.
+    /// Returns whether the channel was made for `length` bytes at `address`.
     pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
         match self {
             Self::Sends(request, _) => request.is_for(address, length),
@@ -87,7 +87,7 @@ impl Channel {
         }
     }
 
-    /// Frees an idle channel; leaves one that MPI still uses alone.
+    /// Frees an idle channel. Does nothing while MPI still uses the channel.
     pub(super) fn free(&mut self) {
         match self {
             Self::Sends(request, _) => request.free(),

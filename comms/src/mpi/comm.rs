@@ -34,9 +34,9 @@ fn bytes_of_mut<T: Number>(numbers: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), size_of_val(numbers)) }
 }
 
-/// Communicator that also advances the job's receptions while it waits: the library's own collective calls cannot, and
-/// those that could (`MPI_Ibarrier` and similar) are not optimised for speed; Open MPI's gather takes P − 1 messages
-/// per rank.
+/// Communicator whose collective calls also advance the job's receptions while they wait. The library's own collective
+/// calls cannot do that. Non-blocking ones (`MPI_Ibarrier` and similar) could, but are not optimised for speed; Open
+/// MPI's gather takes P − 1 messages per rank.
 #[derive(Debug)]
 pub(super) struct Comm {
     pub(super) handle: ffi::MPI_Comm,
@@ -72,7 +72,7 @@ impl Comm {
         })?;
         // SAFETY: as above.
         if found != 0 && unsafe { *tag_limit } < c_int::from(u16::MAX) {
-            let message = "the library has fewer than 65536 tags".to_string();
+            let message = "the MPI library provides fewer than the 65536 message tags that Ferrite needs".to_string();
             return Err(CommError::Transport { operation: "MPI_Comm_get_attr", message });
         }
         Self::duplicate_of(comm, Arc::default())
@@ -126,7 +126,7 @@ impl Comm {
         &self.expectations
     }
 
-    /// Frees the communicator. Collective; called once, just before the end.
+    /// *Collective.* Frees the communicator. Called once, just before the end of MPI.
     pub(super) fn free(&self) -> Result<(), CommError> {
         usable(self.rank)?;
         let mut handle = self.handle;
@@ -153,7 +153,7 @@ impl Comm {
             match Pending::send(self, to, bytes, largest) {
                 Ok(pending) => leaving = Some(pending),
                 Err(error) => {
-                    // The reception must not outlive this call, and its message may never come.
+                    // This call must not return before the reception ends, and its message may never come.
                     if let Some((pending, ..)) = &mut arriving {
                         pending.cancel();
                     }
@@ -181,12 +181,12 @@ impl Comm {
         }
     }
 
-    /// Sends a message that the receiver expects, and waits.
+    /// Sends a message to a rank that expects it, and waits until it completes.
     pub(super) fn send(&self, to: usize, bytes: &[u8], largest: usize) -> Result<(), CommError> {
         self.exchange(Some((to, bytes)), None, largest)
     }
 
-    /// Waits for a message of this length.
+    /// Receives a message of exactly the length of `bytes` from one rank, and waits until it completes.
     pub(super) fn receive(&self, from: usize, bytes: &mut [u8], largest: usize) -> Result<(), CommError> {
         self.exchange(None, Some((from, bytes)), largest)
     }
@@ -196,17 +196,17 @@ impl Comm {
         (self.rank + steps) % self.size
     }
 
-    /// Returns the rank `steps` before this one, cyclically; at most `size` steps.
+    /// Returns the rank `steps` before this one, cyclically; `steps` is at most the number of ranks.
     fn before(&self, steps: usize) -> usize {
         (self.rank + self.size - steps) % self.size
     }
 
-    /// Waits until all ranks have called it, by gathering nothing from all ranks in ⌈log₂ size⌉ steps.
+    /// Waits until all ranks have called this function, by gathering zero bytes from every rank in ⌈log₂ size⌉ steps.
     pub(super) fn barrier(&self) -> Result<(), CommError> {
         self.all_gather::<u8>(&[], &mut [])
     }
 
-    /// Broadcasts down a binomial tree. The length is the same on all ranks.
+    /// Broadcasts along a binomial tree. The length must be equal on all ranks.
     pub(super) fn broadcast(&self, root: usize, bytes: &mut [u8], largest: usize) -> Result<(), CommError> {
         // Positions in the tree count from the root. The parent of a position is the position without its lowest set
         // bit.
@@ -226,12 +226,12 @@ impl Comm {
         Ok(())
     }
 
-    /// Gathers `mine` of every rank into `all` with Bruck's algorithm: in ⌈log₂ size⌉ steps each rank gets all that the
-    /// ranks 1, 2, 4 … places further on have so far.
+    /// Gathers `mine` of every rank into `all` with Bruck's algorithm in ⌈log₂ size⌉ steps. In steps 0, 1, 2 … each
+    /// rank gets all that the rank 1, 2, 4 … places further on has collected so far.
     pub(super) fn all_gather<T: Number>(&self, mine: &[T], all: &mut [T]) -> Result<(), CommError> {
         let count = mine.len();
         self.fits("all_gather", count, all.len())?;
-        // Starts with the contribution of this rank.
+        // `turned` holds the contributions of the ranks in order, beginning with this rank and continuing cyclically.
         let mut turned = vec![T::default(); all.len()];
         turned[..count].copy_from_slice(mine);
         let mut have = 1;
@@ -268,12 +268,12 @@ impl Comm {
         if count.checked_mul(self.size) == Some(room) {
             return Ok(());
         }
-        let message = format!("{count} numbers for each of {} ranks do not fit into {room}", self.size);
+        let message = format!("{count} numbers for each of {} ranks do not fill a buffer of {room} numbers", self.size);
         Err(CommError::Transport { operation, message })
     }
 }
 
-/// Message inside a collective call. It has to be waited for, because MPI uses memory that is only borrowed.
+/// Message inside a collective call. The call must wait for its end, because MPI uses memory that is only borrowed.
 struct Pending {
     handle: ffi::MPI_Request,
     layout: Bytes,
@@ -313,12 +313,12 @@ impl Pending {
         }
     }
 
-    /// Waits for the end; returns the number of bytes received if this is a reception.
+    /// Waits until the message completes. Returns the number of bytes received if the message is a reception.
     fn wait(&mut self, expectations: &Expectations) -> Result<usize, CommError> {
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
         let mut done = 0;
         let mut code = ffi::MPI_SUCCESS as c_int;
-        // A request that fails has also ended.
+        // A request that fails has also completed, so an error ends the loop.
         while done == 0 && code == ffi::MPI_SUCCESS as c_int && !expectations.is_empty() {
             expectations.advance_all();
             // SAFETY: usable, checked by `exchange`; a live request, and room for the status that MPI writes.
@@ -334,7 +334,7 @@ impl Pending {
         Bytes::of(unsafe { status.assume_init_ref() })
     }
 
-    /// Lets the wait for a reception end without its message.
+    /// Cancels a reception, so that a wait for it ends without a message.
     fn cancel(&mut self) {
         // SAFETY: usable, checked by `exchange`; a live request, which is waited for next.
         unsafe { ffi::MPI_Cancel(&mut self.handle) };

@@ -5,10 +5,11 @@ use super::channel::Channel;
 use super::request::Side;
 use crate::communicator::{CommError, Communicator, Tag};
 
-/// Message on foreign memory: the interface of [`Transfer`](crate::Transfer) without the buffer.
+/// Message from or to memory that is owned elsewhere. The functions are those of [`Transfer`](crate::Transfer) without
+/// the buffer.
 pub trait DeviceTransfer {
-    /// Starts the message without waiting. Work of the device on the memory has to be finished: MPI does not support
-    /// streams.
+    /// Starts the message without waiting. The device must have finished its work on the memory, because MPI does not
+    /// support streams.
     fn start(&mut self) -> Result<(), CommError>;
     /// Returns whether the message has completed; true when idle.
     fn test(&mut self) -> Result<bool, CommError>;
@@ -16,9 +17,9 @@ pub trait DeviceTransfer {
     fn wait(&mut self) -> Result<(), CommError>;
 }
 
-/// Communicators that send from addresses, which may be those of a device.
+/// Communicator that can send and receive at raw addresses, for example addresses of a device.
 pub trait DeviceChannels: Communicator {
-    /// Message in either direction.
+    /// Type of a message in either direction.
     type Device: DeviceTransfer;
 
     /// Returns whether addresses of CUDA devices are supported. If not, only memory that the host can address may be
@@ -41,7 +42,7 @@ pub trait DeviceChannels: Communicator {
     unsafe fn receive_at(&self, from: usize, tag: Tag, address: u64, length: usize) -> Result<Self::Device, CommError>;
 }
 
-/// Message of [`Mpi`] on foreign memory.
+/// Message of [`Mpi`] from or to memory that is owned elsewhere.
 #[derive(Debug)]
 pub struct MpiDeviceTransfer(Channel);
 
@@ -71,7 +72,7 @@ impl Drop for MpiDeviceTransfer {
 }
 
 impl Mpi {
-    /// Prepares a message in either direction on foreign memory.
+    /// Prepares a message in either direction on memory that is owned elsewhere.
     ///
     /// # Safety
     /// The contract of [`send_from`](DeviceChannels::send_from) or [`receive_at`](DeviceChannels::receive_at) holds.

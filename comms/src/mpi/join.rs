@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 impl Mpi {
     /// *Collective over the communicator.* Joins the processes of a communicator created elsewhere, for calls from this
-    /// thread. The code that initialised MPI finalises it; before that, [`leave`](Mpi::leave) must be called on this
-    /// thread. The duplicates made of the communicator are not freed.
+    /// thread. The code that initialised MPI also finalises it; call [`leave`](Mpi::leave) on this thread before that.
+    /// The duplicates of the communicator are not freed.
     ///
     /// # Errors
-    /// Fails if MPI is not initialised, is finalised, or has less than `MPI_THREAD_SERIALIZED`, since this thread need
-    /// not be the one that initialised it; if this thread uses MPI already; if processes that were started together
-    /// cannot find each other; or if the library fails.
+    /// Fails if MPI is not initialised, is finalised, or has less than `MPI_THREAD_SERIALIZED`, because another thread
+    /// may have initialised it; if this thread uses MPI already; if processes that were started together cannot find
+    /// each other; or if the library fails.
     ///
     /// # Safety
     /// `communicator` points to a live `MPI_Comm` of the MPI library with which this program is linked. While this
@@ -32,8 +32,9 @@ impl Mpi {
         Ok(Mpi { job: Arc::new(MpiJob::new(comm, thread_level)?), largest: library::LARGEST_COUNT })
     }
 
-    /// Ends the use of MPI that [`join`](Mpi::join) began: later calls of this thread, and transfers that are dropped
-    /// later, only return errors. This does nothing on the thread of [`run`](Mpi::run), which ends MPI itself.
+    /// Ends the use of MPI that [`join`](Mpi::join) began. Later calls from this thread return errors, and transfers
+    /// that are dropped later do not call MPI. This does nothing on the thread of [`run`](Mpi::run), which ends MPI
+    /// itself.
     pub fn leave(self) {
         library::leave();
     }

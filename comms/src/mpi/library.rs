@@ -1,4 +1,4 @@
-//! The calls of MPI that block or are local, as safe functions.
+//! Start, end and local calls of the MPI library, as safe functions.
 
 use super::say;
 use crate::communicator::CommError;
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// Largest count of items in a call of MPI, whose counts are C's `int`.
 pub(super) const LARGEST_COUNT: usize = c_int::MAX as usize;
-/// Time for `mpirun` to forward the last message. MPICH's discards unread output when a job is aborted.
+/// Time that an abort leaves to `mpirun` to forward the last message. MPICH's `mpirun` discards unread output when a
+/// job is aborted.
 const FORWARDING: Duration = Duration::from_millis(200);
 
 /// Relation of a thread to MPI.
@@ -41,8 +42,8 @@ fn is_usable() -> bool {
     }
 }
 
-/// Checks that MPI may be called: on the thread that initialised it or joined, and before its end. Every function of
-/// this file that calls MPI checks this first, which makes it safe to call.
+/// Checks that this thread may call MPI: it initialised MPI or joined a communicator, and MPI has not ended. Functions
+/// of this module check this before they call MPI, which makes them safe.
 pub(super) fn usable(rank: usize) -> Result<(), CommError> {
     if is_usable() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
 }
@@ -94,7 +95,7 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
         return Ok(name);
     }
     finalise()?;
-    let message = format!("the library gives {SINGLE}, but MPI_THREAD_FUNNELED is needed");
+    let message = format!("the MPI library provides {SINGLE}, but Ferrite needs MPI_THREAD_FUNNELED");
     Err(CommError::Transport { operation: OPERATION, message })
 }
 
@@ -113,8 +114,8 @@ fn level_name(level: c_int) -> &'static str {
     levels.into_iter().find(|(l, _)| *l == level).map_or(SINGLE, |(_, name)| name)
 }
 
-/// Makes MPI, initialised by other code of this process, usable on this thread until [`leave`]; returns the level of
-/// thread support.
+/// Makes MPI usable on this thread until [`leave`]; other code of the process must have initialised it. Returns the
+/// level of thread support.
 pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
@@ -143,11 +144,11 @@ pub(super) fn join() -> Result<&'static str, CommError> {
             USABLE.set(Usable::Joined);
             Ok(name)
         }
-        name => refused(format!("MPI was initialised with {name}, but MPI_THREAD_SERIALIZED is needed")),
+        name => refused(format!("MPI was initialised with {name}, but Ferrite needs MPI_THREAD_SERIALIZED")),
     }
 }
 
-/// Ends all calls of MPI from this thread, which joined a communicator.
+/// Ends the use of MPI on a thread that joined a communicator: its later calls return errors.
 pub(super) fn leave() {
     if USABLE.get() == Usable::Joined {
         USABLE.set(Usable::No);
@@ -171,7 +172,7 @@ pub(super) fn finalise() -> Result<(), CommError> {
     check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
 }
 
-/// Prints a message and ends all ranks.
+/// Prints a message and ends all ranks with exit code `code`, or with 1 if `code` is 0.
 pub(super) fn abort(code: i32, sentence: &str) -> ! {
     let code = if code == 0 { 1 } else { code };
     say(sentence);
@@ -183,7 +184,7 @@ pub(super) fn abort(code: i32, sentence: &str) -> ! {
     unsafe extern "C" {
         fn _exit(code: c_int) -> !;
     }
-    // Not `std::process::exit`: MPI's thread may be inside the library, which must not be unloaded below it.
+    // `std::process::exit` could unload the library while MPI's thread runs code of it, so `_exit` ends the process.
     // SAFETY: `_exit` belongs to POSIX and has no preconditions.
     unsafe { _exit(code) }
 }
@@ -191,7 +192,7 @@ pub(super) fn abort(code: i32, sentence: &str) -> ! {
 /// Returns the name and version of the library.
 pub(super) fn version() -> String {
     let text = mpi::environment::library_version().unwrap_or_default();
-    // Open MPI appends the machine that built it, MPICH its options.
+    // Keeps the first part of the text: Open MPI appends the machine that built it, MPICH its build options.
     let name = text.split([',', '\n', '\0']).next().unwrap_or_default();
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -201,7 +202,7 @@ pub(super) fn cuda_support() -> bool {
     unsafe extern "C" {
         fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
     }
-    // The binding does not read the header that declares this function, which some libraries lack.
+    // The function is found at run time, because the crate `mpi` does not declare it and some libraries lack it.
     // SAFETY: a null handle is RTLD_DEFAULT on Linux: all libraries that are loaded.
     let found = unsafe { dlsym(ptr::null_mut(), c"MPIX_Query_cuda_support".as_ptr()) };
     if found.is_null() || !is_usable() {
@@ -221,14 +222,15 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// Creates the layout of `length` bytes. The type has to be freed, or MPI leaks memory.
+    /// Creates the layout of `length` bytes. Call [`free`](Self::free) afterwards, or MPI leaks memory.
     pub(super) fn new(length: usize, largest: usize) -> Result<Self, CommError> {
         // SAFETY: a constant.
         let byte = unsafe { ffi::RSMPI_UINT8_T };
         if length <= largest {
             return Ok(Self { count: length as c_int, datatype: byte, made: false });
         }
-        // Blocks of half the range leave their number in range up to 2^60 bytes, and two parts: blocks, and the rest.
+        // The type has two parts: blocks of half the largest count, and the rest. The number of blocks stays in range
+        // up to 2^60 bytes.
         let block = largest.div_ceil(2);
         let (blocks, rest) = (length / block, length % block);
         let blocks = c_int::try_from(blocks).map_err(|_| CommError::Transport {
@@ -255,7 +257,7 @@ impl Bytes {
         Ok(Self { count: 1, datatype: new()?, made: true })
     }
 
-    /// Returns the number of bytes of a message that a probe found.
+    /// Returns the length in bytes of a message from the status of its probe or its reception.
     pub(super) fn of(status: &ffi::MPI_Status) -> Result<usize, CommError> {
         let mut count: ffi::MPI_Count = 0;
         // SAFETY: `status` was written by a probe; the type is a constant.
@@ -263,7 +265,7 @@ impl Bytes {
         check("MPI_Get_elements_x", code)?;
         usize::try_from(count).map_err(|_| CommError::Transport {
             operation: "MPI_Get_elements_x",
-            message: "the library cannot determine the length of a message".to_string(),
+            message: "the MPI library cannot determine the length of a message".to_string(),
         })
     }
 
@@ -276,8 +278,8 @@ impl Bytes {
     }
 }
 
-/// Returns an address that MPI accepts for no bytes. Rust's address of an empty vector can be 1, which is Open MPI's
-/// `MPI_IN_PLACE`.
+/// Returns `address`, or for an empty message an address that MPI accepts. Rust's address of an empty vector can be 1,
+/// which is Open MPI's `MPI_IN_PLACE`.
 pub(super) fn address_of(address: *const u8, length: usize) -> *mut c_void {
     static NOTHING: u8 = 0;
     if length == 0 { (&raw const NOTHING).cast_mut().cast() } else { address.cast_mut().cast() }

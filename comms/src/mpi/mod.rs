@@ -53,17 +53,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Largest number of doubles, of all ranks together, that a sum gathers in one call; more use the algorithm that saves
-/// bandwidth. 64 KiB keep a network of 10 GB/s busy for 7 µs, about as long as the latencies of one call.
+/// Largest number of doubles, of all ranks together, that a sum gathers on every rank. Larger sums use an algorithm
+/// that saves bandwidth. A network of 10 GB/s transfers 64 KiB in 7 µs, about as long as the latencies of one call.
 const FEW: usize = 8192;
-/// Size in bytes of the first message of a broadcast: its length, and as many bytes as fit. The size is fixed, so that
-/// ranks that disagree about the length can still communicate; short broadcasts need no second message.
+/// Size in bytes of the first message of a broadcast, which contains the length and as many bytes as fit. The size is
+/// fixed, so that ranks that disagree about the length can still communicate. Short broadcasts need no second message.
 const HEAD: usize = 512;
-/// Number of doubles per piece of a long sum; cutting the sum bounds its memory.
+/// Number of doubles in a piece of a long sum. Summing in pieces limits the memory.
 const PIECE: usize = 1 << 20;
-/// Time that an abort which lost the right to print leaves the winner to end all ranks.
+/// Time that a rank which aborts without printing leaves the printing rank of its host to end all ranks.
 const GRACE: Duration = Duration::from_secs(5);
-/// Extra delay of ranks per preceding host, up to [`LONGEST_DELAY`].
+/// Delay of an abort for each preceding host, at most [`LONGEST_DELAY`] in all.
 const DELAY_PER_HOST: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
@@ -74,7 +74,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Mpi {
     job: Arc<MpiJob>,
-    /// Size in bytes above which a message is one item of a derived datatype, because counts of MPI are C's `int`.
+    /// Size in bytes above which a message is one item of a derived datatype, because MPI counts items with C's `int`.
     largest: usize,
 }
 
@@ -94,8 +94,8 @@ struct MpiJob {
 }
 
 impl Mpi {
-    /// Initialises MPI, runs `body`, and finalises MPI. Can be called once per process; collective over all processes
-    /// of the job.
+    /// *Collective over all processes of the job.* Initialises MPI, runs `body`, and finalises MPI. A process can call
+    /// this function only once.
     ///
     /// An error of `body` is treated as local to its rank and ends the job: the message goes to standard error, and all
     /// ranks exit with code 1. A panic does the same with code 101. Errors on which all ranks agree
@@ -109,7 +109,7 @@ impl Mpi {
         let thread_level = library::initialise()?;
         let mpi = match Comm::duplicate_world().and_then(|comm| MpiJob::new(comm, thread_level)) {
             Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
-            // The other ranks may be unaffected and wait for this one.
+            // Other ranks may have no error and would wait for this one, so all ranks are ended.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
         };
         if let Some(error) = loneliness(mpi.size(), launch) {
@@ -119,7 +119,7 @@ impl Mpi {
         match catch_unwind(AssertUnwindSafe(|| body(&mpi))) {
             Ok(Ok(value)) => match mpi.finalise() {
                 Ok(()) => Ok(value),
-                Err(error) => mpi.abort(1, &format!("the run cannot end: {error}")),
+                Err(error) => mpi.abort(1, &format!("MPI cannot be finalised: {error}")),
             },
             Ok(Err(error)) => mpi.abort(1, &error.to_string()),
             Err(panic) => mpi.abort(101, &format!("panicked: {}", crate::panic_message(&*panic))),
@@ -128,7 +128,7 @@ impl Mpi {
 
     /// Waits for all ranks and finalises MPI.
     fn finalise(&self) -> Result<(), CommError> {
-        // Until all ranks arrive, a dropped send may still find its receiver.
+        // A dropped send may still find its receiver until all ranks have arrived here.
         self.job.inner.barrier()?;
         transfer::finish_dropped_sends()?;
         let MpiJob { comm, inner, node, speaker, .. } = &*self.job;
@@ -185,8 +185,8 @@ impl Mpi {
                 self.job.inner.all_gather(piece, &mut all)?;
                 combine(piece, all.chunks_exact(piece.len()).collect());
             } else {
-                // Each rank combines one part of the values, and all get all parts. Every number is still combined from
-                // the ranks' contributions in order of rank: the same bits as above.
+                // Each rank combines one part of the values, and all ranks then gather all parts. A part is also
+                // combined in order of rank, so the bits are those of a short sum.
                 let part = piece.len().div_ceil(size);
                 let mut padded = vec![0.0; part * size];
                 padded[..piece.len()].copy_from_slice(piece);
@@ -201,7 +201,7 @@ impl Mpi {
         Ok(())
     }
 
-    /// Fails on all ranks if their lengths differ.
+    /// Fails on all ranks if `length` differs between ranks.
     fn equal_lengths(&self, length: usize) -> Result<(), CommError> {
         let mut lengths = vec![0u64; self.size()];
         self.job.inner.all_gather(&[length as u64], &mut lengths)?;
@@ -214,7 +214,7 @@ impl Mpi {
         }
     }
 
-    /// Broadcasts the head of a message; returns it with the length that it contains.
+    /// Broadcasts the first message of a broadcast (its head); returns the head and the total length that it contains.
     fn broadcast_head(&self, root: usize, bytes: &[u8]) -> Result<([u8; HEAD], usize), CommError> {
         self.known(root)?;
         let mut head = [0; HEAD];
@@ -228,7 +228,7 @@ impl Mpi {
         Ok((head, length as usize))
     }
 
-    /// Broadcasts the rest of a message into a slice of the length given in its head.
+    /// Broadcasts the bytes that the head does not contain, into a slice of the total length.
     fn broadcast_rest(&self, root: usize, head: &[u8; HEAD], bytes: &mut [u8]) -> Result<(), CommError> {
         let (start, rest) = bytes.split_at_mut(bytes.len().min(HEAD - 8));
         start.copy_from_slice(&head[8..8 + start.len()]);
@@ -262,13 +262,13 @@ impl Mpi {
     }
 }
 
-/// Returns an error if several processes were started together but cannot find each other, as with another library's
-/// `mpirun` or `srun` without PMI. Each would do the whole work.
+/// Returns an error if several processes were started together but cannot find each other, for example because `mpirun`
+/// belongs to another library or `srun` has no PMI. Each process would otherwise do the whole work.
 fn loneliness(world: usize, launch: Option<Launch>) -> Option<CommError> {
     let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
     let message = format!(
-        "{started} processes were started (according to {variable}), but each one finds only itself; start them with \
-         the mpirun of {}, or with srun --mpi=pmix",
+        "{started} processes were started (according to {variable}), but each process finds only itself; start the \
+         processes with the mpirun of {}, or with srun --mpi=pmix",
         library::version()
     );
     (world == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })
@@ -289,14 +289,15 @@ impl MpiJob {
     fn new(comm: Comm, thread_level: &'static str) -> Result<Self, CommError> {
         let inner = comm.duplicate()?;
         let node = comm.on_this_host()?;
-        // The lowest rank of each host, by rank: a host's index counts the hosts with a smaller lowest rank.
+        // `all` holds, for each rank, the lowest rank of its host. The index of a host counts the hosts with a smaller
+        // lowest rank.
         let mut lowest = (comm.rank() as u64).to_le_bytes();
         node.broadcast(0, &mut lowest, LARGEST_COUNT)?;
         let lowest = u64::from_le_bytes(lowest);
         let mut all = vec![0u64; comm.size()];
         inner.all_gather(&[lowest], &mut all)?;
         let node_index = all.iter().enumerate().filter(|(rank, l)| **l == *rank as u64 && **l < lowest).count();
-        // Only the choice of which rank prints depends on it.
+        // An error is ignored, because `speaker` only chooses which rank prints.
         let speaker = Speaker::new(&node).ok();
         Ok(Self { comm, inner, node, node_index, speaker, thread_level })
     }
@@ -323,11 +324,11 @@ impl Communicator for Mpi {
         self.job.inner.barrier()
     }
 
-    /// Adds in order of rank. If there are few numbers, all ranks get all of them, by Bruck's algorithm, and every rank
-    /// adds them. This takes ⌈log₂ size⌉ latencies, like an all-reduce; gathering and broadcasting would take twice as
-    /// many, and an all-reduce of the library does not guarantee the order. For 3 numbers and 256 ranks every rank
-    /// receives 6 KB and adds 768 numbers, which takes less than a microsecond. If there are many numbers, each rank
-    /// adds a part of them.
+    /// Adds the values in order of rank. If there are few numbers, all ranks get all of them, by Bruck's algorithm, and
+    /// every rank adds them. This takes ⌈log₂ size⌉ latencies, like an all-reduce; gathering and broadcasting would
+    /// take twice as many, and an all-reduce of the library does not guarantee the order. For 3 numbers and 256 ranks
+    /// every rank receives 6 KB and adds 768 numbers, which takes less than a microsecond. If there are many numbers,
+    /// each rank adds a part of them.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
         self.reduce(values, |values, all| ordered::sum(values, all))
     }
@@ -341,7 +342,7 @@ impl Communicator for Mpi {
         if sent == bytes.len() {
             return self.broadcast_rest(root, &head, bytes);
         }
-        // The other ranks still need this rank's part.
+        // This rank forwards the rest to other ranks before it returns its error.
         self.broadcast_rest(root, &head, &mut vec![0; sent])?;
         let message = format!("rank {root} gives {sent} bytes, but rank {} expects {}", self.rank(), bytes.len());
         Err(CommError::Transport { operation: "broadcast", message })
@@ -377,7 +378,8 @@ impl Communicator for Mpi {
     }
 
     /// Prints the message and calls `MPI_Abort`. If ranks of one host abort together, only the first prints; the others
-    /// wait to be ended. Ranks of later hosts give earlier ones a head start of 0.1 s per host, 2 s at most.
+    /// wait until the first ends them. Ranks of later hosts give earlier ones a head start of 0.1 s per host, 2 s at
+    /// most.
     ///
     /// On a thread other than MPI's own the process exits with `code` instead, which makes `mpirun` end the job.
     fn abort(&self, code: i32, message: &str) -> ! {
@@ -392,6 +394,6 @@ impl Communicator for Mpi {
 fn say(sentence: &str) {
     let line = format!("{sentence}\n");
     let mut stderr = std::io::stderr().lock();
-    // Errors are ignored: there is nowhere to report them.
+    // Errors of standard error are ignored, because there is nowhere to report them.
     let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
 }

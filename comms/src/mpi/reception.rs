@@ -6,15 +6,15 @@
 //! costs little: the data of long messages moves only inside calls of MPI, whether a request waits for them or not, and
 //! short ones are copied once more.
 //!
-//! A sender may count on receptions that have started. All blocking code of this module, including collective calls,
+//! A sender may rely on receptions that have started. All blocking code of this module, including collective calls,
 //! therefore advances all of them ([`Expectations::advance_all`]).
 
 use super::request::{MpiRequest, Side};
 use crate::communicator::{CommError, Tag};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Receptions that expect a message, in the order in which they were started. Among those with the same sender and tag
-/// only the first may take one.
+/// Receptions that expect a message, in the order in which they were started. Among receptions with the same sender and
+/// tag, only the first may take a message.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
     list: Mutex<Vec<(MpiLane, Arc<Mutex<Expected>>)>>,
@@ -52,7 +52,8 @@ impl Expected {
     fn advance(&mut self, from: usize) -> Result<bool, CommError> {
         let Some(sent) = self.request.announced(from)? else { return Ok(false) };
         if sent == self.request.length() {
-            // It matches the announced message: the oldest of its lane, and no other code receives here.
+            // The request matches the announced message, which is the oldest of its lane: no other code receives on
+            // this lane.
             self.request.start()?;
             self.stage = ReceptionStage::Arriving;
         } else {
@@ -133,7 +134,7 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Returns whether the message is complete; `None` if it is still expected.
+    /// Returns whether the message is complete; `None` if it is not yet announced.
     fn look(&self) -> Result<Option<bool>, CommError> {
         let mut expected = lock(&self.expected);
         match expected.stage {
@@ -171,8 +172,8 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Abandons a message under way. Waits only if it has begun to arrive. Afterwards MPI does not write to the memory
-    /// any more, unless this call fails.
+    /// Abandons a message under way. Waits only if the message has begun to arrive. Afterwards MPI does not write to
+    /// the memory any more, unless this call fails.
     pub(super) fn cancel(&self) -> Result<(), CommError> {
         lock(&self.all.list).retain(|(_, expected)| !Arc::ptr_eq(expected, &self.expected));
         let mut expected = lock(&self.expected);
@@ -184,7 +185,7 @@ impl MpiReception {
         Ok(())
     }
 
-    /// Frees an idle request; leaves an active one alone.
+    /// Frees the request if it is idle, and does nothing while it is active.
     pub(super) fn free(&self) {
         lock(&self.expected).request.free();
     }

@@ -36,12 +36,13 @@ unsafe impl Send for MpiRequest {}
 unsafe impl Sync for MpiRequest {}
 
 impl MpiRequest {
-    /// Prepares a message of `length` bytes at `address`. MPI accesses them only between start and end.
+    /// Prepares a message of `length` bytes at `address`. MPI accesses the memory only between the start and the end of
+    /// the message.
     ///
     /// # Safety
     /// MPI may use the memory, for reading if this side sends and for writing if it receives, from each
-    /// [`start`](Self::start) to the end of that message. `comm` lives as long, `rank` is this process in it, and
-    /// `side` names a rank of it.
+    /// [`start`](Self::start) to the end of that message. `comm` lives as long, `rank` is the rank of this process in
+    /// it, and `side` names a rank of it.
     pub(super) unsafe fn new(
         (comm, rank): (ffi::MPI_Comm, usize),
         side: Side,
@@ -102,7 +103,7 @@ impl MpiRequest {
         self.length
     }
 
-    /// Returns whether the request is made for this memory.
+    /// Returns whether the request was made for `length` bytes at `address`.
     pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
         (self.address, self.length) == (address, length)
     }
@@ -112,7 +113,8 @@ impl MpiRequest {
             return Err(CommError::UnderWay { tag: self.tag });
         }
         usable(self.rank)?;
-        // Open MPI frees even persistent requests when their message ends with an error.
+        // Open MPI frees even a persistent request when its message ends with an error, so the request is created
+        // again.
         // SAFETY: a constant.
         if self.handle == unsafe { ffi::RSMPI_REQUEST_NULL } {
             self.initialise()?;
@@ -123,7 +125,7 @@ impl MpiRequest {
         Ok(())
     }
 
-    /// Returns whether the message has completed, with one call of MPI, or none when idle.
+    /// Returns whether the message has completed. Calls MPI once, or not at all when idle.
     pub(super) fn test(&mut self) -> Result<bool, CommError> {
         if !self.active {
             return Ok(true);
@@ -185,7 +187,7 @@ impl MpiRequest {
         check("MPI_Recv", code)
     }
 
-    /// Frees an idle request; leaves alone one that is active, and any once MPI is no longer usable.
+    /// Frees the request if it is idle and MPI is still usable; otherwise does nothing.
     pub(super) fn free(&mut self) {
         if self.active || usable(self.rank).is_err() {
             return;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const SILENT: u32 = 0;
 const SPOKEN: u32 = 1;
 
-/// Number in memory that the ranks of a host share. (A message would not do: there may be no rank left to answer it.)
+/// Number in the shared memory of a host: whether a rank has claimed the right to print. (Messages cannot replace it,
+/// because there may be no rank left to answer them.)
 #[derive(Debug)]
 pub(super) struct Speaker {
     window: ffi::MPI_Win,
@@ -24,7 +25,7 @@ unsafe impl Send for Speaker {}
 unsafe impl Sync for Speaker {}
 
 impl Speaker {
-    /// Creates the shared number. Collective over the ranks of a host.
+    /// *Collective over the ranks of a host.* Creates the shared number.
     pub(super) fn new(node: &Comm) -> Result<Self, CommError> {
         usable(node.rank())?;
         let own = if node.rank() == 0 { size_of::<AtomicU32>() } else { 0 };
@@ -49,10 +50,10 @@ impl Speaker {
         }
     }
 
-    /// Returns true for the first rank of the host that calls it.
+    /// Returns true for the first rank of the host that calls this function, and for any thread that may not call MPI.
     pub(super) fn claim(&self) -> bool {
         if usable(0).is_err() {
-            // Another thread, or after the end, when the memory is gone.
+            // This is another thread than MPI's own, or MPI has ended and the memory is gone.
             return true;
         }
         // SAFETY: mapped and aligned, see `new`; all ranks use it as an atomic number only.
@@ -60,7 +61,7 @@ impl Speaker {
         word.compare_exchange(SILENT, SPOKEN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Frees the shared memory. Collective; called once, just before the end.
+    /// *Collective.* Frees the shared memory. Called once, just before the end of MPI.
     pub(super) fn free(&self) -> Result<(), CommError> {
         usable(0)?;
         let mut window = self.window;

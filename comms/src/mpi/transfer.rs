@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time limit for messages under way after all ranks have come to the end of their run.
+/// Time for which the end of a run waits for dropped sends, after all ranks have arrived there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Message of [`Mpi`](crate::Mpi): a persistent request and its buffer.
@@ -69,7 +69,7 @@ impl<B: Buffer> MpiMessage<B> {
         self.channel.start()
     }
 
-    /// Returns the buffer of an idle message.
+    /// Frees the channel of an idle message and returns the buffer.
     fn finish(mut self) -> B {
         self.channel.free();
         // SAFETY: from Box::into_raw, and idle, so no other code uses it; taken once, since `self` goes.
@@ -131,7 +131,8 @@ impl<B: Buffer> Drop for MpiTransfer<B> {
         let may_be_freed = match &message.channel {
             Channel::Receives(reception) => reception.cancel().is_ok(),
             Channel::Sends(request, _) if request.is_active() => {
-                // On another thread MPI cannot be called to find out when it is done: the buffer is never freed.
+                // On another thread the buffer is never freed, because MPI cannot be called there to detect the end of
+                // the message.
                 if usable(0).is_ok() {
                     keep(message);
                 }
@@ -145,7 +146,7 @@ impl<B: Buffer> Drop for MpiTransfer<B> {
     }
 }
 
-/// Dropped send with a buffer of any type.
+/// Interface of a dropped send, whatever the type of its buffer.
 trait Dropped {
     fn channel(&mut self) -> &mut Channel;
     fn finish(self: Box<Self>);
@@ -165,7 +166,7 @@ thread_local! {
     static DROPPED: RefCell<Vec<Box<dyn Dropped>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a dropped send, and frees those that have completed.
+/// Keeps a dropped send until it completes, and frees the sends that have completed.
 fn keep<B: Buffer>(message: MpiMessage<B>) {
     let mut dropped = DROPPED.take();
     dropped.push(Box::new(message));
@@ -176,7 +177,7 @@ fn keep<B: Buffer>(message: MpiMessage<B>) {
 /// Frees sends that have completed. Must not be called inside a borrow of `DROPPED`: dropping a buffer may drop
 /// transfers.
 fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
-    // A failed send has also ended; no caller is left to return the error to.
+    // A failed send has also ended, and no caller is left to receive its error.
     for mut message in dropped.extract_if(.., |message| message.channel().test().unwrap_or(true)) {
         if message.channel().idle().is_ok() {
             message.finish();
@@ -184,7 +185,8 @@ fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
     }
 }
 
-/// Waits for all dropped sends once no rank starts a reception any more; fails if one is never received.
+/// Waits for all dropped sends. All ranks must have ended their work, so that no reception starts any more. Fails if a
+/// send is not received within [`PATIENCE`].
 pub(super) fn finish_dropped_sends() -> Result<(), CommError> {
     let start = Instant::now();
     loop {

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::thread;
 use world::{CollectiveCall, ThreadWorld};
 
-/// Stack size of a rank's thread in bytes: that usual for the main thread of a process, so that a program's `main` also
-/// runs as a rank.
+/// Stack size of a rank's thread in bytes. It is the usual size for the main thread of a process, so that a program's
+/// `main` also runs as a rank.
 const STACK: usize = 8 << 20;
 
-/// Rank started by [`Threads::run`]. Cloning gives another handle on the same rank.
+/// Communicator of a rank that [`Threads::run`] started as a thread. Cloning gives another handle on the same rank.
 ///
 /// The implementation is at least as strict as MPI, so that code which works here works there: a rank belongs to its
 /// thread ([`CommError::WrongThread`] elsewhere), a send completes only when its receiver has started (MPI guarantees
-/// no more, and does so for long messages), and collective calls have to match. Where MPI hangs, there is an error
-/// here: waiting for a message that can no longer come ([`CommError::NeverSent`], [`CommError::Deadlock`]), or for a
-/// rank that has failed ([`CommError::RankFailed`]). Only a loop over [`test`](crate::Transfer::test) can still run
-/// forever.
+/// no more, and does so for long messages), and collective calls must match. Where MPI hangs, this type returns an
+/// error: when it waits for a message that can no longer come ([`CommError::NeverSent`], [`CommError::Deadlock`]), or
+/// for a rank that has failed ([`CommError::RankFailed`]). Only a loop over [`test`](crate::Transfer::test) can still
+/// run forever.
 ///
 /// ```
 /// use comms::{CommError, Communicator, Threads, Transfer};
@@ -113,7 +113,9 @@ impl Threads {
             let start = |rank| {
                 let builder = thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
                 let started = builder.spawn_scoped(scope, move || Self::rank_thread(shared, rank, body));
-                started.map_err(|e| shared.fail(rank, Cause::Error(format!("its thread could not be started: {e}"))))
+                started.map_err(|e| {
+                    shared.fail(rank, Cause::Error(format!("the thread of the rank could not be started: {e}")))
+                })
             };
             let threads: Vec<_> = (0..size).map(start).collect();
             threads.into_iter().map(|thread| thread.ok()?.join().ok()?).collect()
@@ -231,7 +233,7 @@ impl Communicator for Threads {
     fn abort(&self, code: i32, message: &str) -> ! {
         let code = if code == 0 { 1 } else { code };
         self.world.fail(self.rank, Cause::Abort { code, message: message.to_string() });
-        // Not `panic!`: the caller of `run` reports the message.
+        // `resume_unwind` prints no message, unlike `panic!`: the caller of `run` reports the failure.
         resume_unwind(Box::new(Aborted))
     }
 }

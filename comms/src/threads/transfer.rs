@@ -58,7 +58,7 @@ impl<B: Buffer> ThreadTransfer<B> {
         Self { buffer, state: State { world: Arc::clone(world), rank, lane, sends: false, ticket: None } }
     }
 
-    /// Copies a message that has arrived.
+    /// Copies a message that has arrived into the buffer.
     fn receive_message(&mut self, message: Vec<u8>) -> Result<(), CommError> {
         let (sent, expected) = (message.len(), self.buffer.bytes().len());
         if sent == expected {
@@ -76,7 +76,7 @@ impl<B: Buffer> Transfer<B> for ThreadTransfer<B> {
         let mut state = world.enter(*rank)?;
         let ticket = if *sends {
             let mut message = state.mailbox.memory();
-            // Copied without the lock; messages of one lane come from one thread and so keep their order.
+            // The copy is made without the lock. Messages of one lane come from one thread, so they keep their order.
             drop(state);
             message.extend_from_slice(self.buffer.bytes());
             state = world.lock();

@@ -7,7 +7,7 @@ use std::fmt::{self, Display};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// World of all ranks. One lock suffices: it is held briefly, never while bytes are copied.
+/// World of all ranks. One lock is enough: it is held briefly, and never while bytes are copied.
 #[derive(Debug)]
 pub(super) struct ThreadWorld {
     owners: Vec<OnceLock<ThreadId>>,
@@ -55,12 +55,12 @@ impl Display for Wait {
             Self::Receiver { lane, .. } => {
                 write!(f, "waits for rank {} to receive its message with tag {}", lane.to, lane.tag)
             }
-            Self::Others { operation, .. } => write!(f, "waits for the others in {operation}"),
+            Self::Others { operation, .. } => write!(f, "waits for the other ranks in {operation}"),
         }
     }
 }
 
-/// Collective call under way.
+/// State of the collective call under way.
 #[derive(Debug, Default)]
 struct Round {
     number: u64,
@@ -68,7 +68,8 @@ struct Round {
     first: Option<(usize, CollectiveCall)>,
     arrived: usize,
     contributions: Vec<Vec<u8>>,
-    /// Result of the previous round. It stays until all ranks have arrived at this one, and so have read it.
+    /// Result of the previous round. It stays until all ranks have arrived at the current round, because they have then
+    /// read it.
     done: Arc<Vec<Vec<u8>>>,
 }
 
@@ -108,8 +109,8 @@ impl ThreadsState {
         }
     }
 
-    /// Checks that a wait can still end: it cannot after a failure, nor if it depends on a rank that has ended, or on
-    /// the waiting rank itself while that is `blocked`.
+    /// Checks that a wait can still end. It cannot end after a failure, or if it depends on a rank that has ended, or
+    /// if it depends on the waiting rank itself while that rank is blocked (`blocked`).
     pub(super) fn can_end(&self, wait: &Wait, blocked: bool) -> Result<(), CommError> {
         self.whole()?;
         let ended = |rank: usize| matches!(self.ranks[rank], Doing::Ended);
@@ -192,7 +193,7 @@ impl ThreadWorld {
         self.lock().failure.clone()
     }
 
-    /// Records how a rank failed, if it is the first, and wakes all.
+    /// Records the failure of a rank, unless another rank failed before, and wakes all ranks.
     pub(super) fn fail(&self, rank: usize, cause: Cause) {
         let mut state = self.lock();
         state.ranks[rank] = Doing::Ended;

@@ -135,7 +135,7 @@ fn refusals_name_the_extent_and_suggest() {
     let error = ProcessGrid::new([2, 3, 1, 4]).unwrap().check_for(8, [6, 8, 8, 8], 3).unwrap_err();
     assert_eq!(error.misfits.len(), 4, "{error}");
     assert!(error.to_string().contains("gives 3, which is odd"), "{error}");
-    assert!(error.to_string().contains("gives 2, but the operator reaches 3"), "{error}");
+    assert!(error.to_string().contains("gives 2, but the operator needs at least 3"), "{error}");
     assert!(error.fitting.iter().all(|g| g.size() == 8));
 
     let error = ProcessGrid::best(7, [16, 16, 16, 16], 1).unwrap_err();

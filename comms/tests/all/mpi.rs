@@ -183,7 +183,7 @@ mod jobs {
     fn a_process_of_its_own_is_a_job_of_one() {
         let Some(end) = alone(&[]) else { return };
         assert_eq!(end.code, Some(0), "{}", end.output);
-        assert_eq!(count(&end, "not started by mpirun"), 1, "{}", end.output);
+        assert_eq!(count(&end, "mpirun did not start this program"), 1, "{}", end.output);
         assert_eq!(count(&end, "1 ranks passed"), 1, "{}", end.output);
     }
 
@@ -196,7 +196,7 @@ mod jobs {
         {
             let Some(end) = alone(&environment) else { return };
             assert_eq!(end.code, Some(1), "{}", end.output);
-            let sentence = "but each one finds only itself; start them with the";
+            let sentence = "but each process finds only itself; start the processes with the";
             let sentence = format!("4 processes were started (according to {variable}), {sentence}");
             assert_eq!(count(&end, &sentence), 1, "{}", end.output);
         }
@@ -246,7 +246,7 @@ mod jobs {
     fn a_message_that_nobody_receives_ends_the_job() {
         let Some(end) = run(2, "lost-send", SECONDS) else { return };
         assert_eq!(end.code, Some(1), "{}", end.output);
-        let sentence = "rank 0: the run cannot end: waiting for rank 1 to receive a message with tag 9";
+        let sentence = "rank 0: MPI cannot be finalised: waiting for rank 1 to receive a message with tag 9";
         assert_eq!(count(&end, sentence), 1, "{}", end.output);
     }
 

@@ -206,7 +206,7 @@ fn waiting_for_what_cannot_come_is_an_error() {
     assert!(orders.iter().any(|order| reported.contains(order)), "{reported}");
 
     let reported = sentence(run(3, |world| if world.rank() == 2 { Ok(()) } else { world.barrier() }));
-    assert!(reported.contains("rank 1 waits for the others in barrier; rank 2 has ended"), "{reported}");
+    assert!(reported.contains("rank 1 waits for the other ranks in barrier; rank 2 has ended"), "{reported}");
 
     let reported =
         sentence(run(2, |world| if world.rank() == 0 { Ok(()) } else { world.receive(0, 1, vec![0u8])?.wait() }));

@@ -38,7 +38,7 @@ impl<T: Real> AntiHermitian<T> {
             upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
-    /// Returns the matrix.
+    /// Returns the matrix with all nine elements.
     #[inline(always)]
     pub fn matrix(self) -> Su3<T> {
         let ([d, e], [a, b, c]) = (self.diagonal, self.upper);
@@ -83,7 +83,7 @@ impl<T: Real> AntiHermitian<T> {
         let upper = real!(p, u) + real!(q, v) + real!(r, w);
         d.mul_add(f, e.mul_add(g, (d + e).mul_add(f + g, upper + upper)))
     }
-    /// Rounds or extends every element.
+    /// Converts every element to another real type, rounded if necessary.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> AntiHermitian<U> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
@@ -95,16 +95,17 @@ impl<T: Real> AntiHermitian<T> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         AntiHermitian { diagonal: [d.part(part), e.part(part)], upper: [p.part(part), q.part(part), r.part(part)] }
     }
-    /// exp (self), by 24 terms of its series: to rounding for matrices of norm up to 3, as steps of an integrator have.
+    /// exp (self) from 24 terms of its series. This is accurate to rounding for norms up to 3, and steps of an integrator have
+    /// smaller norms.
     ///
-    /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that powers of X above the second need only two numbers.
+    /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that two numbers determine all powers of X above the second.
     #[inline(always)]
     pub fn exp(self) -> Su3<T> {
         let x = self.matrix();
         let t = T::from_f64(-0.5) * self.norm2();
-        // The determinant is imaginary.
+        // The determinant of an anti-Hermitian 3×3 matrix is imaginary.
         let d = x.determinant().im;
-        // The series in Horner's form, 1 + X/1 (1 + X/2 (1 + …)), with coefficients of 1, X and X².
+        // Computes the coefficients p, q and r of 1, X and X² from the series in Horner's form, 1 + X/1 (1 + X/2 (1 + …)).
         let (mut p, mut q, mut r) = (complex(T::ONE, T::ZERO), Complex::<T>::ZERO, Complex::<T>::ZERO);
         macro_rules! terms {
             ($($k:literal)*) => {$({
@@ -118,14 +119,14 @@ impl<T: Real> AntiHermitian<T> {
         let square = x * x;
         Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r)
     }
-    /// exp X and Λ, X being self and Λ the traceless anti-Hermitian part of the derivative of exp at X in direction B: for
-    /// traceless anti-Hermitian dX, Re tr (B d exp X) = Re tr (Λ dX).
+    /// Returns exp X and Λ for X = self. Λ is the traceless anti-Hermitian matrix with Re tr (B d exp X) = Re tr (Λ dX) for
+    /// every traceless anti-Hermitian dX.
     ///
-    /// exp X = p + q X + r X², where p, q and r are functions of t = ½ tr X² and D = det X with dt = tr (X dX) and
-    /// dD = tr (X² dX). So the derivative is b_1 X + b_2 X² + q B + r (X B + B X), b_1 = tr (B (p_t + q_t X + r_t X²)), and b_2
-    /// the same with the derivatives by D (Morningstar and Peardon 2004, where Q = −iX, f_0 = p, f_1 = iq, f_2 = −r and
-    /// their Λ is i times this one). p, q, r and their derivatives are those of the series of [`exp`](Self::exp), polynomials of
-    /// t and D: nothing is divided by differences of eigenvalues, so that equal ones, and 0, need no formulas of their own.
+    /// exp X = p + q X + r X², where p, q and r are functions of t = ½ tr X² and D = det X with dt = tr (X dX) and dD = tr (X²
+    /// dX). The derivative is therefore b_1 X + b_2 X² + q B + r (X B + B X), with b_1 = tr (B (p_t + q_t X + r_t X²)) and b_2
+    /// = tr (B (p_D + q_D X + r_D X²)) (Morningstar and Peardon 2004, where Q = −iX, f_0 = p, f_1 = iq, f_2 = −r and their Λ is
+    /// i times this one). p, q, r and their derivatives are those of the series of [`exp`](Self::exp), polynomials of t and D:
+    /// nothing is divided by differences of eigenvalues, so that equal ones, and 0, need no formulas of their own.
     #[inline(always)]
     pub fn exp_and_derivative(self, b: Su3<T>) -> (Su3<T>, Self) {
         let x = self.matrix();
@@ -152,7 +153,7 @@ impl<T: Real> AntiHermitian<T> {
         let traces = [b.trace(), xb.trace(), trace_of_product(&x, &xb)];
         let b1 = traces[2].mul_add(rt, traces[1].mul_add(qt, traces[0] * pt)).re;
         let b2 = traces[2].mul_add(rd, traces[1].mul_add(qd, traces[0] * pd)).im;
-        // X² is Hermitian: of b_2 X² only i Im b_2 X² is anti-Hermitian.
+        // X² is Hermitian, so that only the part i Im b_2 X² of b_2 X² is anti-Hermitian.
         let sum = b.map(|z| z * q) + (xb + b * x).map(|z| z * r) + square.map(|z| z.times_i().scale(b2));
         let exp = Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r);
         (exp, Self::part_of(sum).add_scaled(b1, self))

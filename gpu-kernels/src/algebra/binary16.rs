@@ -10,7 +10,7 @@ use super::{Complex, Phase, complex};
 pub struct Complex16(pub u32);
 
 impl Complex16 {
-    /// Rounds to nearest, ties to even.
+    /// Rounds both parts from single precision, to nearest with ties to even.
     #[inline(always)]
     pub fn round(z: Complex<f32>) -> Self {
         Complex16(machine::round(z))
@@ -20,8 +20,8 @@ impl Complex16 {
     pub fn widen(self) -> Complex<f32> {
         machine::widen(self.0)
     }
-    /// a + phase · b, rounded to nearest and widened, where `exchanged` holds b with its parts exchanged. Both parts of
-    /// the sum are one instruction of a GPU for ±i b, which needs them so, and two for ±b.
+    /// a + phase · b, rounded to nearest and widened; `exchanged` holds b with its real and imaginary parts exchanged.
+    /// For ±i b a GPU computes both parts of the sum in one instruction, which needs b in this order; ±b takes two.
     #[inline(always)]
     pub fn combine(self, phase: Phase, exchanged: Self) -> Complex<f32> {
         machine::combine(self.0, phase, exchanged.0)
@@ -33,7 +33,7 @@ mod machine {
     use super::*;
     use core::arch::asm;
 
-    /// An instruction on registers of 32 bits.
+    /// Executes an instruction on registers of 32 bits.
     macro_rules! instruction {
         ($text:literal, $($operand:expr),*) => {{
             let out: u32;
@@ -44,7 +44,7 @@ mod machine {
     }
     #[inline(always)]
     pub fn round(z: Complex<f32>) -> u32 {
-        // The first operand becomes the high half.
+        // The first operand of the instruction becomes the high half of the word.
         instruction!("cvt.rn.f16x2.f32 {0}, {1}, {2};", z.im, z.re)
     }
     #[inline(always)]
@@ -61,7 +61,7 @@ mod machine {
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let back = || instruction!("prmt.b32 {0}, {1}, {1}, 0x1032;", exchanged);
-        // Times ∓1 and ±1, which is exact, and one rounding.
+        // The products with ±1 are exact, so that only the sum is rounded.
         let signed = |signs: u32| instruction!("fma.rn.f16x2 {0}, {1}, {2}, {3};", exchanged, signs, a);
         widen(match phase {
             Phase::One => instruction!("add.rn.f16x2 {0}, {1}, {2};", a, back()),
@@ -72,10 +72,10 @@ mod machine {
     }
 }
 
-/// Conversions and sums by 32-bit arithmetic, with the same bits as the instructions of a GPU. There are no branches, and masks
-/// replace selections, so that the compiler vectorises the code. It does not vectorise the crate `half`, which converts one
-/// number at a time after a check of the processor's features, and slows the hopping term by 20 to 40 %
-/// (docs/measurements/cpu.md). The tests compare with `half`.
+/// Conversions and sums by 32-bit arithmetic, with the same bits as the instructions of a GPU. There are no branches,
+/// and masks replace selections, so that the compiler vectorises the code. The compiler does not vectorise the crate
+/// `half`, which converts one number at a time after a check of the processor's features, and slows the hopping term by
+/// 20 to 40 % (docs/measurements/cpu.md). The tests compare with `half`.
 #[cfg(not(target_arch = "nvptx64"))]
 mod machine {
     use super::*;
@@ -89,7 +89,7 @@ mod machine {
     /// 2⁻¹⁴, below which 16-bit floats are multiples of 2⁻²⁴.
     const SMALLEST_NORMAL: u32 = power(-14).to_bits();
 
-    /// 4 |x|, or infinity from 2¹⁶ on; and the power of two, at least 2, that rounds it to 11 bits when it is added.
+    /// Returns 4 |x| (infinity for |x| ≥ 2¹⁶) and a power of two, at least 2, whose addition rounds 4 |x| to 11 bits.
     #[inline(always)]
     fn magnified(x: f32) -> (f32, f32) {
         let size = x.to_bits() & SIZE;
@@ -98,11 +98,11 @@ mod machine {
         let large = f32::from_bits(size) * power(112) * power(-110);
         (large, f32::from_bits(exponent.wrapping_add(15 << 23)))
     }
-    /// x rounded to 16 bits, as a 32-bit float.
+    /// Returns x rounded to 16 bits, as a 32-bit float.
     #[inline(always)]
     fn rounded(x: f32) -> f32 {
         let (large, unit) = magnified(x);
-        // From 65520 on this is 65536 or more, which the last two factors make infinite.
+        // For |x| ≥ 65520 the rounded value is at least 65536, and the last two factors make it infinite.
         let size = (large + unit - unit) * power(110) * power(-112);
         f32::from_bits(size.to_bits() | x.to_bits() & !SIZE)
     }
@@ -110,8 +110,8 @@ mod machine {
     fn narrow(x: f32) -> u32 {
         let (large, unit) = magnified(x);
         let bits = (large + unit).to_bits();
-        // The last bits are 1024 times the mantissa, whose leading one adds to the exponent. The five bits in front, of
-        // the exponent of `unit`, are the one that a 16-bit float has, less this one.
+        // The low bits are 1024 times the mantissa with its leading one, which adds one to the exponent. The five low
+        // bits of the exponent of `unit` are the exponent of the 16-bit float less one.
         let finite = (bits >> 13 & 0x7C00) + (bits & 0x0FFF);
         let nan = (INFINITY.wrapping_sub(x.to_bits() & SIZE) >> 31).wrapping_neg();
         (finite | x.to_bits() >> 16 & 0x8000) & !nan | 0x7FFF & nan
@@ -119,9 +119,9 @@ mod machine {
     #[inline(always)]
     fn wide(h: u32) -> f32 {
         let (sign, size) = ((h & 0x8000) << 16, h & 0x7FFF);
-        // Times 2¹¹², which moves the exponent and is right for subnormal numbers too.
+        // The factor 2¹¹² shifts the exponent, and is exact for subnormal numbers as well.
         let finite = (f32::from_bits(size << 13) * power(112)).to_bits();
-        // All bits of the exponent for infinity and NaN.
+        // Sets all bits of the exponent for infinity and NaN.
         let above = ((size + 0x400) >> 15).wrapping_neg() & INFINITY;
         f32::from_bits(sign | finite | above)
     }
@@ -134,7 +134,8 @@ mod machine {
     pub fn widen(w: u32) -> Complex<f32> {
         complex(wide(w & 0xFFFF), wide(w >> 16))
     }
-    /// Computes a + phase · b. A sum in 24 bits that is then rounded to 11 is the sum rounded once, as 24 ≥ 2 · 11 + 2.
+    /// Computes a + phase · b. A sum that is rounded to 24 bits and then to 11 equals the sum rounded once, because 24
+    /// ≥ 2 · 11 + 2.
     #[inline(always)]
     pub fn combine(a: u32, phase: Phase, exchanged: u32) -> Complex<f32> {
         let sum = phase.combine(widen(a), crate::algebra::Sign::Plus, widen(exchanged.rotate_left(16)));

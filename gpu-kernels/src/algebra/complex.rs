@@ -2,7 +2,7 @@
 use super::Real;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// A complex number; in memory as `num_complex::Complex`.
+/// Complex number with the memory layout of `num_complex::Complex`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Complex<T> {
@@ -67,7 +67,7 @@ impl<T: Real> Complex<T> {
     pub fn part<U: Real>(self, part: usize) -> Complex<U> {
         complex(self.re.part(part), self.im.part(part))
     }
-    /// Rounds or extends to another real type.
+    /// Converts both parts to another real type, rounded if necessary.
     #[inline]
     pub fn cast<U: Real>(self) -> Complex<U> {
         complex(self.re.cast(), self.im.cast())

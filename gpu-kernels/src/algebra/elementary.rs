@@ -1,7 +1,8 @@
-//! Functions with the same bits on every backend: made of exactly rounded operations in a fixed order, no library.
+//! Elementary functions that return the same bits on every backend. They consist of exactly rounded operations in a
+//! fixed order and call no library.
 //!
-//! Where a random number decides whether a proposal is taken, a different last bit is a different decision and soon a
-//! different configuration.
+//! If a random number decides whether a proposal is accepted, a different last bit can change the decision, and with it
+//! the configuration.
 use super::Real;
 
 /// Returns the exactly rounded square root.
@@ -20,7 +21,7 @@ pub fn sqrt(x: f64) -> f64 {
     return x.sqrt();
 }
 
-/// c_0 + c_1 x + c_2 x² + …, by Horner's rule with fused operations.
+/// Computes c_0 + c_1 x + c_2 x² + … by Horner's rule with fused operations.
 macro_rules! polynomial {
     ($x:expr; $last:expr) => { $last };
     ($x:expr; $first:expr, $($rest:expr),+) => { Real::mul_add(polynomial!($x; $($rest),+), $x, $first) };
@@ -31,13 +32,13 @@ macro_rules! polynomial {
 pub fn ln(x: f64) -> f64 {
     const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
     const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    // x = 2ᵉ m with √½ ≤ m < √2: the bits of √½, taken away from those of x, carry into the exponent just there.
+    // x = 2ᵉ m with √½ ≤ m < √2. The upper bits of the difference between the bits of x and those of √½ are e.
     const ROOT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const MANTISSA: u64 = (1 << 52) - 1;
     let shifted = x.to_bits().wrapping_sub(ROOT_HALF);
     let e = (shifted as i64 >> 52) as i32 as f64;
     let f = f64::from_bits((shifted & MANTISSA).wrapping_add(ROOT_HALF)) - 1.0;
-    // ln m = 2 artanh s, s = (m − 1) / (m + 1), s² < 0.0295: s (2 + s² (2/3 + s² (2/5 + …))) = f − s (f − rest)
+    // With s = (m − 1) / (m + 1), ln m = 2 artanh s = s (2 + s² (2/3 + s² (2/5 + …))) = f − s (f − rest), and s² < 0.0295.
     let s = f / (2.0 + f);
     let z = s * s;
     let rest = z * polynomial!(z; 2.0 / 3.0, 2.0 / 5.0, 2.0 / 7.0, 2.0 / 9.0, 2.0 / 11.0, 2.0 / 13.0, 2.0 / 15.0,
@@ -49,7 +50,8 @@ pub fn ln(x: f64) -> f64 {
 /// \[sin 2πu, cos 2πu\] for 0 ≤ u ≤ 1, to about a unit in the last place of 1.
 #[inline(always)]
 pub fn sin_cos_turns(u: f64) -> [f64; 2] {
-    // 4 u = k + r, |r| ≤ ½, without rounding; then the Taylor series at y = π r / 2, |y| ≤ π/4.
+    // 4 u = k + r with an integer k and |r| ≤ ½, without rounding. The Taylor series are evaluated at y = π r / 2, |y|
+    // ≤ π/4.
     let quarters = (4.0 * u + 0.5) as u32;
     let y = (4.0 * u - quarters as f64) * core::f64::consts::FRAC_PI_2;
     let z = y * y;

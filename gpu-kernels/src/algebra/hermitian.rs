@@ -10,7 +10,7 @@ pub struct Hermitian<T> {
     pub upper: [Complex<T>; 3],
 }
 
-/// A rotation between two axes p and q: e_p ← c e_p − s* e_q, e_q ← s e_p + c e_q.
+/// Rotation between two axes p and q: e_p ← c e_p − s* e_q, e_q ← s e_p + c e_q.
 #[derive(Clone, Copy)]
 struct Rotation<T> {
     cos: T,
@@ -59,7 +59,7 @@ impl<T: Real> Rotation<T> {
 }
 
 impl<T: Real> Hermitian<T> {
-    /// (X + X†)/2
+    /// Returns the Hermitian part (X + X†)/2 of a matrix X.
     #[inline(always)]
     pub fn part_of(x: Su3<T>) -> Self {
         let x = x.0;
@@ -73,17 +73,18 @@ impl<T: Real> Hermitian<T> {
             upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
-    /// Returns the eigenvalues h_k, in no order, and the unitary matrix whose columns are the eigenvectors, so that H = E
-    /// diag(h) E†. Jacobi's rotations keep E unitary to rounding, and give small eigenvalues the same absolute accuracy as
-    /// large ones, however close they are to each other.
+    /// Returns the eigenvalues h_k, in no particular order, and the unitary matrix whose columns are the eigenvectors, so that
+    /// H = E diag(h) E†. Jacobi's rotations keep E unitary to rounding, and give small eigenvalues the same absolute accuracy
+    /// as large ones, however close they are to each other.
     #[inline(always)]
     pub fn eigen(self) -> ([T; 3], Su3<T>) {
-        // Off-diagonal elements fall quadratically, and cubically in the end: five rounds are enough in double precision.
+        // Off-diagonal elements decrease quadratically, and finally cubically. Five rounds are enough in double precision; the
+        // sixth is a reserve.
         const ROUNDS: u32 = 6;
         let [mut h0, mut h1, mut h2] = self.diagonal;
         let [mut a, mut b, mut c] = self.upper;
         let mut e = Su3::unit().0;
-        // Rows of E by the columns of two axes.
+        // Rotates columns p and q of E, row by row.
         macro_rules! turn {
             ($r:ident, $p:literal, $q:literal) => {{
                 turn!(@row $r, 0, $p, $q);
@@ -113,7 +114,7 @@ impl<T: Real> Hermitian<T> {
         }
         ([h0, h1, h2], Su3(e))
     }
-    /// Returns the matrix.
+    /// Returns the matrix with all nine elements.
     #[inline(always)]
     pub fn matrix(self) -> Su3<T> {
         let ([d, e, f], [a, b, c]) = (self.diagonal, self.upper);

@@ -1,7 +1,7 @@
 //! Numbers, colour and spin.
 //!
-//! Small functions of complex numbers, reals and vectors are `inline`, not `inline(always)`: the compiler then simplifies them once, before it
-//! copies them into every kernel, which takes a quarter of the compile time away (docs/measurements/build.md). Everything larger stays
+//! Small functions of complex numbers, reals and vectors are `inline`, not `inline(always)`: the compiler then simplifies them once, before
+//! it copies them into every kernel, which saves a quarter of the compile time (docs/measurements/build.md). Everything larger stays
 //! `inline(always)`, because a function that is left out of line on a CPU has no vector instructions.
 mod anti_hermitian;
 mod binary16;

@@ -15,7 +15,7 @@ pub trait Real:
     + Mul<Output = Self>
     + Neg<Output = Self>
 {
-    /// Number of sites whose numbers a value holds; more than one where a CPU computes a group of sites.
+    /// Number of sites whose numbers a value holds; more than one if a CPU computes a group of sites.
     const LANES: usize = 1;
     /// Corresponding type in double precision.
     type Double: Real;
@@ -25,11 +25,11 @@ pub trait Real:
     const ONE: Self;
     /// self · b + c with one rounding.
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// Rounds to nearest.
+    /// Converts from double precision, rounded to nearest.
     fn from_f64(x: f64) -> Self;
-    /// Converts to double, exactly; a value of several sites gives their sum.
+    /// Converts to double precision, exactly. A value of several sites gives the sum over them.
     fn to_f64(self) -> f64;
-    /// Returns the sum of four values in double, over all sites they hold.
+    /// Returns the sum of four values in double precision. Values of several sites are summed over them.
     #[inline]
     fn sum([a, b, c, d]: [Self; 4]) -> f64 {
         (a.to_f64() + b.to_f64()) + (c.to_f64() + d.to_f64())
@@ -39,12 +39,12 @@ pub trait Real:
     fn cast<T: Real>(self) -> T {
         T::from_f64(self.to_f64())
     }
-    /// Returns as many numbers as `T` holds, in the precision of `T`: part number `part` of a value of several sites.
+    /// Returns part number `part` of a value of several sites: as many numbers as `T` holds, in the precision of `T`.
     #[inline]
     fn part<T: Real>(self, _part: usize) -> T {
         self.cast()
     }
-    /// Returns the number of a lane.
+    /// Returns the number of one lane in double precision.
     #[inline]
     fn lane(self, _: usize) -> f64 {
         self.to_f64()
@@ -59,32 +59,32 @@ pub trait Real:
     fn over(self, b: Self) -> Self;
     /// √self, exactly rounded.
     fn root(self) -> Self;
-    /// Returns `x` where self is positive, `other` elsewhere.
+    /// Returns `x` for sites where self is positive, and `other` for the others.
     fn where_positive(self, x: Self, other: Self) -> Self;
     /// √max(self, 0)
     fn sqrt_or_zero(self) -> Self;
     /// 1 / self
     fn reciprocal(self) -> Self;
-    /// Returns self, or `other` where `condition` is not 0. A compiler for GPUs might otherwise select one of two addresses,
-    /// and move the values there into local memory.
+    /// Returns self if `condition` is 0, else `other`. Without this function, the compiler for GPUs might select one of two
+    /// addresses and move the values at them into local memory.
     fn or(self, other: Self, condition: u32) -> Self;
-    /// Returns self, computed at this point: a compiler for GPUs may otherwise defer it past later branches, and keep all of
-    /// its inputs in registers until then.
+    /// Returns self and forces its computation at this point. The compiler for GPUs may otherwise defer it past later branches,
+    /// and keep all of its inputs in registers until then.
     fn black_box(self) -> Self;
-    /// Ends the arithmetic that made `x`, a value of these numbers. Values of several sites are then in memory: the code before
-    /// and after is not interleaved, which would take more registers than exist.
+    /// Separates the arithmetic that made `x` from the code after it: interleaved, both would take more registers than exist.
+    /// Numbers of several sites are moved to memory.
     #[inline]
     fn settle<X>(_: &mut X) {}
-    /// Returns an argument in this precision.
+    /// Returns the argument `x` of a kernel in this precision.
     fn of(x: Scalar) -> Self;
-    /// Returns `x` where `is` holds, `other` elsewhere.
+    /// Returns `x` for sites where `is` holds, and `other` for the others.
     fn where_or(is: Where, x: Scalar, other: Scalar) -> Self;
-    /// Returns self · b where `is` holds, self elsewhere.
+    /// Returns self · b for sites where `is` holds, and self for the others.
     fn times_where(self, is: Where, b: Self) -> Self;
 }
 
-/// A number among the arguments of a kernel that is compiled for several precisions. It is rounded before the launch: a
-/// conversion in the kernel would take registers, where an argument is an operand as it is.
+/// Number among the arguments of a kernel that is compiled for several precisions. It is rounded before the launch: a
+/// conversion in the kernel would take registers, whereas instructions use an argument directly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Scalar {
@@ -103,7 +103,7 @@ macro_rules! real {
             type Double = f64;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
-            // On a CPU without FMA instructions this calls a library function: slow, but the same result everywhere.
+            // On a CPU without FMA instructions this calls a library function, which is slow but gives the same result.
             #[inline]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
@@ -188,8 +188,8 @@ macro_rules! real {
 real!(f32, reg32, "selp.f32");
 real!(f64, reg64, "selp.f64");
 
-/// Functions for which a GPU has instructions: in single precision the fast approximations, accurate to a few units in the last
-/// place.
+/// Functions that are instructions of a GPU. In single precision they are fast approximations, accurate to a few units in the
+/// last place.
 mod instruction {
     pub mod f32 {
         #[cfg(target_arch = "nvptx64")]
@@ -240,9 +240,8 @@ mod instruction {
         unary!(approximate_inverse, "rcp.approx.ftz.f64");
         #[cfg(target_arch = "nvptx64")]
         unary!(approximate_inverse_sqrt, "rsqrt.approx.ftz.f64");
-        // The exactly rounded instructions are function calls with slow paths, which spill registers around them. Two
-        // steps of Newton's method from the 20 bits of the approximations come within an ulp for numbers of ordinary
-        // size.
+        // The exactly rounded instructions are function calls with slow paths, which spill registers around them. Instead, two
+        // steps of Newton's method refine approximations of 20 bits to one unit in the last place for numbers of ordinary size.
         #[cfg(target_arch = "nvptx64")]
         #[inline]
         pub fn reciprocal(x: f64) -> f64 {
@@ -271,27 +270,27 @@ mod instruction {
     }
 }
 
-/// Returns the point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1: rational, where the angle itself would need a
-/// sine and a cosine, and as even in its rounding errors.
+/// Returns the point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1. The function is rational, so that it needs no
+/// sine and cosine, and t resolves all angles about equally well.
 #[inline]
 pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
     let square = t * t;
     let inverse = (T::ONE + square).reciprocal();
-    // Point at angle φ/2, then doubled.
+    // Computes the point at angle φ/2; its square is the point at angle φ.
     let (cos, sin) = ((T::ONE - square) * inverse, (t + t) * inverse);
     complex(cos.mul_add(cos, -(sin * sin)), (sin + sin) * cos)
 }
 
-/// t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0, NaN for NaN.
+/// Returns t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0, NaN for NaN.
 #[inline]
 pub fn quarter_tangent(z: Complex<f64>) -> f64 {
     let square = z.norm_sqr();
     let norm = square.sqrt_or_zero();
     if norm == 0.0 {
-        // 0 or NaN.
+        // The square is 0 or NaN.
         return square;
     }
-    // cos and |sin| of φ/2: the larger of the two from the half-angle formula, the other from sin φ.
+    // Computes the larger of cos and |sin| of φ/2 by the half-angle formula, and the other one from sin φ.
     let (c, s) = (z.re / norm, z.im.abs() / norm);
     let larger = ((1.0 + c.abs()) * 0.5).sqrt_or_zero();
     let smaller = 0.5 * s / larger;

@@ -1,4 +1,4 @@
-//! Spin: projectors, and the two bases.
+//! Spin projectors, and the two bases of spin.
 //!
 //! On the device the γ matrices are in a basis where γ_t is diagonal (Clark et al. 2009, appendix B), so that the
 //! projectors in t keep two components as they are and drop the others:
@@ -15,7 +15,7 @@
 use super::{Colour, Complex, Real, Su3, complex};
 use core::ops::Mul;
 
-/// Four spins of colour.
+/// Spinor: a colour vector for each of the four spins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct DiracSpinor<T>(pub [Colour<T>; 4]);
@@ -25,7 +25,7 @@ pub struct DiracSpinor<T>(pub [Colour<T>; 4]);
 pub struct HalfSpinor<T>(pub [Colour<T>; 2]);
 
 /// A half spinor times a real factor that has not been multiplied yet: the norm of a fixed-point format, a boundary
-/// sign, an anisotropy. It goes into the accumulating multiply-add, where it costs nothing.
+/// sign, an anisotropy. The factor enters the accumulating multiply-add, where it costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaled<T> {
     /// The half spinor before scaling.
@@ -34,7 +34,7 @@ pub struct Scaled<T> {
     pub scale: T,
 }
 
-/// One of the four directions.
+/// One of the four directions of the lattice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Axis {
@@ -44,7 +44,7 @@ pub enum Axis {
     T,
 }
 
-/// A sign.
+/// Sign + or − of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Sign {
@@ -57,7 +57,7 @@ pub trait ProjectorSign: Copy {
     /// Returns the opposite sign.
     #[must_use]
     fn opposite(self) -> Self;
-    /// Whether the sign is +.
+    /// Returns whether the sign is +.
     fn is_plus(self) -> bool;
     /// ±x
     fn of<T: Real>(self, x: T) -> T;
@@ -128,7 +128,7 @@ pub struct Projector<S = Sign> {
     pub sign: S,
 }
 
-/// Factor of the second operand in a sum of two components.
+/// Factor ±1 or ±i of the second operand in a sum of two components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// a + b
@@ -151,7 +151,7 @@ impl Phase {
             real => real,
         }
     }
-    /// Returns −phase.
+    /// Returns the phase times −1.
     #[inline(always)]
     pub const fn opposite(self) -> Self {
         match self {
@@ -236,11 +236,11 @@ impl<S: ProjectorSign> Projector<S> {
             Axis::X => [(3, I), (2, I)],
             Axis::Y => [(3, MinusOne), (2, One)],
             Axis::Z => [(2, I), (3, MinusI)],
-            // Not used: in t the projector keeps two spins.
+            // This value is not used: in t the projector keeps two spins.
             Axis::T => [(2, One), (3, One)],
         }
     }
-    /// Returns, for t, the first of the two spins that the projector keeps, each doubled.
+    /// Returns the first of the two spins that the projector in t keeps. The projector doubles both.
     #[inline(always)]
     pub fn kept(self) -> usize {
         if self.sign.is_plus() { 0 } else { 2 }
@@ -271,7 +271,7 @@ impl<T: Real> DiracSpinor<T> {
             }
         }
     }
-    /// Adds the four-spin vector that `p` reconstructs from its two independent components.
+    /// Adds the four-spin vector that `p` reconstructs from the two independent components `h`.
     #[inline(always)]
     pub fn add_projected<S: ProjectorSign>(&mut self, h: Scaled<T>, p: Projector<S>) {
         let (HalfSpinor([a, b]), scale) = (h.value, h.scale);
@@ -334,8 +334,8 @@ impl<T: Real> Scaled<T> {
     }
 }
 
-/// ψ in the device's basis from ψ in the DeGrand–Rossi basis: S ψ with S = (1/√2) (1 1; −1 1) between upper and lower
-/// spins.
+/// Returns ψ in the device's basis from ψ in the DeGrand–Rossi basis: S ψ with S = (1/√2) (1 1; −1 1) between upper and
+/// lower spins.
 #[inline(always)]
 pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;
@@ -343,7 +343,7 @@ pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let scaled = |v: Colour<T>| v.map(|x| x.scale(r));
     DiracSpinor([scaled(a + c), scaled(b + d), scaled(c - a), scaled(d - b)])
 }
-/// Returns the inverse of [`to_device_basis`].
+/// Returns ψ in the DeGrand–Rossi basis from ψ in the device's basis, the inverse of [`to_device_basis`].
 #[inline(always)]
 pub fn to_degrand_rossi<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;

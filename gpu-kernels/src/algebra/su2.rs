@@ -31,7 +31,7 @@ pub fn dot<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> T {
     a[0].mul_add(b[0], a[1].mul_add(b[1], a[2].mul_add(b[2], a[3] * b[3])))
 }
 
-/// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
+/// Returns w, twice the projection of the block (I, J) of a matrix onto multiples of SU(2) matrices.
 #[inline(always)]
 pub fn block<T: Real, const I: usize, const J: usize>(m: &Su3<T>) -> Quaternion<T> {
     let m = &m.0;
@@ -51,7 +51,7 @@ pub fn rotate<T: Real, const I: usize, const J: usize>(m: &mut Su3<T>, a: Quater
     }
 }
 
-/// Returns the a in SU(2) for which Re tr a w is largest, ŵ†; 1 where all are alike.
+/// Returns ŵ†, the matrix a in SU(2) with the largest Re tr a w; 1 for w = 0.
 #[inline(always)]
 pub fn largest_trace(w: Quaternion) -> Quaternion {
     let square = dot(w, w);
@@ -66,7 +66,7 @@ pub fn largest_trace(w: Quaternion) -> Quaternion {
 /// Multiplies both matrices from the left by `$change`, for one subgroup after the other; `$change` may use `$w`, the current
 /// block of `$m` in that subgroup.
 ///
-/// A macro and not a function of a closure: a closure that is called three times need not be unrolled into a kernel.
+/// This is a macro, because a closure that is called three times may not be inlined into a kernel.
 macro_rules! each_subgroup {
     ($u:ident, $m:ident, $w:ident => $change:expr) => {
         each_subgroup!(@one $u, $m, 0, 1, $w => $change);

@@ -1,7 +1,7 @@
 //! Colour vectors and SU(3) matrices.
 //!
-//! Macros, not closures, where one piece of arithmetic is written several times: a closure that is called more than once need not become a
-//! part of a kernel, and is then compiled for any processor (`cpu.rs`).
+//! Arithmetic that is written several times uses macros and not closures. A closure that is called more than once may not be
+//! inlined into a kernel; it is then compiled for the baseline processor (`cpu.rs`).
 use super::{Complex, Real, complex};
 use core::ops::{Add, Mul, Sub};
 
@@ -62,7 +62,7 @@ impl<T: Real> Sub for Colour<T> {
     }
 }
 
-/// A colour vector times a number that is multiplied in later: where 16-bit numbers share a norm, that is cheaper.
+/// Colour vector times a number that is multiplied in later, which is cheaper if 16-bit numbers share a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaledColour<T> {
     /// The vector in units of `scale`.
@@ -78,7 +78,7 @@ impl<T: Real> ScaledColour<T> {
     }
 }
 
-/// Rows of a matrix, each from its number.
+/// Makes an array of the three rows of a matrix, each from its number.
 macro_rules! rows {
     ($j:ident => $row:expr) => {
         rows!(@each $j $row, 0 1 2)
@@ -92,7 +92,7 @@ macro_rules! rows {
     };
 }
 
-/// A link: rows of a 3×3 matrix. Also sums of links, which are not in SU(3).
+/// Link: the rows of a 3×3 matrix. The type also holds sums of links, which are not in SU(3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
 pub struct Su3<T>(pub [[Complex<T>; 3]; 3]);
@@ -155,7 +155,7 @@ impl<T: Real> Su3<T> {
         let (a, b) = (self.0, other.0);
         Su3(rows!(j => [f(a[j][0], b[j][0]), f(a[j][1], b[j][1]), f(a[j][2], b[j][2])]))
     }
-    /// Returns the matrix, [settled](Real::settle).
+    /// Returns the matrix after [`settle`](Real::settle), which separates the code before and after.
     #[inline(always)]
     #[must_use]
     pub fn settled(mut self) -> Self {
@@ -172,7 +172,7 @@ impl<T: Real> Su3<T> {
     pub fn re_trace(self) -> T {
         self.0[0][0].re + self.0[1][1].re + self.0[2][2].re
     }
-    /// Rounds or extends every element.
+    /// Converts every element to another real type, rounded if necessary.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> Su3<U> {
         let u = self.0;
@@ -180,7 +180,8 @@ impl<T: Real> Su3<T> {
     }
 }
 impl<T: Real> Su3<T> {
-    /// Makes a nearly unitary matrix unitary: Gram and Schmidt on the first two rows, the third from them.
+    /// Makes a nearly unitary matrix unitary: orthonormalises the first two rows (Gram–Schmidt), and computes the third from
+    /// them.
     #[inline(always)]
     pub fn unitarised(self) -> Self {
         let (a, b) = (Colour(self.0[0]).normalised(), Colour(self.0[1]));
@@ -189,7 +190,7 @@ impl<T: Real> Su3<T> {
         Su3::from_two_rows(a.0, b.0)
     }
 }
-/// (p q − r s)*, every product fused.
+/// (p q − r s)* with fused operations.
 #[inline(always)]
 fn minor<T: Real>(p: Complex<T>, q: Complex<T>, r: Complex<T>, s: Complex<T>) -> Complex<T> {
     let re = p.re.mul_add(q.re, (-p.im).mul_add(q.im, (-r.re).mul_add(s.re, r.im * s.im)));

@@ -1,6 +1,6 @@
 //! Real numbers of several sites at once, in vector registers of a CPU.
 //!
-//! Instructions instead of loops over arrays: compilers keep arrays of a kernel's size in memory.
+//! The types call vector instructions directly, because compilers keep loops over arrays of a kernel's size in memory.
 use super::{Complex, Real, Scalar, complex};
 use crate::Precision;
 use crate::lattice::{Where, lanes::first_and_turn};
@@ -11,14 +11,14 @@ use core::arch::x86_64::*;
 use core::cmp::Ordering;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// Returns the first of a vector's places in a tile, and the exchange of its lanes, from a place in it
-/// ([`place_in_tiles`](crate::storage::place_in_tiles)).
+/// Splits the place of a vector ([`place_in_tiles`](crate::storage::place_in_tiles)) into its first place in a tile and the
+/// exchange of its lanes.
 #[inline]
 const fn place_and_turn(lane: usize) -> (usize, usize) {
     (lane % TILE, lane / TILE)
 }
 
-/// An operator that one instruction does.
+/// Implements an operator by one instruction.
 macro_rules! operator {
     ($name:ident: $trait:ident::$function:ident by $instruction:ident) => {
         impl $trait for $name {
@@ -32,7 +32,7 @@ macro_rules! operator {
     };
 }
 
-/// A vector type: its numbers, register and instructions, and for each bit of a place the exchange of those that differ in it.
+/// Defines a vector type from its numbers, its register and its instructions, the exchange of lanes included.
 macro_rules! vector {
     ($name:ident: [$t:ident; $n:literal] in $register:ident, $add:ident $sub:ident $mul:ident $fma:ident $xor:ident $max:ident $sqrt:ident
         $div:ident $splat:ident $load:ident $store:ident,
@@ -49,7 +49,7 @@ macro_rules! vector {
                 // SAFETY: as many numbers as the register has.
                 unsafe { core::mem::transmute(self.0) }
             }
-            /// Returns the numbers in double, those of both halves added if they are in single.
+            /// Returns the numbers in double precision. A vector in single precision returns the sums of its two halves.
             #[inline]
             #[allow(unused_unsafe, reason = "those in double are there already")]
             fn doubles(self) -> $doubles {
@@ -57,7 +57,7 @@ macro_rules! vector {
                 // SAFETY: as stated at the type.
                 $doubles(unsafe { $added })
             }
-            /// Returns the numbers of `other` where `is` holds, and those of self elsewhere.
+            /// Returns the numbers of `other` for sites where `is` holds, and those of self for the others.
             #[inline]
             #[allow(unused_unsafe, reason = "some choose between registers, without an instruction of the type's")]
             fn blended(self, other: Self, is: Where) -> Self {
@@ -268,8 +268,8 @@ macro_rules! vector {
         }
     };
 }
-// Shuffles within 128 bits leave the numbers of the sites in places of their own, in the same ones everywhere. The bits of a turn
-// change places as those of a site's number do.
+// Shuffles within 128 bits permute the sites of a register, in the same way everywhere. The bits of a turn are permuted as the
+// bits of a site's number are.
 vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_xor_ps _mm512_max_ps _mm512_sqrt_ps
     _mm512_div_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps,
     |a, b| _mm512_shuffle_ps::<0b1000_1000>(a, b), _mm512_shuffle_ps::<0b1101_1101>(a, b),
@@ -357,7 +357,7 @@ vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _m
     |sign, then, other| _mm256_blendv_pd(other, then, _mm256_cmp_pd::<_CMP_GT_OQ>(sign, _mm256_setzero_pd()))
 );
 
-/// The sum of the numbers of a register: halves are added until one is left.
+/// Implements the sum of the numbers of a register, which adds its two halves until one number is left.
 macro_rules! total {
     ($($name:ident)*) => {$(
         impl $name {

@@ -1,29 +1,29 @@
-//! Lane order: sites in groups of 16 or 8, each of which a CPU computes together in vector registers (virtual nodes).
+//! Lane order: sites in groups of 16 or 8. A CPU computes a group at once in vector registers (virtual nodes).
 //!
 //! The sites of a group follow from one site by translations by half of the lattice in any directions (Boyle et al. 2015, arXiv
 //! 1512.03487). If extents are multiples of four, there are 16 such sites, and bit μ of a lane's number is set if it is in the
-//! second half of direction μ. Translation by a half with an odd extent changes the parity: only the translations with an even
-//! number of odd halves remain, which are 8. The last direction with an odd half, or x if it has one, then has no bit: the half
+//! second half of direction μ. Translation by a half with an odd extent changes the parity, so that only the 8 translations
+//! with an even number of odd halves remain. The last direction with an odd half, or x if its half is odd, has no bit: the half
 //! of a lane in that direction follows from the other bits.
 //!
 //! The lattice thus consists of sub-lattices of equal shape. A group has one site of each, at the same place, in lanes that are
-//! consecutive in memory. The neighbours of a group's sites are those of the next group, lane by lane. Across the end of the
-//! sub-lattices they are those of the first group again, with lanes that differ in bit μ exchanged, and, if that half is odd,
-//! half of the lattice further in the direction without a bit. In that direction sub-lattices have no end.
+//! consecutive in memory. The neighbours of a group's sites are the sites of the next group, lane by lane. Across the end of
+//! the sub-lattices, they are the sites of the first group, with lanes that differ in bit μ exchanged. If the half is odd, they
+//! are also shifted by half of the lattice in the direction without a bit. In that direction sub-lattices have no end.
 //!
-//! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above
-//! it: lane j of a vector is lane j ⊕ m of the group. The number m thus encodes the part of a group that a shorter vector
-//! holds, and the exchange of lanes. Groups are counted in eights of sites.
+//! A kernel gets the number of a group in place of the index of a site, with `GROUP` set and with a number m in the bits above
+//! the group's number: lane j of a vector is lane j ⊕ m of the group. The number m thus encodes the part of a group that a
+//! shorter vector holds, and the exchange of lanes. The number of a group is its first site divided by 8.
 use super::{Geometry, MOST_LANES, ODD_HALVES, Site, SubLatticeExtents, Where};
 
-/// Fewest sites of a group.
+/// Smallest number of sites of a group.
 pub const LEAST_LANES: u32 = 8;
 /// Flag that marks an index as the number of a group.
 pub(super) const GROUP: u32 = 1 << 31;
-/// Position of m in an index.
+/// Position of the number m in an index.
 pub(super) const TURN: u32 = 27;
 
-/// Returns the index that kernels get for the sites from number `first` on, where groups have `sites` sites.
+/// Returns the index that kernels get for the sites from number `first` on, if groups have `sites` sites.
 #[inline(always)]
 pub const fn group(first: u32, sites: u32) -> u32 {
     let lane = first & (sites - 1);
@@ -34,13 +34,13 @@ pub const fn group(first: u32, sites: u32) -> u32 {
 pub(super) const fn number(group: u32) -> u32 {
     group & ((1 << TURN) - 1)
 }
-/// Returns the first site of a group, and m.
+/// Returns the first site of a group, and the number m.
 #[inline(always)]
 pub const fn first_and_turn(group: u32) -> (u32, u32) {
     (LEAST_LANES * number(group), group >> TURN & (MOST_LANES - 1))
 }
 
-/// Whether an odd number of four bits is set.
+/// Returns 1 if an odd number of the four bits is set, else 0.
 #[inline(always)]
 const fn parity(bits: u32) -> u32 {
     0x6996 >> bits & 1
@@ -49,9 +49,9 @@ const fn parity(bits: u32) -> u32 {
 /// Assignment of lanes to the halves of the lattice.
 #[derive(Clone, Copy)]
 pub(super) struct Halves {
-    /// The directions in which half of the lattice is an odd number of sites, one bit each.
+    /// Bits of the directions in which half of the lattice is an odd number of sites.
     odd: u32,
-    /// The odd direction for which lanes have no bit; four if there is none.
+    /// The direction with an odd half for which lanes have no bit; 4 if there is none.
     rest: u32,
 }
 
@@ -77,41 +77,43 @@ impl Halves {
     pub(super) const fn sites(self) -> u32 {
         1 << self.bits()
     }
-    /// Returns the number of unused bits in the number of a group; groups are counted in eights of sites.
+    /// Returns the number of unused bits in the number of a group, which is the group's first site divided by 8.
     #[inline(always)]
     pub(super) const fn units(self) -> u32 {
         self.bits() - LEAST_LANES.ilog2()
     }
-    /// Returns the directions in which sub-lattices have half of the lattice's extent.
+    /// Returns the bits of the directions in which a sub-lattice has half of the lattice's extent.
     #[inline(always)]
     pub(super) const fn halved(self) -> u32 {
         0b1111 & !(1 << self.rest)
     }
-    /// Returns the directions in whose second half a lane is, from those that have a bit.
+    /// Returns the bits of all directions in whose second half a lane is, from the bits of the directions that a lane's number
+    /// contains.
     #[inline(always)]
     const fn with_rest(self, directions: u32) -> u32 {
         directions | (parity(directions & self.odd) << self.rest) & 0b1111
     }
-    /// Returns the directions in whose second half a lane is.
+    /// Returns the bits of the directions in whose second half a lane is.
     #[inline(always)]
     const fn of_lane(self, lane: u32) -> u32 {
         let below = lane & ((1 << self.rest) - 1);
         self.with_rest(below | (lane & !below) << 1)
     }
-    /// Returns the lane that is in the second halves of these directions, or the bits that represent them.
+    /// Returns the lane that is in the second halves of these directions, or the bits of a lane that stand for them.
     #[inline(always)]
     const fn lane(self, directions: u32) -> u32 {
         let below = directions & ((1 << self.rest) - 1);
         below | (directions & !((2 << self.rest) - 1)) >> 1
     }
-    /// Returns the lanes of a vector that are in the second half of an odd number of these directions, for a group with this m.
+    /// Returns the lanes of a vector that are in the second half of an odd number of the directions, for a group with number m
+    /// = `turn`.
     #[inline(always)]
     fn in_second(self, directions: u32, turn: u32) -> Where {
-        // In terms of lane bits: a lane is in the second half of the direction without a bit if it is in an odd number of the
-        // other odd ones.
+        // In lane bits: a lane is in the second half of the direction without a bit if it is in an odd number of second halves
+        // of the other odd directions.
         let others = if directions >> self.rest & 1 == 0 { 0 } else { self.odd };
         let bits = self.lane(directions ^ others);
-        // For each lane, whether its number has an odd number of bits in common with the index.
+        // Bit j of element k is set if j and k have an odd number of bits in common.
         const LANES: [u16; 16] = {
             let mut lanes = [0; 16];
             let mut k = 0;
@@ -146,14 +148,14 @@ impl Geometry {
                 t == 0
             }
         };
-        // Lanes of the first and of the second half in t.
+        // `first` and `second` are for the lanes of the first and of the second half in t.
         let half = self.t / 2;
         let (first, second) = (crosses(s.t), crosses(if s.t < half { s.t + half } else { s.t - half }));
         let Where(lanes) = self.halves().in_second(1 << 3, first_and_turn(s.index).1);
         Where(if first { lanes ^ 0xffff } else { 0 } | if second { lanes } else { 0 })
     }
-    /// Returns the lanes of a group where the sum of the coordinates in these directions, one bit each, differs in parity from
-    /// that at the group's own place; none for a site.
+    /// Returns the lanes of a group whose sum of coordinates in `directions`, one bit each, differs in parity from the sum at
+    /// the group's own place; none for a site.
     #[inline(always)]
     pub(crate) fn lanes_of_other_parity(&self, s: &Site, directions: u32) -> Where {
         let halves = self.halves();
@@ -162,7 +164,7 @@ impl Geometry {
         }
         halves.in_second(directions & halves.odd, first_and_turn(s.index).1)
     }
-    /// Returns the site half of the lattice further in these directions, one bit each.
+    /// Returns the site that is half of the lattice further in each of `directions`, one bit each.
     #[inline(always)]
     fn translated(&self, s: &Site, directions: u32) -> Site {
         let [x, y, z, t] = self.size();
@@ -174,8 +176,8 @@ impl Geometry {
         let (y, z, t) = (moved(s.y, y, 1), moved(s.z, z, 2), moved(s.t, t, 3));
         Site { half_x: to >> 1, odd_x: to & 1, y, z, t, ..*s }
     }
-    /// Returns a site from the one at the same place of the first sub-lattice, which already has the site's index. A group
-    /// stays there.
+    /// Returns a site from the site at the same place of the first sub-lattice, which already has the index of the result. A
+    /// group stays in the first sub-lattice.
     #[inline(always)]
     pub(super) fn at_own_place(&self, s: Site) -> Site {
         let halves = self.halves();
@@ -190,7 +192,7 @@ impl Geometry {
         let (half_x, y) = (s.half_x + start(0, half_x.get()), s.y + start(1, y.get()));
         Site { half_x, y, z: s.z + start(2, z.get()), t: s.t + start(3, t), ..s }
     }
-    /// Returns the site at the same place of the first sub-lattice, with the index of the site itself.
+    /// Returns the site at the same place of the first sub-lattice, with the index of `s`.
     #[inline(always)]
     pub(super) fn at_first_place(&self, s: &Site) -> Site {
         if s.group || !self.is_in_lane_order() {
@@ -204,13 +206,13 @@ impl Geometry {
         let (half_x, y) = (place(s.half_x, half_x.get()), place(s.y, y.get()));
         Site { half_x, y, z: place(s.z, z.get()), t: place(s.t, t), ..*s }
     }
-    /// Converts a site of the first sub-lattice to the actual one, or back, where halves are odd. A function of its own,
-    /// because inlined it would be compiled into every kernel.
+    /// Converts a site of the first sub-lattice to the actual one, or back, if halves are odd. It is not inlined, because it
+    /// would otherwise be compiled into every kernel.
     #[inline(never)]
     fn with_odd_halves(&self, s: &Site) -> Site {
         let (halves, order) = (self.halves(), self.order_of(s));
         let s = if s.group { *s } else { self.translated(s, halves.of_lane(s.index & (halves.sites() - 1))) };
-        // Half of the lattice further in the direction without a bit.
+        // `to` is the site half of the lattice further in the direction without a bit.
         let to = self.translated(&s, 1 << halves.rest);
         let extents = self.extents(order);
         let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());
@@ -223,7 +225,7 @@ impl Geometry {
         Site { shift: to.wrapping_sub(from).wrapping_mul(stride) << order.unit, ..s }
     }
     /// Returns the change of an index from sub-lattice to sub-lattice in direction `mu`: the bits that flip, and an additional
-    /// increment for a site of the first one.
+    /// increment for a site of the first sub-lattice.
     #[inline(always)]
     pub(super) fn across_halves(&self, s: &Site, mu: usize) -> (u32, u32) {
         let halves = self.halves();

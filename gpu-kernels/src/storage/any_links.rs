@@ -1,5 +1,5 @@
-//! Links in any storage, for CPUs: one instance of a hopping term serves all reconstructions of a precision, because compiling
-//! one for each takes longer than a branch at each link does.
+//! Links in any storage, for CPUs. One instance of a hopping term serves all reconstructions of a precision, because compiling
+//! an instance for each takes longer than a branch at each link.
 use super::links::{HopLinks, ImprovedHops, LinkFormat};
 use super::{
     Double, Fp16, Half, NumberFormat, Recon8, Recon8H, Recon9, Recon9H, Recon12, Recon12H, Recon13, Recon13H, Recon18,
@@ -8,18 +8,18 @@ use super::{
 use crate::algebra::Su3;
 use crate::field::Links;
 
-/// Links in the storage that their view names: all reals or, if `COMPRESSED`, fewer; if `HALF`, also 16-bit links beside fields in
-/// single precision; if `PHASE`, also links in U(3).
+/// Links in the storage that their view ([`Links`]) records. All reals are always supported, fewer reals if `COMPRESSED`,
+/// 16-bit links beside fields in single precision if `HALF`, and links in U(3) if `PHASE`.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyLinks<const COMPRESSED: bool, const HALF: bool, const PHASE: bool>;
-/// Links of Wilson-like operators.
+/// Links of Wilson-like operators in any storage.
 pub type AnyWilsonLinks = AnyLinks<true, false, false>;
-/// Links of staggered operators with one hop.
+/// Links of staggered operators with one hop, in any storage.
 pub type AnyStaggeredLinks = AnyLinks<true, true, false>;
-/// Long links of improved staggered operators.
+/// Long links of improved staggered operators in any storage.
 pub type AnyLongLinks = AnyLinks<true, true, true>;
 
-/// Address of a pair of links, which are decoded as they are needed.
+/// Address of a pair of links, each of which is decoded when it is needed.
 #[derive(Clone, Copy, Debug)]
 pub struct PairAddress {
     links: Links,
@@ -27,7 +27,7 @@ pub struct PairAddress {
     mu: usize,
 }
 
-/// A precision with fields beside links in several storages.
+/// Precision of fields whose links can be in several storages.
 pub trait AnyStorage: NumberFormat {
     /// Returns one of the two links of a pair: U_μ(x) if `forward`, else U†_μ(x−μ̂).
     fn link<const COMPRESSED: bool, const HALF: bool, const PHASE: bool>(
@@ -41,7 +41,7 @@ macro_rules! any_storage {
         impl AnyStorage for $precision {
             #[inline(always)]
             fn link<const COMPRESSED: bool, const HALF: bool, const PHASE: bool>(at: &PairAddress, forward: bool) -> Su3<Self::Real> {
-                /// Returns a link in one storage.
+                /// Returns one link of a pair in the storage `R`.
                 #[inline(always)]
                 fn read<R: LinkFormat<$precision>>(at: &PairAddress, forward: bool) -> Su3<<$precision as NumberFormat>::Real> {
                     // SAFETY: whoever made the address vouches for the site.

@@ -4,17 +4,17 @@ use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex};
 use crate::memory::{Access, Chunk, Global};
 use crate::multi_rhs::each_rhs;
 
-/// A Hermitian 6×6 matrix acting on two spins of three colours, index = 3 · spin + colour: the diagonal and the
+/// Hermitian 6×6 matrix that acts on two spins of three colours, with index 3 · spin + colour. It holds the diagonal and the
 /// elements below it, row by row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block<T> {
     /// Diagonal.
     pub diagonal: [T; 6],
-    /// (1,0), (2,0), (2,1), (3,0) … (5,4).
+    /// Elements below the diagonal: (1,0), (2,0), (2,1), (3,0) … (5,4).
     pub lower: [Complex<T>; 15],
 }
 
-/// Factor of stored blocks: the two changes of spin basis around them are made without their 1/√2.
+/// Factor ½ of stored clover blocks. It stands for the factors 1/√2 of the two changes of spin basis around a block.
 pub const HALF: f64 = 0.5;
 
 /// Returns the place of element (row, column), row > column, in [`Block::lower`].
@@ -22,7 +22,7 @@ pub const fn lower_index(row: usize, column: usize) -> usize {
     row * (row - 1) / 2 + column
 }
 
-/// Returns the larger of two numbers, or NaN if either is: a NaN must survive storage.
+/// Returns the larger of two numbers, or NaN if either is NaN, because a NaN must survive storage.
 #[inline(always)]
 fn larger_or_nan<T: Real>(a: T, b: T) -> T {
     let is_nan = a.partial_cmp(&a).is_none();
@@ -33,7 +33,7 @@ impl<T: Real> Block<T> {
     /// 0
     pub const ZERO: Self = Block { diagonal: [T::ZERO; 6], lower: [Complex::ZERO; 15] };
 
-    /// Returns the product with two spins.
+    /// Returns the product of the block with a vector of two spins.
     #[inline(always)]
     pub fn times(&self, [a, b]: [Colour<T>; 2]) -> [Colour<T>; 2] {
         let x = [a.0[0], a.0[1], a.0[2], b.0[0], b.0[1], b.0[2]];
@@ -54,7 +54,7 @@ impl<T: Real> Block<T> {
         row!(5: 0 1 2 3 4;);
         [Colour([y[0], y[1], y[2]]), Colour([y[3], y[4], y[5]])]
     }
-    /// Returns the largest absolute value of any real or imaginary part, NaN if one is.
+    /// Returns the largest absolute value of all real and imaginary parts, or NaN if one is NaN.
     #[inline(always)]
     fn largest(&self) -> T {
         let mut largest = T::ZERO;
@@ -73,7 +73,7 @@ impl<T: Real> Block<T> {
     fn record(&self, j: usize) -> Complex<T> {
         if j < 3 { complex(self.diagonal[2 * j], self.diagonal[2 * j + 1]) } else { self.lower[j - 3] }
     }
-    /// Returns the block from its record.
+    /// Returns the block from the 18 complex numbers of its record.
     #[inline(always)]
     pub(super) fn from_record(at: impl Fn(usize) -> Complex<T>) -> Self {
         let (d, e, f) = (at(0), at(1), at(2));
@@ -102,17 +102,17 @@ impl<T: Real> Block<T> {
 
 /// Storage format of the two clover blocks of a site in a precision.
 pub trait CloverFormat: NumberFormat {
-    /// Bytes per site.
+    /// Number of bytes of both blocks of a site.
     const CLOVER_BYTES: usize;
-    /// Reads the block of `chirality` (0: upper spins of the DeGrand–Rossi basis, 1: lower) and the factor by which its
-    /// elements are still to be multiplied.
+    /// Reads the block of `chirality` (0: upper spins of the DeGrand–Rossi basis, 1: lower spins), and the factor that still
+    /// multiplies its elements.
     ///
     /// # Safety
     /// The tile is valid and nothing writes it meanwhile.
     unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real);
 }
 
-/// Blocks that are written site by site.
+/// Storage formats whose blocks are written site by site.
 pub trait StoreClover: CloverFormat {
     /// Writes both blocks of a site.
     ///
@@ -121,7 +121,7 @@ pub trait StoreClover: CloverFormat {
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]);
 }
 
-/// Blocks that may be written one by one: those that share no words.
+/// Storage formats whose blocks can be written one by one, because they share no words.
 pub trait StoreBlock: StoreClover {
     /// Writes the block of `chirality`.
     ///
@@ -130,10 +130,10 @@ pub trait StoreBlock: StoreClover {
     unsafe fn store_block(tile: Global, lane: usize, chirality: usize, block: &Block<f64>);
 }
 
-/// Writes the records of N blocks, 18 complex numbers each, from number `first` on, after division by `norm`.
+/// Divides N blocks by `norm`, and writes their records, 18 complex numbers each, from record number `first` on.
 ///
-/// Indices instead of iterators: a slice iterator ends with a null reference, and in the GPU's local memory the first
-/// variable of a function has address 0.
+/// The loop uses indices, because a slice iterator ends with a null reference, and in the GPU's local memory the first variable
+/// of a function has address 0.
 #[inline(always)]
 unsafe fn store_records<P: LinkWords, const NUMBER: usize, const N: usize>(
     tile: Global,
@@ -190,7 +190,8 @@ macro_rules! clover_format {
 clover_format!(Double: 18 chunks a block);
 clover_format!(Single: 9 chunks a block);
 
-/// Reads a block of words, one a complex number: four and a half chunks, so that the two blocks of a site share a chunk.
+/// Reads a block whose complex numbers are words. It has four and a half chunks, so that the two blocks of a site share a
+/// chunk.
 ///
 /// # Safety
 /// The contract of [`CloverFormat::load_block`] holds.
@@ -206,7 +207,7 @@ unsafe fn load_words<P: LinkWords>(tile: Global, lane: usize, chirality: usize) 
     Block::from_record(|j| P::decode_link(|i| chunks[(first + i) / 4].0[(first + i) % 4], j))
 }
 
-/// Blocks without a norm: rounding is relative, so that elements between 6 · 10⁻⁵ and 65504 need none.
+/// Blocks have no norm. Their rounding is relative, so that elements between 6 · 10⁻⁵ and 65504 need none.
 impl CloverFormat for Fp16 {
     const CLOVER_BYTES: usize = 9 * 16;
     #[inline(always)]
@@ -221,7 +222,7 @@ impl StoreClover for Fp16 {
     }
 }
 
-/// One norm per site behind the words.
+/// The two blocks of a site have one norm, which is stored behind their words.
 impl CloverFormat for Half {
     const CLOVER_BYTES: usize = 9 * 16 + 4;
     #[inline(always)]
@@ -233,7 +234,7 @@ impl StoreClover for Half {
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
         let largest = larger_or_nan(blocks[0].largest(), blocks[1].largest());
-        // The largest element becomes 1 − 2⁻¹⁵, the largest number the code has.
+        // With this norm the largest element becomes 1 − 2⁻¹⁵, which is the largest number of the code.
         let norm = (largest * (32768.0 / 32767.0)) as f32;
         unsafe {
             store_records::<Self, { Self::RECORD_NUMBER }, 2>(
@@ -263,7 +264,7 @@ pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     spinors: [DiracSpinor<P::Real>; N],
 ) -> [DiracSpinor<P::Real>; N] {
     let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [DiracSpinor::ZERO; N]);
-    // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
+    // In the DeGrand–Rossi basis the term is block diagonal. The blocks act on √2 times its upper and its lower spins.
     let (block, scale) = unsafe { P::load_block(tile, lane, 0) };
     each_rhs!(k < N: {
         let [a, b, c, d] = spinors[k].0;

@@ -3,7 +3,7 @@ use super::{LinkWords, NumberFormat, double_words, one_double};
 use crate::Precision;
 use crate::algebra::Complex;
 
-/// 64-bit floating point.
+/// Double precision: 64-bit floating point.
 #[derive(Clone, Copy, Debug)]
 pub struct Double;
 

@@ -1,19 +1,19 @@
-//! Links, momenta and similar matrices: complex numbers in the format of registers.
+//! Storage of links, momenta and similar matrices: complex numbers in the format of registers.
 use super::{NUMBER_STRIDE, PADDING, TILE, double_words, one_double, record};
 use crate::Precision;
 use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 use crate::per_rhs::Rounded;
 
-/// A real number type in which matrices and momenta are stored, complex number by complex number, in rows of a tile.
+/// Real number type in which matrices and momenta are stored, complex number by complex number, in rows of a tile.
 pub trait Element: Rounded {
     /// The precision as a value.
     const PRECISION: Precision;
     /// Bytes of a complex number.
     const BYTES: usize;
-    /// Sites per tile: those of one warp; on a CPU as many as have a number in two cache lines.
+    /// Number of sites per tile: those of one warp, or on a CPU as many as have a number in two cache lines.
     const TILE: usize = if cfg!(target_arch = "nvptx64") { PADDING } else { NUMBER_STRIDE / Self::BYTES };
-    /// Returns the site of a lane, from the index that a kernel gets.
+    /// Returns the site of a lane from the index that a kernel gets.
     #[inline(always)]
     fn site(i: u32, _lane: usize) -> u32 {
         i
@@ -28,7 +28,7 @@ pub trait Element: Rounded {
     /// # Safety
     /// The tile is valid, and no other thread writes the number; `lane` < [`TILE`](Self::TILE).
     unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<Self>);
-    /// Reads complex number `k` of a site; for a group of sites, in the group's own lane order.
+    /// Reads complex number `k` of a site, or of a group of sites in the group's own lane order.
     ///
     /// # Safety
     /// The contract of [`load`](Self::load) holds.
@@ -36,12 +36,12 @@ pub trait Element: Rounded {
     unsafe fn straight(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self> {
         unsafe { Self::load(tile, lane, k, access) }
     }
-    /// Whether a place in a tile (`place_in_tiles`) is that of a group with exchanged lanes.
+    /// Returns whether a place in a tile (`place_in_tiles`) is that of a group with exchanged lanes.
     #[inline(always)]
     fn is_turned(_lane: usize) -> bool {
         false
     }
-    /// Returns the numbers of a group with the lanes exchanged as the place prescribes.
+    /// Returns the numbers of a group after the exchange of lanes that the place encodes.
     #[must_use]
     #[inline(always)]
     fn turned(self, _lane: usize) -> Self {
@@ -50,7 +50,7 @@ pub trait Element: Rounded {
     /// Returns complex number `k` of an array of complex numbers.
     ///
     /// # Safety
-    /// The array is valid and has that number; nothing writes it while the kernel runs.
+    /// The array is valid and has number `k`; nothing writes it while the kernel runs.
     unsafe fn of_array(array: Global, k: usize) -> Complex<Self>;
 }
 
@@ -76,7 +76,7 @@ impl Element for f32 {
     const BYTES: usize = 8;
     #[inline(always)]
     unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f32> {
-        // Numbers are rows of a tile by themselves, half chunks on a GPU.
+        // Each number of a matrix is a row of its tile: on a GPU, half chunks.
         let HalfChunk([re, im]) = unsafe { record::load_half::<8>(tile.offset(8 * TILE * k), lane, 0, access) };
         complex(f32::from_bits(re), f32::from_bits(im))
     }
@@ -92,7 +92,7 @@ impl Element for f32 {
     }
 }
 
-/// Reads a matrix of a tile of matrices: nine complex numbers.
+/// Reads a matrix, nine complex numbers, from a tile of matrices.
 ///
 /// # Safety
 /// The contract of [`Element::load`] holds.
@@ -123,7 +123,7 @@ pub(crate) unsafe fn store_su3<T: Element>((tile, lane): (Global, usize), u: &Su
     put!(0 1 2 3 4 5 6 7 8);
 }
 
-/// Reads a momentum: four complex numbers, in the layout of [`load_su3`].
+/// Reads a momentum, four complex numbers, in the layout of [`load_su3`].
 ///
 /// # Safety
 /// The contract of [`load_su3`] holds.

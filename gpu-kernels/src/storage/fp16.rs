@@ -1,11 +1,11 @@
-//! 16-bit floating point (IEEE 754 binary16) without a norm: half precision with fewer instructions and fewer bits.
+//! 16-bit floating point (IEEE 754 binary16) without a norm. It is half precision with fewer instructions and fewer bits.
 //!
-//! Spinors are projected in pairs of 16-bit numbers, real and imaginary part at once, and then widened for arithmetic in
-//! f32; links are 16-bit floats too. The two lower spins are kept with real and imaginary part exchanged, as four of the
-//! six projections in space, those with ±i, take them.
+//! Spinors are projected in pairs of 16-bit numbers, the real and the imaginary part at once, and then widened for arithmetic
+//! in f32. Links are 16-bit floats as well. The two lower spins are stored with real and imaginary part exchanged, because four
+//! of the six projections in space, those with ±i, need this order.
 //!
-//! There is no norm per site, hence a limited range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
-//! components of a site must stay below 65504 as well. Fields are to be kept near 1; larger numbers become infinite, which
+//! Without a norm for each site the range is limited. Numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
+//! components of a site must also stay below 65504. Fields should be scaled to about 1. Larger numbers become infinite, which
 //! every norm shows.
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
@@ -15,21 +15,22 @@ use crate::algebra::{
 };
 use crate::memory::{Access, Global};
 
-/// 16-bit floating point.
+/// 16-bit floating point without a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Fp16;
 
-/// Converts a number of spin `spin` to its stored form, or back.
+/// Converts a number of spin `spin` to its stored form, or from it.
 #[inline(always)]
 fn kept(spin: usize, z: Complex<f32>) -> Complex<f32> {
     if spin < 2 { z } else { complex(z.im, z.re) }
 }
 
-/// Returns upper spin `s` ± phase · lower spin `t`. Written out: a closure would not be compiled for vector instructions.
+/// Returns upper spin `s` ± phase · lower spin `t`. The colours are written out, because a closure would not be compiled for
+/// vector instructions.
 #[inline(always)]
 fn join<S: ProjectorSign>(w: &[u32; 12], sign: S, (s, t): (usize, usize), phase: Phase) -> Colour<f32> {
     let (upper, lower) = (3 * s, 3 * t);
-    // A GPU has an instruction for each phase, a CPU negates the numbers.
+    // A GPU has an instruction for each phase, whereas a CPU negates the numbers.
     let (phase, negative) = match sign.is_plus() {
         true => (phase, 0),
         false if cfg!(target_arch = "nvptx64") => (phase.opposite(), 0),
@@ -82,7 +83,7 @@ impl NumberFormat for Fp16 {
     }
     #[inline(always)]
     unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
-        // Projections in space are 16-bit numbers already: nothing is rounded.
+        // Projections in space already are 16-bit numbers, so that nothing is rounded.
         let HalfSpinor([a, b]) = unsafe { Self::load_projected(from, lane, p) }.value;
         let word = |z| Complex16::round(z).0;
         let words = [word(a.0[0]), word(a.0[1]), word(a.0[2]), word(b.0[0]), word(b.0[1]), word(b.0[2])];

@@ -1,11 +1,11 @@
 //! Half precision: 16-bit fixed point with one f32 norm per site (Clark et al. 2009, section 4.6).
 //!
-//! Spinor components are kept as u with value (u − 32767.5) · norm, norm = largest |component| / 32767, rounded to
-//! nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u; in a difference of two such floats
-//! the bias cancels, and the complement !u is the exact negative of u, so that sums are differences too. The norm is
+//! Spinor components are stored as integers u with value (u − 32767.5) · norm, where norm = largest |component| / 32767,
+//! rounded to nearest. One byte permutation below the exponent of 2²³ makes the float 2²³ + u. In a difference of two such
+//! floats the bias cancels. The complement !u is the exact negative of u, so that sums are differences as well. The norm is
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their codes
-//! have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]: value = (u − 32768) · 2⁻¹⁵,
-//! clipped at 1 − 2⁻¹⁵. They have no code for NaN; true residuals in higher precision detect it.
+//! have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\], with value (u − 32768) ·
+//! 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision detect.
 use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
@@ -14,22 +14,22 @@ use crate::algebra::{
 };
 use crate::memory::{Access, Chunk, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
-/// 16-bit fixed point with a norm per site.
+/// Half precision: 16-bit fixed point with a norm for each site.
 #[derive(Clone, Copy, Debug)]
 pub struct Half;
 
-/// 2²³: the float whose unit in the last place is 1.
+/// The float 2²³, whose unit in the last place is 1.
 const BIAS: u32 = 0x4B00_0000;
-/// 256: the float whose unit in the last place is 2⁻¹⁵.
+/// The float 256, whose unit in the last place is 2⁻¹⁵.
 const LINK_BIAS: u32 = 0x4380_0000;
-/// Offset of the norms in a tile.
+/// Offset of the norms in a tile of spinors, in bytes.
 const NORMS: usize = TILE * words::BYTES;
-/// Offset of the norms in a tile of half spinors.
+/// Offset of the norms in a tile of half spinors, in bytes.
 const HALF_NORMS: usize = TILE * words::HALF_BYTES;
-/// Smallest norm by which components are divided: keeps the quotient finite.
+/// Smallest norm by which components are divided, which keeps the quotient finite.
 const SMALLEST: f32 = 1e-35;
 
-/// 2²³ + u for the real and the imaginary part.
+/// 2²³ + u for the codes u of the real and the imaginary part.
 #[inline(always)]
 fn biased(w: u32) -> Complex<f32> {
     complex(low_half_over(w, BIAS), high_half_over(w, BIAS))
@@ -37,7 +37,7 @@ fn biased(w: u32) -> Complex<f32> {
 /// a + phase · b, in units of the norm.
 #[inline(always)]
 fn combine(a: u32, b: u32, phase: Phase) -> Complex<f32> {
-    // Complement the parts of b that are to be added, then subtract.
+    // The parts of b that are to be added are complemented, and then subtracted.
     let (b, cross) = match phase {
         Phase::MinusOne => (b, false),
         Phase::One => (!b, false),
@@ -53,34 +53,34 @@ fn twice(a: u32) -> Complex<f32> {
     biased(a) - biased(!a)
 }
 
-/// Returns the largest |component|, NaN if one is.
+/// Returns the largest |component|, or NaN if one is NaN.
 #[inline(always)]
 fn largest(c: &Colour<f32>) -> f32 {
     let one = |z: Complex<f32>| max_or_nan(z.re.abs(), z.im.abs());
     max_or_nan(max_or_nan(one(c.0[0]), one(c.0[1])), one(c.0[2]))
 }
-/// Returns the norm for components up to `largest`, and its inverse. A zero site has norm zero, and is read as zero whatever
-/// its codes.
+/// Returns the norm for components up to `largest`, and its inverse. A site of zeros has norm zero, and is read as zero
+/// whatever its codes are.
 #[inline(always)]
 fn norm(largest: f32) -> (f32, f32) {
     let norm = largest * (1.0 / 32767.0);
     (norm, reciprocal(max_or_nan(norm, SMALLEST)))
 }
-/// Returns the codes of a complex number. Adding 2²³ rounds to the nearest integer, which is then the low half of the float.
+/// Returns the codes of a complex number. Adding 2²³ rounds to the nearest integer, which is the low half of the float.
 #[inline(always)]
 fn code(z: Complex<f32>, inverse: f32) -> u32 {
     let code = |x: f32| (Real::mul_add(x, inverse, 32767.5) + 8_388_608.0).to_bits();
     join_low_halves(code(z.re), code(z.im))
 }
-/// 2²³ + 32768: zero of a colour vector's codes.
+/// The float 2²³ + 32768, which represents zero in the codes of a colour vector.
 const COLOUR_ZERO: f32 = 8_421_376.0;
-/// Returns a number of a colour vector, in units of the norm.
+/// Returns a complex number of a colour vector, in units of the norm.
 #[inline(always)]
 fn colour_number(w: u32) -> Complex<f32> {
     let w = biased(w);
     complex(w.re - COLOUR_ZERO, w.im - COLOUR_ZERO)
 }
-/// Returns the codes of a number of a colour vector.
+/// Returns the codes of a complex number of a colour vector.
 #[inline(always)]
 fn colour_code(z: Complex<f32>, inverse: f32) -> u32 {
     let code = |x: f32| Real::mul_add(x, inverse, COLOUR_ZERO).to_bits();
@@ -110,7 +110,7 @@ impl NumberFormat for Half {
         } else {
             let w = unsafe { words::load(tile, lane, Access::Shared) };
             let [(j, f), (k, g)] = p.partners();
-            // The complement of a code is that of the negative number.
+            // The complement of a code is the code of the negative number.
             let negative = if p.sign.is_plus() { 0 } else { u32::MAX };
             let join = |s: usize, t: usize, phase: Phase| {
                 let at = |c: usize| combine(w[3 * s + c], w[3 * t + c] ^ negative, phase);
@@ -137,7 +137,7 @@ impl NumberFormat for Half {
         let (w, norm) = unsafe { (words::load_half(tile, lane), tile.load4(HALF_NORMS + 4 * lane, Access::Shared)) };
         let at = |j: usize| twice(w[j]);
         let value = HalfSpinor([Colour([at(0), at(1), at(2)]), Colour([at(3), at(4), at(5)])]);
-        // In t the words are those of the spinor itself, which the projector doubles.
+        // In t the words are those of the spinor itself. The projector doubles it.
         Scaled { value, scale: if time { norm } else { norm * 0.5 } }
     }
     #[inline(always)]
@@ -157,7 +157,7 @@ impl NumberFormat for Half {
         }
     }
 
-    /// One chunk: three words and the norm.
+    /// Number of bytes of a colour vector, one chunk of three words and the norm.
     const COLOUR_BYTES: usize = 16;
     #[inline(always)]
     unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
@@ -172,7 +172,7 @@ impl NumberFormat for Half {
     }
     #[inline(always)]
     unsafe fn copy_colour((from, lane): (Global, usize), (to, place): (Global, usize)) {
-        // Decoding and encoding would change the norm.
+        // The words are copied, because decoding and encoding would change the norm.
         unsafe { to.store16(16 * place, from.load16(16 * lane, Access::Shared)) };
     }
 

@@ -1,5 +1,5 @@
-//! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)): fields stored number by number, read and written for
-//! several sites at once.
+//! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)). Fields are stored number by number, and read and
+//! written for several sites at once.
 use super::links::LinkFormat;
 use super::{Block, CloverFormat, Double, Element, NumberFormat, Recon12, Recon18, Reconstruct, Single};
 use crate::Precision;
@@ -8,16 +8,16 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
 
-/// Vector registers: the vector types of each precision.
+/// Set of vector registers, with the vector types of each precision.
 pub trait VectorSet: Copy + Send + Sync + 'static {
-    /// Numbers in single precision.
+    /// Vector of numbers in single precision.
     type Single: Element;
-    /// Numbers in double precision.
+    /// Vector of numbers in double precision.
     type Double: Element;
-    /// Registers of half the size, or the same if no smaller ones exist.
+    /// Set of registers of half the size, or this set if no smaller registers exist.
     type Half: VectorSet;
 }
-/// AVX-512.
+/// Registers of 64 bytes (AVX-512).
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes64;
 impl VectorSet for Bytes64 {
@@ -25,7 +25,7 @@ impl VectorSet for Bytes64 {
     type Double = F64x8;
     type Half = Bytes32;
 }
-/// AVX2.
+/// Registers of 32 bytes (AVX2).
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes32;
 impl VectorSet for Bytes32 {
@@ -34,9 +34,9 @@ impl VectorSet for Bytes32 {
     type Half = Bytes32;
 }
 
-/// A precision whose fields can be read in lanes.
+/// Precision whose fields can be read in lanes.
 pub trait HasLanes: CloverFormat {
-    /// Numbers of this precision in registers.
+    /// Vector of numbers of this precision.
     type In<V: VectorSet>: Element;
 }
 impl HasLanes for Single {
@@ -46,11 +46,11 @@ impl HasLanes for Double {
     type In<V: VectorSet> = V::Double;
 }
 
-/// Precision P, several sites at once.
+/// Format of precision P for several sites at once.
 #[derive(Clone, Copy, Debug)]
 pub struct InLanes<P, V>(PhantomData<(P, V)>);
 
-/// Returns complex number `k` of the sites themselves, in their own lane order.
+/// Returns complex number `k` of a group of sites in the group's own lane order.
 #[inline(always)]
 unsafe fn own<T: Element>(tile: Global, lane: usize, k: usize) -> Complex<T> {
     unsafe { T::straight(tile, lane, k, Access::Own) }
@@ -74,7 +74,7 @@ impl<P: HasLanes, V: VectorSet> CloverFormat for InLanes<P, V> {
     }
 }
 
-/// Address of the pair of links of a direction; numbers are read as they are needed, because registers are few.
+/// Address of the pair of links of a direction. Each number is read when it is needed, because registers are few.
 #[derive(Clone, Copy, Debug)]
 pub struct PairInMemory {
     tile: Global,

@@ -1,17 +1,17 @@
-//! Links in a precision and a reconstruction: pairs of links per direction, in chunks.
+//! Storage of links in a precision and a reconstruction: pairs of links for each direction, in chunks.
 use super::reconstruct::{InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
 use super::{Double, Element, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single, TILE, place_in_tiles, record};
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::field::Links;
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// A reconstruction in a precision: the storage of the pair of links of one direction, U_μ(x) and U†_μ(x−μ̂). The stored
-/// numbers of the first are followed by those of the second, and these, where phases are stored, by a complex number made of
-/// the two phases.
+/// Reconstruction in a precision, which determines the storage of the pair of links of one direction, U_μ(x) and U†_μ(x−μ̂).
+/// The stored numbers of the first link come first, then those of the second. If phases are stored, a complex number made of
+/// the two phases follows.
 pub trait LinkFormat<P: NumberFormat>: Reconstruct {
-    /// The chunks of a pair.
+    /// Type of a packed pair of links.
     type Pair: Copy;
-    /// Whether components have to lie between −1 and 1.
+    /// Whether components must lie between −1 and 1.
     const UNIT: bool = P::UNIT_LINKS;
     /// Bytes of a pair.
     const PAIR_BYTES: usize;
@@ -51,11 +51,11 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
 }
 
-/// Links as hopping terms read them.
+/// Links in the form in which hopping terms read them.
 pub trait HopLinks<P: NumberFormat>: 'static {
-    /// The pair of a direction, or its address.
+    /// Packed pair of links of a direction, or its address.
     type HopPair: Copy;
-    /// Whether the links are in temporal gauge ([`Reconstruct::TEMPORAL`]).
+    /// Returns whether the links are in temporal gauge ([`Reconstruct::TEMPORAL`]).
     fn is_temporal(links: &Links) -> bool;
     /// Reads the pair of direction `mu` at site `i`.
     ///
@@ -87,16 +87,16 @@ impl<P: NumberFormat, R: LinkFormat<P>> HopLinks<P> for R {
     }
 }
 
-/// Long links of improved staggered operators.
+/// Long links of improved staggered operators, with the storage of their fat links.
 pub trait ImprovedHops<P: NumberFormat>: HopLinks<P> {
-    /// Storage of the fat links beside them.
+    /// Storage of the fat links.
     type Fat: HopLinks<P>;
 }
 impl<P: NumberFormat, R: LinkFormat<P, Full: LinkFormat<P>>> ImprovedHops<P> for R {
     type Fat = R::Full;
 }
 
-/// Links that are written site by site.
+/// Formats of links that are written site by site.
 pub trait StoreLinks<P: NumberFormat>: LinkFormat<P> {
     /// Writes the pair of direction `mu`.
     ///
@@ -263,12 +263,12 @@ where
     }
 }
 
-/// Returns complex number `j` of a pair.
+/// Returns complex number `j` of a packed pair.
 #[inline(always)]
 fn number<P: LinkWords, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
     P::decode_link(|i| word(pair, i), j)
 }
-/// Returns word `i` of a pair.
+/// Returns word `i` of a packed pair.
 #[inline(always)]
 fn word<const K: usize>(pair: &([Chunk; K], HalfChunk), i: usize) -> u32 {
     if i < 4 * K { pair.0[i / 4].0[i % 4] } else { pair.1.0[i - 4 * K] }

@@ -1,11 +1,10 @@
-//! Storage formats as types: a new one is one file in this module and no change in any kernel.
+//! Storage formats as types. A new format is one file in this module, and changes no kernel.
 //!
-//! Fields are kept in tiles of [`TILE`] consecutive sites: \[tile\]\[16-byte chunk\]\[site of the tile\], so that a warp
-//! reads whole cache lines; on a CPU, where vector registers take one number of several sites, \[tile\]\[number\]\[site\]
-//! (`record.rs`).
-//! Links are kept per parity of the *output* of the hopping term with all eight links of a
-//! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
-//! (measured in docs/measurements/dslash.md).
+//! Fields are stored in tiles of [`TILE`] consecutive sites. On a GPU the layout is \[tile\]\[16-byte chunk\]\[site of the
+//! tile\], so that a warp reads whole cache lines. On a CPU it is \[tile\]\[number\]\[site\] (`record.rs`), because vector
+//! registers take one number of several sites. Links are stored for the parity of the *output* of the hopping term. All eight
+//! links of a site are together, with the Hermitian conjugates of the backward links. Links therefore need no neighbour
+//! addresses, at the cost of twice the memory (measured in docs/measurements/dslash.md).
 #[cfg(not(target_arch = "nvptx64"))]
 mod any_links;
 mod clover;
@@ -47,18 +46,18 @@ use crate::Precision;
 use crate::algebra::{Colour, Complex, DiracSpinor, Projector, ProjectorSign, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
-/// Sites per tile in single precision and in 16 bits. For other types see [`Element::TILE`].
+/// Number of sites per tile in single precision and in 16 bits. [`Element::TILE`] is the number for other types.
 pub const TILE: usize = <f32 as Element>::TILE;
 /// Bytes from one complex number of a record to its next on a CPU: two cache lines.
 const NUMBER_STRIDE: usize = 128;
-/// Granularity of allocation: fields have memory for a multiple of this number of sites, whole tiles on every backend.
+/// Distance in bytes between consecutive complex numbers of a record on a CPU: two cache lines.
 pub const PADDING: usize = 32;
-/// Returns the number of sites for which a field of `sites` sites has memory.
+/// Granularity of allocation in sites. Fields have memory for a multiple of this number, which is whole tiles on every backend.
 pub const fn padded(sites: usize) -> usize {
     sites.next_multiple_of(PADDING)
 }
-/// Returns the tile of a site, and its place in it. Sites of a group in a vector register have the place of the first one; the
-/// bits above [`TILE`] encode the exchange of lanes.
+/// Returns the tile of a site, and the site's place in it. Sites of a group in a vector register have the place of their first
+/// site; the bits above [`TILE`] encode the exchange of lanes.
 #[inline(always)]
 pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
     let sites = T::TILE as u32;
@@ -70,21 +69,21 @@ pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
     }
     (i / sites, (i % sites) as usize)
 }
-/// Bytes from one chunk of a site to its next.
+/// Distance in bytes between consecutive chunks of a site.
 pub(crate) const STRIDE: usize = 16 * TILE;
 
-/// A precision of storage, with its arithmetic. The provided functions are those of fields whose complex numbers are stored one
-/// by one ([`Element`]).
+/// Precision of storage, with its arithmetic. The provided functions are for fields whose complex numbers are stored one by one
+/// ([`Element`]).
 pub trait NumberFormat: Copy + Send + Sync + 'static {
-    /// Real numbers in registers.
+    /// Type of real numbers in registers.
     type Real: Element;
     /// The precision as a value.
     const PRECISION: Precision;
-    /// Bytes of a complex number in records that are kept number by number on a CPU, or 0 for those kept in chunks.
+    /// Number of bytes of a complex number in records that are stored number by number on a CPU, or 0 for records in chunks.
     const RECORD_NUMBER: usize = record::CHUNKS;
     /// Bytes of one four-spin spinor.
     const SPINOR_BYTES: usize;
-    /// Whether numbers can be too large or too small for the format in fields as they occur.
+    /// Whether numbers that occur in fields can be too large or too small for the format.
     const HAS_RANGE: bool = false;
     /// Reads a spinor of the tile at `tile`.
     ///
@@ -113,7 +112,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
 
     /// Bytes of a projected spinor.
     const HALF_SPINOR_BYTES: usize;
-    /// Reads a half spinor of the tile at `tile`; `time`: it is the projection by a projector in t.
+    /// Reads a half spinor of the tile at `tile`. `time` is set if it is the projection by a projector in t.
     ///
     /// # Safety
     /// The contract of [`load_projected`](Self::load_projected) holds.
@@ -121,8 +120,8 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<Self::Real> {
         unsafe { numbers::load_half_spinor(tile, lane, time) }
     }
-    /// Reads a spinor, and writes its projection by `p` to another tile: [`load_half_spinor`](Self::load_half_spinor) there
-    /// equals [`load_projected`](Self::load_projected) here, in `Half` up to rounding.
+    /// Reads a spinor, and writes its projection by `p` to another tile. [`load_half_spinor`](Self::load_half_spinor) from that
+    /// tile equals [`load_projected`](Self::load_projected) from this one, up to rounding in `Half`.
     ///
     /// # Safety
     /// Both tiles are valid; nothing writes the first meanwhile, and no other thread writes that element of the second.
@@ -158,17 +157,17 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
         unsafe { Self::store_colour(to, place, &Self::load_colour(from, lane, Access::Shared).value()) }
     }
 
-    /// Whether components of links have to lie between −1 and 1.
+    /// Whether components of links must lie between −1 and 1.
     const UNIT_LINKS: bool = false;
 }
 
-/// A precision in which links are kept as words.
+/// Precision in which links are stored as words.
 pub trait LinkWords: NumberFormat {
     /// 32-bit words per complex number of a link.
     const LINK_WORDS: usize;
     /// Returns complex number `j` of a link record, from its words.
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<Self::Real>;
-    /// Returns the words of a complex number of a link; the first [`LINK_WORDS`](Self::LINK_WORDS) count.
+    /// Returns the words of a complex number of a link, of which the first [`LINK_WORDS`](Self::LINK_WORDS) are used.
     fn encode_link(z: Complex<f64>) -> [u32; 4];
 }
 
@@ -178,7 +177,7 @@ pub(crate) fn two_singles(c: Chunk) -> [Complex<f32>; 2] {
     let [a, b, c, d] = c.0.map(f32::from_bits);
     [Complex { re: a, im: b }, Complex { re: c, im: d }]
 }
-/// Returns the one double-precision complex number in a chunk.
+/// Returns the double-precision complex number in a chunk.
 #[inline(always)]
 fn one_double([a, b, c, d]: [u32; 4]) -> Complex<f64> {
     let join = |low: u32, high: u32| f64::from_bits((high as u64) << 32 | low as u64);

@@ -1,10 +1,10 @@
-//! Fields whose complex numbers are stored one by one ([`Element`]): those in double precision, and all fields that are read in
-//! lanes.
+//! Fields whose complex numbers are stored one by one ([`Element`]): fields in double precision, and all fields that are read
+//! in lanes.
 use super::Element;
 use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, ProjectorSign, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Global};
 
-/// Exchanges the lanes of colours, after the arithmetic that does not mix them.
+/// Exchanges the lanes of colour vectors, after the arithmetic that does not mix lanes.
 #[inline(always)]
 fn turned<T: Element, const N: usize>(mut colours: [Colour<T>; N], lane: usize) -> [Colour<T>; N] {
     if T::is_turned(lane) {
@@ -17,7 +17,7 @@ fn turned<T: Element, const N: usize>(mut colours: [Colour<T>; N], lane: usize) 
     }
     colours
 }
-/// Reads all spins of the sites themselves, in their own lane order.
+/// Reads all spins of a site, or of a group of sites in the group's own lane order.
 #[inline(always)]
 unsafe fn spins<T: Element>(tile: Global, lane: usize, access: Access) -> [Colour<T>; 4] {
     unsafe {
@@ -107,7 +107,8 @@ pub unsafe fn load_colour<T: Element>(tile: Global, lane: usize, access: Access)
 pub unsafe fn store_colour<T: Element>(tile: Global, lane: usize, c: &Colour<T>) {
     unsafe { store_colour_at(tile, lane, 0, *c) }
 }
-/// Reads numbers `first` to `first` + 2. No closure: with vectors it is large, and would not be inlined.
+/// Reads numbers `first` to `first` + 2. This is not a closure, because with vectors its code is large and would not be
+/// inlined.
 #[inline(always)]
 unsafe fn load_colour_at<T: Element>(tile: Global, lane: usize, first: usize, access: Access) -> Colour<T> {
     unsafe {

@@ -3,31 +3,31 @@ use crate::LinkStorage;
 use crate::algebra::{Complex, Real, Su3, complex, phase_from_quarter_tangent, quarter_tangent};
 use core::marker::PhantomData;
 
-/// Stored elements of a link, and the reconstruction of the others.
+/// Choice of the elements of a link that are stored, and the reconstruction of the others.
 pub trait Reconstruct: Copy + Send + Sync + 'static {
     /// The storage as a value.
     const STORAGE: LinkStorage;
-    /// Complex numbers kept per link.
+    /// Number of complex numbers that are stored for each link.
     const KEPT: usize;
-    /// Whether the phase φ of the determinant is kept too, as tan(φ/4): for links in U(3).
+    /// Whether the phase φ of the determinant is also stored, as tan(φ/4), for links in U(3).
     const PHASE: bool = false;
-    /// All nine elements, each kept in the same way.
+    /// Storage of all nine elements, each in the same number format.
     type Full: Reconstruct;
-    /// Whether links in t are the unit matrix, except across the boundary: hops in t then read a link only there.
+    /// Whether links in t are the unit matrix, except across the boundary. Hops in t then read only the links across it.
     const TEMPORAL: bool = false;
-    /// Returns the matrix from its stored numbers; `phase` is not called where none is stored.
+    /// Returns the matrix from its stored numbers. `phase` is called only if a phase is stored.
     fn expand<T: Real>(kept: impl Fn(usize) -> Complex<T>, phase: impl Fn() -> T) -> Su3<T>;
     /// Returns stored number `j` of a matrix.
     fn reduce(u: &Su3<f64>, j: usize) -> Complex<f64>;
 }
 
-/// All nine elements.
+/// Storage of all nine elements, 18 reals.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon18;
-/// Two rows of a matrix in SU(3); the third by unitarity (Clark et al. 2009, appendix A.1).
+/// Storage of two rows of a matrix in SU(3), 12 reals. The third row follows from unitarity (Clark et al. 2009, appendix A.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Recon12;
-/// Two rows of a matrix in U(3) and the phase φ of its determinant; the third row is e^{iφ} (a × b)*.
+/// Storage of two rows of a matrix in U(3) and the phase φ of its determinant, 13 reals. The third row is e^{iφ} (a × b)*.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon13;
 
@@ -74,31 +74,32 @@ impl Reconstruct for Recon13 {
     }
 }
 
-/// The minimal eight of a matrix in SU(3): a_2, a_3, b_1 and the phases φ of a_1 and c_1 (Clark et al. 2009, appendix
-/// A.2), kept as tan(φ/4). Rows are a, b, c. Singular where a_2 = a_3 = 0: see [`Recon8::is_singular`].
+/// Storage of the minimal eight reals of a matrix in SU(3) with rows a, b, c: a_2, a_3, b_1 and the phases φ of a_1 and c_1
+/// (Clark et al. 2009, appendix A.2), stored as tan(φ/4). It is singular if a_2 = a_3 = 0: see [`Recon8::is_singular`].
 #[derive(Clone, Copy, Debug)]
 pub struct Recon8;
-/// The minimal form of a matrix in U(3): that of [`Recon8`], and the phase of its determinant D. Two rows of U are orthogonal,
-/// and their cross product is D times the conjugate of the third, so that D b_1* and D c_1* take the places of b_1* and c_1* in
-/// the formulae of [`Recon8`]. No root of D is taken. Singular where [`Recon8`] is.
+/// Storage of the minimal nine reals of a matrix in U(3): those of [`Recon8`] and the phase of the determinant D. Two rows of U
+/// are orthogonal, and their cross product is D times the conjugate of the third. D b_1* and D c_1* therefore replace b_1* and
+/// c_1* in the formulae of [`Recon8`]. No root of D is taken. It is singular where [`Recon8`] is.
 #[derive(Clone, Copy, Debug)]
 pub struct Recon9;
 
-/// Returns the complex number with square modulus `square` (zero if negative) and phase φ given as tan(φ/4).
+/// Returns the complex number with square modulus `square` (zero if negative) and phase φ, which is given as tan(φ/4).
 #[inline(always)]
 fn polar<T: Real>(square: T, phase: T) -> Complex<T> {
     phase_from_quarter_tangent(phase).scale(square.sqrt_or_zero())
 }
 
 impl Recon8 {
-    /// Whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
+    /// Returns whether |a_2|² + |a_3|² is so small that the reconstruction would lose more than three digits.
     #[inline(always)]
     pub fn is_singular(u: &Su3<f64>) -> bool {
         u.0[0][1].norm_sqr() + u.0[0][2].norm_sqr() < 1e-6
     }
 }
 
-/// a_1, c_1 and 1 / (|a_2|² + |a_3|²) from the stored numbers: |a_1|² = 1 − |a_2|² − |a_3|², |c_1|² = 1 − |a_1|² − |b_1|².
+/// Returns a_1, c_1 and 1 / (|a_2|² + |a_3|²) from the stored numbers, with |a_1|² = 1 − |a_2|² − |a_3|² and |c_1|² = 1 −
+/// |a_1|² − |b_1|².
 #[inline(always)]
 fn first_column<T: Real>(
     phases: Complex<T>,
@@ -167,8 +168,8 @@ impl Reconstruct for Recon9 {
     }
 }
 
-/// Links in temporal gauge (Clark et al. 2009, section 4.3), stored in the form of `R`: links in t are the unit matrix, except
-/// across the boundary, and are not read elsewhere.
+/// Storage of links in temporal gauge (Clark et al. 2009, section 4.3) in the form of `R`. Links in t are the unit matrix
+/// except across the boundary, and are read only there.
 #[derive(Clone, Copy, Debug)]
 pub struct Temporal<R>(PhantomData<R>);
 
@@ -198,10 +199,10 @@ pub type Recon12T = Temporal<Recon12>;
 /// [`Recon8`] in temporal gauge.
 pub type Recon8T = Temporal<Recon8>;
 
-/// Links in 16-bit fixed point, in the form of `R` in [`Half`](super::Half), beside fields in single precision. CG with fields
-/// in 16 bits does not converge reliably for ill-conditioned operators, because its directions grow far larger than the
-/// residuals that are added to them; with links rounded to 16 bits the operator is still a fixed matrix. Links are most of the
-/// data that staggered operators read.
+/// Storage of links in 16-bit fixed point beside fields in single precision, in the form of `R` in [`Half`](super::Half). CG
+/// with fields in 16 bits does not converge reliably for ill-conditioned operators, because its directions grow far larger than
+/// the residuals that are added to them. With links rounded to 16 bits, the operator is still a fixed matrix. Links are most of
+/// the data that staggered operators read.
 #[derive(Clone, Copy, Debug)]
 pub struct InHalf<R>(PhantomData<R>);
 

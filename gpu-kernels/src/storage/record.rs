@@ -1,15 +1,15 @@
 //! Layout of the words of a site's record in a tile.
 //!
-//! On a GPU a record is stored in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU records
-//! of real numbers in 32 or 64 bits are stored complex number by complex number, `[number][site]`, so that two vector registers
-//! hold the same number of consecutive sites. Formats of 16 bits have chunks there as well.
+//! On a GPU a record is stored in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU,
+//! records of real numbers in 32 or 64 bits are stored complex number by complex number, `[number][site]`, so that two vector
+//! registers hold one number of consecutive sites. Formats of 16 bits have chunks on a CPU as well.
 use super::{NUMBER_STRIDE, STRIDE};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// Value in place of the bytes of a complex number, for records in chunks also on a CPU.
+/// Value that marks records in chunks on a CPU, in place of the number of bytes of a complex number.
 pub const CHUNKS: usize = 0;
 
-/// Whether records of complex numbers of `number` bytes are in chunks on this target.
+/// Returns whether records of complex numbers of `number` bytes are in chunks on this target.
 const fn in_chunks(number: usize) -> bool {
     cfg!(target_arch = "nvptx64") || number == CHUNKS
 }
@@ -20,7 +20,7 @@ const fn place<const NUMBER: usize>(lane: usize, i: usize) -> usize {
     byte / NUMBER * NUMBER_STRIDE + NUMBER * lane + byte % NUMBER
 }
 
-/// Reads words 4 k to 4 k + 3.
+/// Reads words 4 k to 4 k + 3 of a site's record.
 ///
 /// # Safety
 /// The tile is valid and read as `access` promises; `lane` < [`Element::TILE`](super::Element::TILE).
@@ -38,7 +38,7 @@ pub unsafe fn load<const NUMBER: usize>(tile: Global, lane: usize, k: usize, acc
         }
     }
 }
-/// Reads words 4 k and 4 k + 1, the last ones of a record.
+/// Reads words 4 k and 4 k + 1, which are the last ones of a record.
 ///
 /// # Safety
 /// The contract of [`load`] holds.
@@ -80,7 +80,7 @@ pub unsafe fn store_number<const NUMBER: usize>(tile: Global, lane: usize, k: us
         }
     }
 }
-/// Writes words 4 k to 4 k + 3.
+/// Writes words 4 k to 4 k + 3 of a site's record.
 ///
 /// # Safety
 /// The tile is valid, and no other thread writes the record; `lane` < [`Element::TILE`](super::Element::TILE).
@@ -98,7 +98,7 @@ pub unsafe fn store<const NUMBER: usize>(tile: Global, lane: usize, k: usize, ch
         }
     }
 }
-/// Writes words 4 k and 4 k + 1, the last ones of a record.
+/// Writes words 4 k and 4 k + 1, which are the last ones of a record.
 ///
 /// # Safety
 /// The contract of [`store`] holds.
@@ -112,7 +112,7 @@ pub unsafe fn store_half<const NUMBER: usize>(tile: Global, lane: usize, k: usiz
         }
     }
 }
-/// Writes word `i` of a record of `chunks` whole chunks and a last one of `tail` bytes.
+/// Writes word `i` of a record that consists of `chunks` whole chunks and a last one of `tail` bytes.
 ///
 /// # Safety
 /// The contract of [`store`] holds.

@@ -8,7 +8,7 @@ use crate::algebra::{
 };
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// 32-bit floating point.
+/// Single precision: 32-bit floating point.
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
@@ -21,7 +21,7 @@ impl Single {
     /// Bytes of a complex number.
     const BYTES: usize = 8;
 
-    /// Reads two complex numbers of a record, from number 2 `k` on.
+    /// Reads numbers 2 `k` and 2 `k` + 1 of a record of complex numbers.
     ///
     /// # Safety
     /// The contract of [`NumberFormat::load_spinor`] holds.
@@ -29,7 +29,7 @@ impl Single {
     pub(crate) unsafe fn two(tile: Global, lane: usize, k: usize, access: Access) -> [Complex<f32>; 2] {
         two_singles(unsafe { record::load::<{ Self::BYTES }>(tile, lane, k, access) })
     }
-    /// Reads two numbers of a spinor, from number `k` on, which is even.
+    /// Reads numbers `k` and `k` + 1 of a spinor, where `k` is even.
     ///
     /// # Safety
     /// The contract of [`NumberFormat::load_spinor`] holds.
@@ -82,7 +82,7 @@ impl NumberFormat for Single {
         if p.axis != Axis::T {
             return unsafe { Self::load_spinor(tile, lane, Access::Shared) }.project(p);
         }
-        // Spins 0, 1 are chunks 0 to 2, spins 2, 3 chunks 3 to 5.
+        // Spins 0 and 1 are in chunks 0 to 2, spins 2 and 3 in chunks 3 to 5.
         let first = p.kept() / 2 * 3;
         let two = |k: usize| unsafe { Self::two(tile, lane, first + k, Access::Shared) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));

@@ -1,4 +1,4 @@
-//! Site formats: the properties of a field that linear algebra needs, for any kind of fermion.
+//! Site formats: the properties of fields on which linear algebra depends, for any kind of fermion.
 use super::{Element, NumberFormat};
 use crate::FermionKind;
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex, to_degrand_rossi, to_device_basis};
@@ -8,11 +8,11 @@ use core::marker::PhantomData;
 
 /// Storage format of one kind of field.
 pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
-    /// Real numbers in registers.
+    /// Type of real numbers in registers.
     type Real: Element;
     /// Value of the field on a site.
     type Value: SiteValue<Self::Real>;
-    /// Bytes per site.
+    /// Number of bytes per site.
     const BYTES: usize;
     /// Reads a site of a tile.
     ///
@@ -26,9 +26,9 @@ pub trait SiteFormat: KernelFormat + Copy + Send + Sync + 'static {
     unsafe fn store(tile: Global, lane: usize, value: &Self::Value);
 }
 
-/// Complex numbers on a site, taken together.
+/// Complex numbers on a site as one value.
 pub trait SiteValue<T: Real>: Copy {
-    /// All components 0.
+    /// Value whose components are all 0.
     const ZERO: Self;
     /// Applies `f` to every component.
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self;
@@ -36,9 +36,10 @@ pub trait SiteValue<T: Real>: Copy {
     fn pairs(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self;
     /// Calls `f` with every component of four values.
     fn visit(four: [Self; 4], f: impl FnMut([Complex<T>; 4]));
-    /// Σ |a_k|²: over three colours in the field's own precision, which converts a sixth of the numbers, then in double.
+    /// Σ |a_k|², summed over three colours in the field's own precision, then over spins in double precision. Only a sixth of
+    /// the numbers is converted.
     fn norm2(self) -> f64;
-    /// Σ a_k* b_k: over three colours in the field's own precision, then in double, like [`norm2`](Self::norm2).
+    /// Σ a_k* b_k, summed over three colours in the field's own precision, then over spins in double precision.
     fn dot(self, other: Self) -> Complex<f64>;
 }
 
@@ -50,11 +51,11 @@ pub trait SiteKind: Copy + Send + Sync + 'static {
     const SPINS: usize;
     /// Value of the field on a site, in registers.
     type Value<T: Real>: SiteValue<T>;
-    /// Rounds or extends every component.
+    /// Converts every component to another real type, rounded if necessary.
     fn cast<T: Real, U: Real>(value: Self::Value<T>) -> Self::Value<U>;
     /// Returns the value from the numbers of a host array, in the host's spin basis.
     fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Self::Value<f64>;
-    /// Passes the numbers for a host array to `put`, in the host's spin basis.
+    /// Passes the numbers of the value to `put`, for a host array in the host's spin basis.
     fn to_host(value: Self::Value<f64>, put: impl FnMut(usize, Complex<f64>));
     /// Reads a site of a tile in precision P, like [`SiteFormat::load`].
     ///
@@ -68,7 +69,7 @@ pub trait SiteKind: Copy + Send + Sync + 'static {
     unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Self::Value<P::Real>);
 }
 
-/// Fields of kind K in precision P.
+/// Format of fields of kind K in precision P.
 #[derive(Clone, Copy, Debug)]
 pub struct Sites<K, P>(PhantomData<(K, P)>);
 
@@ -86,16 +87,16 @@ impl<K: SiteKind, P: NumberFormat> SiteFormat for Sites<K, P> {
     }
 }
 
-/// Four spins of three colours: Wilson fermions.
+/// Degrees of freedom of Wilson fermions: four spins of three colours.
 #[derive(Clone, Copy, Debug)]
 pub struct WilsonFermion;
-/// Three colours: staggered fermions.
+/// Degrees of freedom of staggered fermions: three colours.
 #[derive(Clone, Copy, Debug)]
 pub struct StaggeredFermion;
 
-/// Four-spin spinors in precision P.
+/// Format of four-spin spinors in precision P.
 pub type Spinors<P> = Sites<WilsonFermion, P>;
-/// Colour vectors in precision P.
+/// Format of colour vectors in precision P.
 pub type Colours<P> = Sites<StaggeredFermion, P>;
 
 impl<T: Real> SiteValue<T> for DiracSpinor<T> {

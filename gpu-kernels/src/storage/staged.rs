@@ -1,4 +1,4 @@
-//! Links of a site in shared memory: each thread stages its own links, read from the field once and used for every right-hand
+//! Links of a site in shared memory. Each thread copies its own links from the field once, and uses them for every right-hand
 //! side.
 use super::NumberFormat;
 use super::links::LinkFormat;
@@ -12,7 +12,7 @@ use crate::memory::{Chunk, Global, HalfChunk};
 use crate::multi_rhs::LOOPED_THREADS;
 use core::marker::PhantomData;
 
-/// Links in the form of `R`, packed as they are in the field. On a CPU they are read from the field.
+/// Storage of links in shared memory, in the form of `R` and packed as in the field. A CPU reads them from the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<R>(PhantomData<R>);
 
@@ -32,15 +32,15 @@ impl<R: Reconstruct> Reconstruct for Staged<R> {
     }
 }
 
-/// Pairs of links in chunks, the last of which may be short.
+/// Packed pairs of links in chunks, the last of which may be short.
 pub trait Slots: Copy {
-    /// Writes `bytes` bytes to the slots of this thread from number `slot` on.
+    /// Writes a pair of `bytes` bytes to the slots of this thread, from number `slot` on.
     ///
     /// # Safety
-    /// The block keeps as many slots; `bytes` is the size of a pair.
+    /// The block keeps as many slots as are written; `bytes` is the size of a pair.
     #[cfg(target_arch = "nvptx64")]
     unsafe fn keep(self, slot: usize, bytes: usize);
-    /// Reads a pair back, from slots relative to the address of the thread's first slot.
+    /// Reads a pair from the slots of a thread, whose first slot is at `address`, from number `slot` on.
     ///
     /// # Safety
     /// The contract of [`keep`](Self::keep) holds.
@@ -48,7 +48,7 @@ pub trait Slots: Copy {
     unsafe fn kept(address: u32, slot: usize, bytes: usize) -> Self;
 }
 
-/// Bytes from a slot of a thread to its next one: 16 for each thread of the block.
+/// Distance in bytes between consecutive slots of a thread: 16 for each thread of the block.
 #[cfg(target_arch = "nvptx64")]
 const STRIDE: u32 = 16 * LOOPED_THREADS;
 
@@ -92,7 +92,7 @@ pub fn first_slot() -> u32 {
 const fn slots<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     R::PAIR_BYTES.div_ceil(16)
 }
-/// Returns the bytes that the four pairs of a site take.
+/// Returns the number of bytes of the slots for the four pairs of a site.
 pub const fn staged_bytes<P: NumberFormat, R: LinkFormat<P>>() -> usize {
     4 * 16 * slots::<P, R>()
 }
@@ -101,7 +101,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     type Pair = R::Pair;
     const UNIT: bool = R::UNIT;
     const PAIR_BYTES: usize = R::PAIR_BYTES;
-    /// Reads a pair of links; on a GPU `base` is the address of the thread's first slot.
+    /// Reads a pair of links. On a GPU, `base` is the address of the thread's first slot.
     #[inline(always)]
     unsafe fn pair(base: Global, i: u32, mu: usize) -> R::Pair {
         #[cfg(target_arch = "nvptx64")]
@@ -128,7 +128,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     }
 }
 
-/// Stages the pairs of site `i`, and returns their base address for [`LinkFormat::pair`].
+/// Copies the pairs of site `i` to this thread's slots, and returns their base address for [`LinkFormat::pair`].
 ///
 /// # Safety
 /// The contract of [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage) holds.

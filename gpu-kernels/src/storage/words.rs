@@ -1,15 +1,15 @@
 //! Spinors of twelve words, each a complex number of two 16-bit numbers, in three chunks.
 //!
-//! The chunks are arranged so that the upper and the lower pair of spins are 24 contiguous bytes each in a chunk and a
-//! half: a hop in t reads no more.
+//! The upper and the lower pair of spins are 24 contiguous bytes each, a chunk and a half, so that a hop in t reads no more
+//! than it needs.
 use super::STRIDE;
 use crate::algebra::{Projector, ProjectorSign};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
-/// Bytes of the twelve words.
+/// Number of bytes of the twelve words of a spinor.
 pub const BYTES: usize = 48;
 
-/// Reads all words, spin-major.
+/// Reads the twelve words of a spinor, all colours of one spin after the other.
 ///
 /// # Safety
 /// The tile is valid and read as `access` promises.
@@ -31,7 +31,7 @@ pub unsafe fn load_kept<S: ProjectorSign>(tile: Global, lane: usize, p: Projecto
     };
     [a, b, c, d, e, f]
 }
-/// Writes the words that `word` gives for a spin and a colour.
+/// Writes the words that `word` returns for each spin and colour.
 ///
 /// # Safety
 /// The tile is valid, and no other thread writes the element.
@@ -43,7 +43,7 @@ pub unsafe fn store(tile: Global, lane: usize, word: impl Fn(usize, usize) -> u3
     put(2, [word(2, 0), word(2, 1), word(2, 2), word(3, 0)]);
 }
 
-/// Bytes of the six words of a half spinor: a chunk and a half.
+/// Number of bytes of the six words of a half spinor, a chunk and a half.
 pub const HALF_BYTES: usize = 24;
 
 /// Reads the words of a half spinor.

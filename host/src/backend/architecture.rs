@@ -1,15 +1,15 @@
-//! Architectures and compute capabilities, which decide which compiled kernels a GPU can run.
+//! Architectures and compute capabilities: they determine which compiled kernels a GPU can run.
 use std::fmt;
 use std::str::FromStr;
 
 /// The compute capability of a GPU, major and minor.
 pub type Capability = (i32, i32);
 
-/// An architecture for which kernels are compiled, with the names of NVIDIA's tools: `sm_80` is that of compute capability 8.0.
+/// Architecture for which kernels are compiled. `Display` gives NVIDIA's name: `sm_80` stands for compute capability 8.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Architecture {
     capability: Capability,
-    /// Whether only GPUs of exactly this capability can run the code, whose name then ends in `a`.
+    /// Whether the code runs only on GPUs of exactly this capability. The name of the architecture then ends in `a`.
     exact: bool,
 }
 
@@ -28,7 +28,7 @@ impl FromStr for Architecture {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = text.strip_prefix("sm_").ok_or(())?;
-        // `sm_100f` runs on GPUs of the same major capability, just as machine code of `sm_100` does.
+        // Code for `sm_100f` is treated like code for `sm_100`: it runs on GPUs of the same major capability.
         let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
         let number = Some(digits).filter(|digits| digits.bytes().all(|c| c.is_ascii_digit())).ok_or(())?;
         let number: i32 = number.parse().map_err(|_| ())?;
@@ -43,25 +43,26 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// Form of the code of a module.
+/// Form in which a module of kernels is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeForm {
-    /// PTX: text that the driver compiles for the GPU that it finds.
+    /// PTX: text that the driver compiles for the GPU in use.
     Ptx,
-    /// Machine code.
+    /// Machine code of one architecture.
     Cubin,
 }
 
 impl CodeForm {
-    /// Returns the ending of the names of files.
+    /// Returns the extension of names of files in this form: `ptx` or `cubin`.
     pub fn extension(self) -> &'static str {
         match self {
             CodeForm::Ptx => "ptx",
             CodeForm::Cubin => "cubin",
         }
     }
-    /// Whether a GPU can run code of this form. Machine code runs on GPUs of the same major capability that are not older,
-    /// PTX on all that are not older.
+    /// Whether a GPU can run code of this form. Machine code needs a GPU of the same major capability, and PTX one of any major capability.
+    /// In both cases the GPU's capability must not be lower than that of the code. Code for an exact architecture, such as `sm_90a`, runs
+    /// on this capability only.
     pub fn runs_on(self, architecture: Architecture, gpu: Capability) -> bool {
         let made_for = architecture.capability;
         match self {
@@ -72,8 +73,7 @@ impl CodeForm {
     }
 }
 
-/// Returns the indices of those codes of a module that a GPU can run, the best first: machine code before PTX, and newer architectures
-/// before older ones.
+/// Returns the indices of the codes that a GPU can run, the best first: machine code before PTX, and newer architectures before older ones.
 pub fn usable(codes: &[(CodeForm, Architecture)], gpu: Capability) -> Vec<usize> {
     let mut usable: Vec<usize> = (0..codes.len()).filter(|k| codes[*k].0.runs_on(codes[*k].1, gpu)).collect();
     usable.sort_by_key(|k| std::cmp::Reverse(codes[*k]));

@@ -1,4 +1,4 @@
-//! The CPU backend: the source of the kernels, called for one site after the other by all threads.
+//! The CPU backend. All threads call the kernels, compiled for the CPU from the same source as for GPUs, site by site.
 #![allow(unsafe_code)]
 
 use super::profile::Totals;
@@ -16,12 +16,12 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Number of sites of one task. It is fixed, because the order of sums depends on it.
+/// Number of sites of one task. It must not change, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
 /// Number of bytes of a cache line.
 const CACHE_LINE: usize = 64;
 
-/// The threads of this machine.
+/// The CPU as a backend: a team of threads that run kernels.
 #[derive(Clone)]
 pub struct Cpu {
     shared: Arc<CpuShared>,
@@ -32,7 +32,7 @@ struct CpuShared {
     /// Vector instructions in use; `None` if the processor has none for which kernels are compiled.
     vectors: Option<Vectors>,
     sums: Mutex<HostSums>,
-    /// Times of launches, while they are measured.
+    /// Times of launches; `None` if launches are not timed.
     profile: Mutex<Option<Totals>>,
 }
 
@@ -41,7 +41,7 @@ struct HostSums {
     summing: Summing,
 }
 
-/// A kernel for calls by threads, without its type.
+/// A kernel that threads can call; the type of its arguments is erased.
 #[derive(Clone, Copy)]
 struct ThreadedKernel<'a> {
     run: Run,
@@ -54,7 +54,7 @@ unsafe impl Send for ThreadedKernel<'_> {}
 unsafe impl Sync for ThreadedKernel<'_> {}
 
 impl ThreadedKernel<'_> {
-    /// Computes sites of a right-hand side; a reduction writes its sums.
+    /// Computes the given sites of one right-hand side; a reduction writes its sums to `sums`.
     fn run(&self, sites: Range<u32>, rhs: u32, sums: *mut f64) {
         // SAFETY: the function is that of the kernel at this address, compiled for instructions the machine has; every
         // site is given once, views vouch for the addresses (`view`), and reductions get room for `MOST_VALUES` sums.
@@ -62,11 +62,12 @@ impl ThreadedKernel<'_> {
     }
 }
 
-/// Pins a thread of a team to a core of its own, if there are as many cores for this process as threads in the team: its part of the memory
-/// stays near it. With fewer threads others may compute on the same cores, and the system distributes them better.
+/// Pins a thread of a team to its own core if the process has exactly as many cores as the team has threads. Memory that the thread writes
+/// first then stays near the thread. A smaller team is not pinned: other programs may use some cores, and the operating system avoids
+/// those.
 fn pin(thread: usize, threads: usize) {
     if let Some(cores) = core_affinity::get_core_ids().filter(|cores| cores.len() == threads) {
-        // If the system does not allow it, threads are not pinned.
+        // If the system does not allow pinning, the thread runs unpinned.
         core_affinity::set_for_current(cores[thread]);
     }
 }
@@ -78,15 +79,15 @@ impl From<Cpu> for Arc<dyn Backend> {
 }
 
 impl Cpu {
-    /// Makes a backend with its own threads; `None`: as many as the machine has. Panics if the operating system provides no more threads;
-    /// [`try_new`](Self::try_new) returns an error instead.
+    /// Makes a backend with its own threads; `None` makes as many as the current rayon pool has. Panics if the operating system provides
+    /// too few threads; [`try_new`](Self::try_new) returns an error instead.
     pub fn new(threads: Option<usize>) -> Self {
         Self::try_new(threads).expect("the operating system starts threads")
     }
-    /// Makes a backend with its own threads; `None`: as many as the machine has.
+    /// Makes a backend with its own threads; `None` makes as many as the current rayon pool has.
     ///
     /// # Errors
-    /// [`BackendError::NoThreads`](super::BackendError::NoThreads).
+    /// [`BackendError::NoThreads`](super::BackendError::NoThreads) if the operating system provides too few threads.
     pub fn try_new(threads: Option<usize>) -> Result<Self> {
         let threads = threads.filter(|threads| *threads > 0).unwrap_or_else(rayon::current_num_threads);
         let team = Team::new(threads, pin).map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
@@ -101,16 +102,16 @@ impl Cpu {
             totals.add(kernel.instance.name, from.elapsed().as_secs_f64());
         }
     }
-    /// Returns a kernel with its function, for the time of a launch.
+    /// Returns a kernel and its function for this processor; the result lives as long as the call.
     fn launched<'a>(&self, kernel: &Call<'a>) -> Result<ThreadedKernel<'a>> {
         let run = self.shared.vectors.and_then(|vectors| kernel.instance.cpu.of(vectors));
         let run = run.ok_or(super::BackendError::OtherProcessor)?;
         Ok(ThreadedKernel { run, kernel: kernel.arguments, life: PhantomData })
     }
-    /// Sums a reduction over all sites: passes value k of right-hand side j to `take` as number j K + k.
+    /// Sums a reduction over all sites. `take` receives value k of right-hand side j as number j K + k, where K is the number of values.
     fn sum_up(&self, kernel: Call<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
         let (count, from) = (kernel.values(), Instant::now());
-        // As on a GPU, so that code that works here works there.
+        // The limit is that of GPUs, so that a reduction that works here also works on a GPU.
         assert!(nrhs as usize * count <= LAUNCH_SUMS, "too many sums in one launch");
         let partial = self.sum_blocks(self.launched(&kernel)?, n, nrhs);
         for rhs in 0..nrhs as usize {
@@ -122,11 +123,12 @@ impl Cpu {
         self.took(&kernel, from);
         Ok(())
     }
-    /// Does `count` tasks in all threads.
+    /// Runs `count` tasks on all threads.
     fn in_threads(&self, count: usize, task: impl Fn(usize) + Sync) {
         if count == 1 { task(0) } else { self.shared.team.run(count, &task) }
     }
-    /// Does the tasks of a launch: one for each right-hand side of each block of sites. The caller does those of a small launch alone.
+    /// Runs the tasks of a launch, one for each block of sites and right-hand side. The calling thread runs all tasks of a small launch
+    /// itself.
     fn in_blocks(&self, n: u32, nrhs: u32, task: impl Fn(usize, Range<u32>, u32) + Sync) {
         let count = (n.div_ceil(BLOCK) * nrhs) as usize;
         let task = |number: usize| {
@@ -135,11 +137,11 @@ impl Cpu {
         };
         if n.saturating_mul(nrhs) <= BLOCK { (0..count).for_each(task) } else { self.in_threads(count, task) }
     }
-    /// Runs a kernel on all blocks of sites: on each for all right-hand sides, whose links are then in the cache.
+    /// Runs a kernel on all blocks of sites. Tasks of one block for all right-hand sides follow each other, so its links stay in the cache.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
         self.in_blocks(n, nrhs, |_, sites, rhs| kernel.run(sites, rhs, std::ptr::null_mut()));
     }
-    /// Computes the sums of a reduction for each right-hand side of each block of sites.
+    /// Computes the sums of a reduction separately for each block of sites and right-hand side.
     fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
         let mut sums = vec![[0.0; MOST_VALUES]; (n.div_ceil(BLOCK) * nrhs) as usize];
         let first = SumsOfTasks(sums.as_mut_ptr());
@@ -153,19 +155,19 @@ impl Cpu {
     pub fn threads(&self) -> usize {
         self.shared.team.threads()
     }
-    /// Returns the name of the vector instructions in use: `AVX-512`, `AVX2`, or none.
+    /// Returns the name of the vector instructions in use, such as `AVX-512` or `AVX2`.
     pub fn instructions(&self) -> &'static str {
         self.shared.vectors.unwrap_or(Vectors::Portable).name()
     }
 }
 
-/// The sums of all tasks of a launch.
+/// Address of the sums of all tasks of a launch.
 #[derive(Clone, Copy)]
 struct SumsOfTasks(*mut [f64; MOST_VALUES]);
 // SAFETY: tasks use different elements.
 unsafe impl Sync for SumsOfTasks {}
 impl SumsOfTasks {
-    /// Returns the address of the sums of a task.
+    /// Returns the address of the sums of one task.
     ///
     /// # Safety
     /// The task exists, and nothing else uses its sums.
@@ -175,7 +177,7 @@ impl SumsOfTasks {
     }
 }
 
-/// Memory that begins with a cache line: a vector that spans two lines takes as long as two vectors.
+/// Memory that begins at a cache line. A vector that spans two cache lines takes as long to load as two vectors.
 struct CacheLines {
     start: NonNull<u8>,
     layout: Layout,
@@ -186,9 +188,10 @@ unsafe impl Send for CacheLines {}
 unsafe impl Sync for CacheLines {}
 
 impl CacheLines {
-    /// Allocates zeroed memory; `None` if there is too little.
+    /// Allocates zeroed memory; returns `None` if too little is free.
     fn new(bytes: usize) -> Option<Self> {
-        // Explicitly zeroed: for an alignment of its own an allocator would write all of the memory with one thread.
+        // An allocator for zeroed memory of larger alignment would write all of it with one thread. A small alignment avoids this;
+        // `address` rounds up to a cache line.
         let layout = Layout::from_size_align(bytes.checked_add(CACHE_LINE)?, 16).ok()?;
         // SAFETY: the size is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
@@ -236,14 +239,14 @@ impl Backend for Cpu {
             free: backend.memory().map_or(0, |m| m.free),
             device: "this machine".into(),
         };
-        // Small buffers are not worth the query.
+        // Small buffers do not justify a query of the free memory.
         if bytes >= 1 << 20 && bytes > self.memory()?.free {
             return Err(too_little(self));
         }
         let memory = CacheLines::new(16 * count).ok_or_else(|| too_little(self))?;
         let mut buffer = DeviceBuffer::new(memory.address(), 16 * count, memory);
-        // Now, and by all threads: a page that is missing later ends the program, and each is placed near the processor that writes it
-        // first.
+        // All threads write the memory now: a page that is missing later would end the program, and the system places each page near the
+        // processor that writes it first.
         self.clear(&mut buffer)?;
         Ok(buffer)
     }
@@ -318,7 +321,7 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    // Every call has done its work when it returns: there is no other order.
+    // Every call has done its work when it returns, so streams need no state.
     fn stream(&self) -> Result<Stream> {
         Ok(Stream::new(()))
     }
@@ -346,7 +349,7 @@ impl Backend for Cpu {
         Err(super::BackendError::NoPeers)
     }
     fn peer_address(&self, _: &Peer) -> *mut u8 {
-        // None was ever opened.
+        // The CPU backend never opens a peer.
         std::ptr::null_mut()
     }
     fn copy_to_peer(&self, _: &DeviceBuffer, _: usize, _: *mut u8, _: usize, _: &Stream, _: Ordered) -> Result {

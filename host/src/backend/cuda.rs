@@ -1,7 +1,7 @@
-//! The CUDA backend: one GPU, one stream in program order, kernels loaded when first used at the latest.
+//! The CUDA backend: one GPU, and one main stream that runs work in program order. A module of kernels is loaded before its first launch.
 //!
-//! All `unsafe` of the host's GPU side is here. Its contract: every address given to the driver comes from a live
-//! [`CudaBuffer`] of the same context, and freeing memory waits for the device, so that nothing in flight loses it.
+//! All `unsafe` code of the host for GPUs is in this module. Its contract: every address that is given to the driver comes from a live
+//! [`CudaBuffer`] of the same context, and memory is freed only when no work on the device uses it.
 #![allow(unsafe_code)]
 
 mod launch;
@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tracing::trace;
 
-/// Most blocks per right-hand side of any reduction.
+/// Largest number of blocks of a reduction for one right-hand side.
 const MAX_REDUCTION_BLOCKS: usize = 8192;
 
 /// A GPU as a backend.
@@ -50,14 +50,14 @@ pub struct Cuda {
     shared: Arc<CudaState>,
 }
 
-/// State of the backend. Fields are dropped in this order: the objects of the context before the context.
+/// State of the backend. The order of the fields matters: objects of the context are dropped before the context.
 struct CudaState {
-    /// The main order of work.
+    /// Queue of the main stream.
     queue: Queue,
     functions: Mutex<HashMap<(usize, RhsBlocking), Function>>,
     launches: Mutex<HashMap<LaunchId, PreparedLaunch>>,
     modules: Mutex<HashMap<String, Module>>,
-    /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
+    /// Memory of reductions: partial sums of blocks, counters of finished blocks, and results that host and GPU share.
     partial: Mutex<Scratch>,
     context: Context,
     device: Device,
@@ -72,17 +72,17 @@ struct CudaState {
     staging: Mutex<Option<staging::Staging>>,
 }
 
-/// A kernel; its handle is valid as long as its module, which lives as long as the backend.
+/// A loaded kernel. Its handle is valid as long as its module, and modules live as long as the backend.
 #[derive(Clone, Copy)]
 struct Function {
     handle: sys::CUfunction,
-    /// Name of the entry point for one right-hand side in a thread.
+    /// Name of the entry point for one right-hand side in each thread.
     name: &'static str,
-    /// Whether solvers launch it in their loops.
+    /// Whether solvers launch the kernel in their loops.
     hot: bool,
-    /// Bytes of links that a block stores.
+    /// Bytes of shared memory for the links of a block.
     shared: u32,
-    /// Bytes of shared memory that a block has besides those that a launch requests.
+    /// Bytes of shared memory that a block of the kernel always has, without those that a launch requests.
     fixed: u32,
     /// Other blockings for which the kernel is compiled.
     variants: &'static [Variant],
@@ -90,7 +90,7 @@ struct Function {
 // SAFETY: a handle that the driver lets any thread use, and plain data.
 unsafe impl Send for Function {}
 
-/// Addresses at which a reduction writes its result and announces it.
+/// Addresses to which a reduction writes its result and, after it, its ticket.
 #[derive(Clone, Copy)]
 struct SumAddresses {
     result: *mut f64,
@@ -101,33 +101,33 @@ struct SumAddresses {
 struct Scratch {
     partial: u64,
     done: u64,
-    /// Tickets of sums that stay on the device.
+    /// Address for the tickets of sums that stay on the device; nothing reads them.
     unread: u64,
     results: *mut f64,
-    /// Tickets, placed after the results: that of the launch that last wrote each of them.
+    /// Tickets of the results: each is the number of the launch that last wrote the result.
     ready: *mut u32,
     ticket: u32,
-    /// Results that were requested and not waited for: word of `ready`, ticket.
+    /// Results that were requested and not yet fetched: index in `ready`, and the ticket to wait for.
     pending: Vec<(usize, u32)>,
     summing: Summing,
 }
 // SAFETY: addresses; used under the mutex around the struct.
 unsafe impl Send for Scratch {}
 
-/// Properties of a GPU that are known before it is used.
+/// Properties of a GPU, available before it is opened.
 #[derive(Clone, Debug)]
 pub struct CudaDevice {
-    /// Number for `--device`.
+    /// Number of the GPU, from 0, as for `--device`.
     pub ordinal: usize,
     /// Marketing name.
     pub name: String,
-    /// Bytes of memory.
+    /// Total memory in bytes.
     pub memory: usize,
     /// Compute capability, major and minor.
     pub capability: Capability,
 }
 
-/// Returns the most bytes that a block of this device may share if a kernel requests them.
+/// Returns the largest number of bytes of shared memory that a block can request on this device.
 fn most_shared(device: Device, name: &str) -> Result<u32> {
     let mut bytes = 0;
     let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
@@ -137,9 +137,9 @@ fn most_shared(device: Device, name: &str) -> Result<u32> {
     Ok(bytes.unsigned_abs())
 }
 
-/// Converts a driver call's result to that of this crate.
+/// Converts the result of a call of `cust` to a result of this crate.
 fn driver<T>(result: std::result::Result<T, CudaError>, call: &str, device: &str) -> Result<T> {
-    // The Display of CudaError gets the text from the driver; its Debug is the error's name.
+    // The name of the error is its `Debug` form; `Display` would request a text from the driver.
     result.map_err(|e| BackendError::Driver { call: call.into(), device: device.into(), code: format!("{e:?}") })
 }
 fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
@@ -150,7 +150,7 @@ fn raw(code: sys::CUresult, call: &str, device: &str) -> Result {
 }
 
 impl Cuda {
-    /// Returns all GPUs of the machine.
+    /// Returns the properties of all GPUs of the machine.
     pub fn devices() -> Result<Vec<CudaDevice>> {
         cuda_loader::load().map_err(|e| BackendError::NoDriver(e.to_string()))?;
         cust::init(cust::CudaFlags::empty())
@@ -173,7 +173,7 @@ impl Cuda {
             })
             .collect()
     }
-    /// Returns the driver's CUDA version, as major and minor.
+    /// Returns the version of CUDA that the driver supports, as major and minor number.
     pub fn driver_version() -> Result<(i32, i32)> {
         Self::devices()?;
         let mut version = 0;
@@ -182,12 +182,12 @@ impl Cuda {
         Ok((version / 1000, version % 1000 / 10))
     }
 
-    /// Opens the GPU with number `device`, with the launch parameters that were tuned for it, if any.
+    /// Opens the GPU with number `device`. Launch parameters from the tuner's cache are used if they exist.
     pub fn new(device: usize) -> Result<Self> {
         Self::with_tuning(device, Tuning::default())
     }
-    /// Opens the GPU with number `device`. With [`Mode::Search`] every kind of launch is repeated until its best block size is known: the
-    /// fields are meaningless afterwards, so use it on scratch fields only.
+    /// Opens the GPU with number `device`. With [`Mode::Search`], every new kind of launch is repeated with several block shapes to find
+    /// the fastest. This leaves meaningless numbers in the fields, so use it on scratch fields only.
     pub fn with_tuning(device: usize, tuning: Tuning) -> Result<Self> {
         let devices = Self::devices()?;
         let count = devices.len();
@@ -199,7 +199,7 @@ impl Cuda {
         if known.capability < Architecture::oldest().capability() {
             return Err(BackendError::OldDevice { device: name, capability: known.capability });
         }
-        // Before anything is allocated: a search may be refused.
+        // The tuner is opened before anything is allocated, because it can fail.
         let tuner = match tuning.mode {
             Mode::Off => Tuner::off(),
             Mode::Use | Mode::Search { .. } => Tuner::open(tuning, Self::tune_key(&known)?)?,
@@ -216,11 +216,12 @@ impl Cuda {
             raw(sys::cuMemAlloc_v2(&mut done, 2 * 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
             raw(sys::cuMemsetD8Async(done, 0, 2 * 4 * LAUNCH_SUMS, queue.handle()), "clearing space for sums", &name)?;
             raw(sys::cuMemAlloc_v2(&mut unread, 4 * LAUNCH_SUMS), "allocating space for sums", &name)?;
-            // Mapped into the GPU's address space (CU_MEMHOSTALLOC_DEVICEMAP); with unified addressing the same address.
+            // The flag 2 is CU_MEMHOSTALLOC_DEVICEMAP: the GPU can access the memory. With unified addressing it has the same address
+            // there.
             raw(sys::cuMemHostAlloc(&mut results, 12 * REDUCTION_SLOTS, 2), "allocating pinned memory", &name)?;
             std::ptr::write_bytes(results.cast::<u8>(), 0, 12 * REDUCTION_SLOTS);
         }
-        // Other orders of work use the space, too.
+        // Other streams also use the memory for sums, so it must be cleared first.
         queue.wait(&name)?;
         let results: *mut f64 = results.cast();
         let ready = results.wrapping_add(REDUCTION_SLOTS).cast();
@@ -247,13 +248,13 @@ impl Cuda {
         Ok(Cuda { shared: Arc::new(shared) })
     }
 
-    /// Returns the key in the tuner's cache of a GPU with this driver and these kernels.
+    /// Returns the key of a GPU in the tuner's cache, for the current driver and kernels.
     pub fn tune_key(device: &CudaDevice) -> Result<DeviceKey> {
         let (major, minor) = Self::driver_version()?;
         let kernels = kernels_hash(&kernel_images());
         Ok(DeviceKey { device: device.name.clone(), driver: format!("{major}.{minor}"), kernels })
     }
-    /// Returns the tuner, which has the launch parameters of this GPU.
+    /// Returns the tuner, which holds the launch parameters of this GPU.
     pub fn tuner(&self) -> &Tuner {
         &self.shared.tuner
     }
@@ -261,12 +262,12 @@ impl Cuda {
     fn name(&self) -> &str {
         &self.shared.name
     }
-    /// Makes the GPU the current one of the calling thread.
+    /// Makes the context of the GPU current in the calling thread.
     fn enter(&self) -> Result {
         driver(CurrentContext::set_current(&self.shared.context), "selecting", self.name())
     }
 
-    /// Returns the handle of an instance in a blocking in which it exists. Its module is loaded now if it was not before.
+    /// Returns a kernel instance in a blocking in which it exists; loads its module if necessary.
     fn function(&self, instance: &'static Instance, blocking: RhsBlocking) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
         if let Some(function) = functions.get(&(address(instance), blocking)) {
@@ -296,17 +297,17 @@ impl Cuda {
         Ok(function)
     }
 
-    /// Loads modules of kernels, which otherwise are loaded when their first kernel is launched, until it is `enough`. A thread other than
-    /// the one that computes may call this.
+    /// Loads modules of kernels in advance until `enough` is set; other modules are loaded at the first launch of one of their kernels. Any
+    /// thread may call this.
     ///
     /// # Errors
-    /// If a module cannot be loaded; those before it are loaded.
+    /// Fails if a module cannot be loaded; the modules before it remain loaded.
     pub fn load(&self, modules: &[String], enough: &AtomicBool) -> Result {
         self.enter()?;
         let mut wanted = modules.iter().take_while(|_| !enough.load(Ordering::Relaxed));
         wanted.try_for_each(|module| self.with_module(module, |_| Ok(())))
     }
-    /// Calls `then` with a module, which is loaded first if needed.
+    /// Calls `then` with a module, which is loaded first if necessary.
     fn with_module<T>(&self, name: &str, then: impl FnOnce(&Module) -> Result<T>) -> Result<T> {
         let mut modules = lock(&self.shared.modules);
         if let Some(module) = modules.get(name) {
@@ -321,7 +322,7 @@ impl Cuda {
         let mut result = Err(self.no_code(name, &image.codes));
         for code in image.usable(self.shared.capability) {
             let bytes = code.unpack().ok_or_else(missing)?;
-            // A driver that is older than the assembler refuses machine code, and accepts PTX.
+            // A driver that is older than the assembler rejects machine code, but accepts PTX.
             result = match code.form {
                 CodeForm::Cubin => driver(Module::from_cubin(bytes, &[]), "loading kernels", self.name()),
                 CodeForm::Ptx => {
@@ -339,7 +340,7 @@ impl Cuda {
         then(modules.entry(name.into()).or_insert(loaded))
     }
 
-    /// Returns the error that none of a module's codes is for this GPU.
+    /// Returns the error for a module that contains no code for this GPU.
     fn no_code(&self, module: &str, codes: &[KernelCode]) -> BackendError {
         BackendError::NoCode {
             module: module.into(),
@@ -349,14 +350,14 @@ impl Cuda {
         }
     }
 
-    /// Zeroes memory of this backend.
+    /// Zeroes a range of this backend's memory.
     fn zero(&self, address: u64, bytes: usize) -> Result {
         self.enter()?;
         // SAFETY: the range of a buffer, as callers promise.
         let code = unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.shared.queue.handle()) };
         raw(code, "clearing memory", self.name())
     }
-    /// Whether the stream has work left; fails if that work failed.
+    /// Whether the main stream has work left; fails if earlier work failed.
     fn running(&self) -> Result<bool> {
         // SAFETY: the stream lives as long as the backend.
         match unsafe { sys::cuStreamQuery(self.shared.queue.handle()) } {
@@ -365,7 +366,7 @@ impl Cuda {
         }
     }
 
-    /// Launches a reduction whose result and tickets go to these addresses.
+    /// Launches a reduction that writes its result and tickets to the given addresses.
     fn sum_up(
         &self,
         stream: Option<&Stream>,
@@ -392,16 +393,15 @@ impl Cuda {
                 if blocks > most {
                     let (sites, most) = (threads[0] * blocks, u64::from(threads[0]) * u64::from(most));
                     let code = format!(
-                        "{sites} sites at one face, but at most {most} are possible: divide the lattice \
-                                        in another way"
+                        "a face has {sites} sites, but at most {most} are possible: divide the lattice in another way"
                     );
                     return Err(BackendError::Driver { call: "a sum at a face".into(), device: self.device(), code });
                 }
                 blocks
             }
         };
-        // Launches of one stream follow each other, so that they can share the space for partial sums. The other half is
-        // for those beside the main one.
+        // Launches of the main stream follow each other, and can share one half of the memory for partial sums. Launches of another stream
+        // use the other half.
         let half = usize::from(stream.is_some());
         let partial = (scratch.partial as *mut f64).wrapping_add(half * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS);
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
@@ -409,7 +409,7 @@ impl Cuda {
         let SumAddresses { result, ready, ticket } = to;
         let mut sums = Sums { partial, result, done, ready, ticket };
         let (mut n, mut nrhs) = (n, nrhs);
-        // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
+        // The kernel only reads the parameters. The last one, `nrhs`, is read by kernels that compute several right-hand sides in a thread.
         let arguments = arguments.cast_mut().cast::<c_void>();
         let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut nrhs).cast()];
         let shared = sum_bytes(sum, (blocking, function.shared), threads, nrhs);
@@ -418,7 +418,7 @@ impl Cuda {
         unsafe { self.start(queue, function, grid, &mut parameters) }
     }
 
-    /// Launches a kernel.
+    /// Launches a kernel on a queue. Fails if a block needs more shared memory than the GPU has.
     ///
     /// # Safety
     /// `parameters` point to values of the types that the entry point declares.
@@ -453,7 +453,7 @@ impl Cuda {
     }
 }
 
-/// Returns architecture and form of code, for messages.
+/// Returns the architecture and the form of a code, for messages.
 fn describe(code: &KernelCode) -> String {
     format!("{} ({})", code.architecture, code.form.extension())
 }
@@ -468,9 +468,9 @@ impl Drop for CudaState {
         // SAFETY: allocated in `new`, freed once. A failure during shutdown has no caller to be reported to.
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
-            // Its marks belong to the context.
+            // The marks of the timer belong to the context, and must be dropped before it.
             *lock(&self.profile) = profile::LaunchTimer::default();
-            // The driver does not wait for copies before it frees page-locked memory.
+            // Wait for copies: the driver does not wait for them before it frees page-locked memory.
             let _ = self.queue.wait(&self.name);
             drop(lock(&self.staging).take());
             for address in lock(&self.pool).empty() {
@@ -484,13 +484,13 @@ impl Drop for CudaState {
     }
 }
 
-/// Memory of a GPU, which is returned when this is dropped.
+/// Memory of a GPU; it is freed or returned to the pool when this is dropped.
 struct CudaBuffer {
     address: u64,
     bytes: usize,
-    /// Whether the memory may be reused by later work of the main order.
+    /// Whether the memory returns to the pool, for later work of the main stream.
     pooled: bool,
-    /// Keeps the context alive.
+    /// Backend of the memory; keeps the context alive.
     backend: Cuda,
 }
 
@@ -519,10 +519,10 @@ impl Drop for CudaBuffer {
     }
 }
 
-/// Page-locked memory of the host.
+/// Page-locked host memory that belongs to a context.
 struct PinnedMemory {
     address: *mut u8,
-    /// Keeps the context alive.
+    /// Backend of the memory; keeps the context alive.
     backend: Cuda,
 }
 // SAFETY: an address; who may use the memory when is the contract of `Ordered`.
@@ -596,7 +596,7 @@ impl Backend for Cuda {
         self.enter()?;
         let queue = self.queue(stream);
         let (mut sites, mut nrhs) = (n, nrhs);
-        // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
+        // The kernel only reads the parameters. The last one, `nrhs`, is read by kernels that compute several right-hand sides in a thread.
         let arguments = kernel.arguments.cast_mut().cast::<c_void>();
         let mut parameters = [arguments, (&raw mut sites).cast(), (&raw mut nrhs).cast()];
         let id = (address(kernel.instance), n, nrhs);
@@ -614,14 +614,14 @@ impl Backend for Cuda {
         assert!(slot + nrhs as usize * count <= REDUCTION_SLOTS, "too many sums in one round");
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.check(|| self.device())?;
-        // The memory initially holds zero.
+        // Tickets skip 0, which is the initial value of the memory.
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
         let ticket = scratch.ticket;
         let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
         self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready, ticket })?;
         scratch.summing.begin();
         for word in (0..nrhs as usize).map(|rhs| slot + rhs * count) {
-            // A result that was not fetched is overwritten.
+            // The new result replaces one that was not fetched.
             scratch.pending.retain(|(other, _)| *other != word);
             scratch.pending.push((word, ticket));
         }
@@ -639,7 +639,7 @@ impl Backend for Cuda {
         assert!(8 * (slot + count) <= to.bytes(), "sums beyond the buffer");
         let scratch = lock(&self.shared.partial);
         let result = to.address().cast::<f64>().wrapping_add(slot);
-        // These tickets are not read.
+        // Nothing reads the tickets of sums that stay on the device.
         self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready: scratch.unread as *mut u32, ticket: 0 })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
@@ -647,7 +647,7 @@ impl Backend for Cuda {
         self.enter()?;
         let mut scratch = lock(&self.shared.partial);
         scratch.summing.end(|| self.device())?;
-        // Watching the tickets costs a few microseconds less than waiting for the stream.
+        // Polling the tickets takes a few microseconds less than waiting for the stream.
         while let Some((word, ticket)) = scratch.pending.pop() {
             // SAFETY: `reduce` checked its slots; volatile because the GPU writes.
             let seen = || unsafe { scratch.ready.add(word).read_volatile() };
@@ -669,7 +669,7 @@ impl Backend for Cuda {
         Ok(())
     }
 
-    /// Returns the bytes that move in 8 µs at 4 TB/s.
+    /// Returns the number of bytes that a GPU moves in 8 µs at 4 TB/s.
     fn bytes_while_waiting(&self) -> usize {
         32 << 20
     }
@@ -764,7 +764,7 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// Returns the PCI address of the GPU in its host, which does not depend on its number in this process.
+    /// Returns the PCI address of the GPU in its host. Unlike the number of the GPU, it is the same in all processes.
     pub fn bus(&self) -> Result<String> {
         let attribute = |a| driver(self.shared.device.get_attribute(a), "reading an attribute", self.name());
         let [domain, bus, device] =

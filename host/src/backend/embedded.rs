@@ -1,21 +1,21 @@
-//! Compiled kernels: embedded when the program was built, or files beside it.
+//! Compiled kernels, either embedded in the program or in files.
 use super::architecture::{Architecture, Capability, CodeForm, usable};
 use lzma_rust2::LzmaReader;
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// One module of kernels.
+/// A module of kernels, compiled in one or more forms.
 #[derive(Clone, Debug)]
 pub struct KernelImage {
-    /// Module name: `wilson_single` ….
+    /// Name of the module, such as `wilson_single`.
     pub module: String,
     /// Codes of the module, sorted by form and architecture.
     pub codes: Vec<KernelCode>,
 }
 
 impl KernelImage {
-    /// Returns the codes that a GPU can run, the best first.
+    /// Returns the codes of the module that a GPU can run, the best first.
     pub fn usable(&self, gpu: Capability) -> impl Iterator<Item = &KernelCode> {
         let codes: Vec<_> = self.codes.iter().map(|code| (code.form, code.architecture)).collect();
         usable(&codes, gpu).into_iter().map(|k| &self.codes[k])
@@ -30,43 +30,44 @@ pub struct KernelCode {
     /// Architecture for which the code is compiled.
     pub architecture: Architecture,
     bytes: Cow<'static, [u8]>,
-    /// Number of bytes of the code, if `bytes` are compressed.
+    /// Length of the code in bytes before compression; `None` if `bytes` are not compressed.
     unpacked: Option<usize>,
 }
 
 impl KernelCode {
-    /// Makes the code from the content of a file.
+    /// Makes a code from the content of a file.
     pub fn new(form: CodeForm, architecture: Architecture, bytes: Vec<u8>) -> Self {
         KernelCode { form, architecture, bytes: Cow::Owned(bytes), unpacked: None }
     }
-    /// Returns the number of bytes of the code.
+    /// Returns the length of the uncompressed code in bytes.
     pub fn size(&self) -> usize {
         self.unpacked.unwrap_or(self.bytes.len())
     }
-    /// Returns the code, or nothing if it is damaged.
+    /// Returns the uncompressed code; `None` if the data are damaged.
     pub fn unpack(&self) -> Option<Cow<'_, [u8]>> {
         let Some(length) = self.unpacked else { return Some(Cow::Borrowed(&self.bytes)) };
         let mut code = Vec::with_capacity(length);
         LzmaReader::new_mem_limit(&*self.bytes, MEMORY, None).ok()?.read_to_end(&mut code).ok()?;
         (code.len() == length).then_some(Cow::Owned(code))
     }
-    /// Returns the bytes that identify the code, compressed or not.
+    /// Returns the bytes that identify the code: those stored, compressed or not.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// Most memory for unpacking, in KiB: code packed by the build script takes one MiB.
+/// Largest memory for unpacking, in KiB; code packed by the build script takes 1 MiB.
 const MEMORY: u32 = 16 << 10;
 
-/// A module and its codes: the name of the file, the code compressed, and its length before.
+/// Embedded module: its name, and for each code the file name, the compressed bytes and the uncompressed length.
 type Embedded = (&'static str, &'static [(&'static str, &'static [u8], usize)]);
 
-// `EMBEDDED`, from the folder that `cargo xtask build-ptx` filled.
+// The file defines `EMBEDDED`: the modules from the folder that `cargo xtask build-ptx` filled.
 include!(concat!(env!("OUT_DIR"), "/embedded_kernels.rs"));
 
-/// Returns all modules that the program can find: those in the folder that the environment variable FERRITE_KERNELS names, otherwise those
-/// embedded, otherwise those in `kernels/` beside the program. A folder of [foreign](foreign_kernels) ones has none.
+/// Returns all modules of kernels. They come from the folder in the environment variable FERRITE_KERNELS if it is set, otherwise from the
+/// program itself, or from `kernels/` beside the program if none are embedded. A folder with [foreign kernels](foreign_kernels) provides
+/// none.
 pub fn kernel_images() -> Vec<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => Vec::new(),
@@ -75,7 +76,7 @@ pub fn kernel_images() -> Vec<KernelImage> {
     }
 }
 
-/// Returns one module. Only its files are read.
+/// Returns the module with this name, or `None`. No files of other modules are read.
 pub fn kernel_image(module: &str) -> Option<KernelImage> {
     match folder() {
         Some(folder) if !is_ours(&folder) => None,
@@ -84,7 +85,7 @@ pub fn kernel_image(module: &str) -> Option<KernelImage> {
     }
 }
 
-/// Returns the folder of modules that are files; `None` if they are embedded.
+/// Returns the folder that contains the modules as files; `None` if they are embedded.
 fn folder() -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("FERRITE_KERNELS").filter(|folder| !folder.is_empty()) {
         return Some(PathBuf::from(folder));
@@ -93,12 +94,13 @@ fn folder() -> Option<PathBuf> {
     if EMBEDDED.is_empty() { beside() } else { None }
 }
 
-/// Returns a folder with kernels that are ignored because they are not from the source of this program: they may take other arguments.
+/// Returns the folder of kernels that were built from other source than this program. Such kernels are ignored, because their arguments may
+/// differ.
 pub fn foreign_kernels() -> Option<PathBuf> {
     folder().filter(|folder| !modules_of(folder).is_empty() && !is_ours(folder))
 }
 
-/// Whether the kernels of a folder are from the source of this program, which `cargo xtask build-ptx` has recorded.
+/// Whether the kernels of a folder were built from the source of this program; `cargo xtask build-ptx` records the source.
 fn is_ours(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("source")).is_ok_and(|source| source.trim() == gpu_kernels::SOURCE)
 }
@@ -125,7 +127,7 @@ fn parts(file: &str) -> Option<(&str, Architecture, CodeForm)> {
     Some((module, architecture.parse().ok()?, form))
 }
 
-/// Returns the names of a folder's files.
+/// Returns the names of the files in a folder, sorted.
 fn files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -1,9 +1,9 @@
-//! Memory of this machine, or of the part of it that a batch system or a container leaves to this process.
+//! Memory of this machine, or of the part of it that a batch system or a container allots to this process.
 use super::Memory;
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-/// Returns free and total memory.
+/// Returns the free and total memory for this process, within the limits of its control groups.
 pub fn memory() -> Memory {
     let text = |path| read_to_string(path).unwrap_or_default();
     let groups = groups(&text("/proc/self/cgroup"));
@@ -13,7 +13,7 @@ pub fn memory() -> Memory {
     })
 }
 
-/// Parses the memory of the machine from Linux's list; unlimited on other systems.
+/// Parses the memory of the machine from Linux's `/proc/meminfo`; values that are missing, as on other systems, are unlimited.
 fn of_machine(meminfo: &str) -> Memory {
     let field = |name: &str| {
         let line = meminfo.lines().find(|line| line.starts_with(name))?;
@@ -22,14 +22,15 @@ fn of_machine(meminfo: &str) -> Memory {
     Memory { free: field("MemAvailable:").unwrap_or(usize::MAX), total: field("MemTotal:").unwrap_or(usize::MAX) }
 }
 
-/// A control group, which may have a limit. In both versions the kernel shows it as a folder of files.
+/// A control group of Linux, which may limit memory. The system shows it as a folder of files in both versions of control groups.
 #[derive(Debug, PartialEq, Eq)]
 struct ControlGroup {
     folder: PathBuf,
     names: &'static Names,
 }
 
-/// Names of the files, and of the numbers in memory.stat for pages of files, which are freed where memory is needed.
+/// Names that differ between the versions of control groups: root folder, files for the limit and the usage, and lines of `memory.stat`
+/// that count cached pages of files. Cached pages count as free.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
     root: &'static str,
@@ -51,8 +52,8 @@ const SECOND: Names = Names {
     pages_of_files: ["inactive_file", "active_file"],
 };
 
-/// Returns the control group of the process and all that contain it, from the lines `number:controllers:path` of its list. A container may
-/// not see the folders in the list except the outermost one, which then is its own.
+/// Returns the control group of this process and all groups that contain it. `list` has lines of the form `number:controllers:path`. In a
+/// container only the outermost folder may exist, and then it is that of the container.
 fn groups(list: &str) -> Vec<ControlGroup> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -70,7 +71,7 @@ fn groups(list: &str) -> Vec<ControlGroup> {
 }
 
 impl ControlGroup {
-    /// Returns the memory that the group leaves; `None` if it has no limit.
+    /// Returns the memory that the group leaves to the process; `None` if the group has no limit.
     fn memory(&self) -> Option<Memory> {
         let text = |name: &str| read_to_string(self.folder.join(name)).ok();
         let number = |name: &str| text(name)?.trim().parse::<usize>().ok();

@@ -1,14 +1,14 @@
-//! Memory of backends, streams and events, without the types that a backend uses for them.
+//! Types for memory, streams and events, independent of the backend that made them.
 #![allow(unsafe_code)]
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Memory of a device: an address, and the owner that frees it.
+/// Memory of a device: an address, and an owner that frees the memory.
 pub struct DeviceBuffer {
     address: *mut u8,
     bytes: usize,
-    /// Owner, which frees the memory when it is dropped.
+    /// Owner of the memory, which frees it when dropped.
     _owner: Box<dyn Any + Send + Sync>,
 }
 // SAFETY: the address is that of memory which the owner keeps. Kernels that use it are launched through a backend, which
@@ -18,11 +18,11 @@ unsafe impl Send for DeviceBuffer {}
 unsafe impl Sync for DeviceBuffer {}
 
 impl DeviceBuffer {
-    /// Makes a buffer at `address` that lives as long as `owner`; only backends do this.
+    /// Makes a buffer at `address`. The buffer owns `owner`, which keeps the memory alive. Only backends call this.
     pub(super) fn new(address: *mut u8, bytes: usize, owner: impl Any + Send + Sync) -> Self {
         DeviceBuffer { address, bytes, _owner: Box::new(owner) }
     }
-    /// Returns the same memory; `more` is dropped with it.
+    /// Returns the buffer with an additional value `more`, which is dropped with it.
     #[must_use]
     pub fn with(self, more: impl Any + Send + Sync) -> Self {
         let (address, bytes) = (self.address, self.bytes);
@@ -32,19 +32,19 @@ impl DeviceBuffer {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Returns the address for kernels, aligned to 128 bytes on a GPU, to a cache line on a CPU.
+    /// Returns the address for kernels. It is aligned to 128 bytes on a GPU, and to a cache line on a CPU.
     pub fn address(&self) -> *mut u8 {
         self.address
     }
 }
 
-/// Host memory that a device reads and writes directly, for messages to other processes. Clones are the same memory; it exists only with
-/// the promise [`Ordered`](super::Ordered).
+/// Host memory that a device reads and writes directly, for messages to other processes. Clones share the memory. Making it requires the
+/// promise [`Ordered`](super::Ordered).
 #[derive(Clone)]
 pub struct Pinned(Arc<DeviceBuffer>);
 
 impl Pinned {
-    /// Makes it from memory that the host can read and write.
+    /// Makes pinned memory from a buffer that the host can read and write.
     pub(super) fn new(memory: DeviceBuffer) -> Self {
         Pinned(Arc::new(memory))
     }
@@ -68,7 +68,7 @@ impl comms::Buffer for Pinned {
     }
 }
 
-/// Defines a type for objects of a backend that only a backend of the kind that made them can use.
+/// Defines types for objects of a backend. Only a backend of the type that made an object can use it.
 macro_rules! opaque {
     ($($(#[$doc:meta])* $name:ident: $bounds:path;)*) => {$(
         $(#[$doc])*
@@ -78,10 +78,10 @@ macro_rules! opaque {
             pub(super) fn new(inner: impl $bounds) -> Self {
                 $name(Box::new(inner))
             }
-            /// Returns the object that a backend of type `T` made.
+            /// Returns the object that a backend made, as its type `T`.
             ///
             /// # Panics
-            /// If another kind of backend made it.
+            /// Panics if another type of backend made the object.
             #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "a CPU's streams hold nothing"))]
             pub(super) fn get<T: 'static>(&self) -> &T {
                 let inner: &dyn Any = &*self.0;
@@ -98,10 +98,10 @@ pub(super) trait Movable: Any + Send {}
 impl<T: Any + Send> Movable for T {}
 
 opaque! {
-    /// An order of work beside the main one.
+    /// A stream: work that runs beside the main stream of a backend.
     Stream: Shareable;
-    /// A point in an order of work.
+    /// An event: a point in the work of a stream, for which other work can wait.
     Event: Movable;
-    /// Memory of another process's device on this machine, which this one can write to.
+    /// Memory of another process's device on this machine, to which this process can write.
     Peer: Movable;
 }

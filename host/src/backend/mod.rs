@@ -1,7 +1,7 @@
-//! Devices that run kernels: CPU threads or a GPU, behind one trait.
+//! Devices that run kernels: a CPU or a GPU, behind the trait [`Backend`].
 //!
-//! Everything is asynchronous in program order: a backend may return before a launch is done, and later calls see its
-//! results. Only [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
+//! Work is asynchronous and keeps its order: a call may return before its work is done, and later calls use the results. Only
+//! [`Backend::sums`], [`Backend::download`] and [`Backend::synchronize`] wait.
 mod architecture;
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -27,16 +27,17 @@ use gpu_kernels::{Format, Instance, Instances, SumInstances, Table};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-/// Largest number of right-hand sides of a block of vectors, and so of a kernel launch. Launches whose arguments have numbers for each
-/// right-hand side take fewer at a time: [`gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS`].
+/// Largest number of right-hand sides in a block of vectors, and therefore in a kernel launch. Launches with numbers for each right-hand
+/// side in their arguments process at most [`gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS`] at a time.
 pub const MAX_RHS_PER_LAUNCH: usize = 64;
-/// Number of right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
+/// Number of slots for sums in a round of reductions: 8 values for each right-hand side and each of the five parts of a partitioned
+/// lattice.
 pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS_PER_LAUNCH;
 
-/// Number of right-hand sides × values that one launch of a reduction can hold.
+/// Largest number of sums of one launch of a reduction: 8 values for each right-hand side.
 pub const LAUNCH_SUMS: usize = 8 * MAX_RHS_PER_LAUNCH;
 
-/// Memory of a device.
+/// Free and total memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Number of bytes that can be allocated now.
@@ -45,14 +46,14 @@ pub struct Memory {
     pub total: usize,
 }
 
-/// Reason why a backend could not do its work.
+/// Reason why an operation of a backend failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// No CUDA driver on this machine.
+    /// There is no CUDA driver on this machine, or the driver cannot be used.
     #[error("no GPU can be used: {0}; install the NVIDIA driver, or run with --backend cpu")]
     NoDriver(String),
-    /// A driver without this device.
+    /// The driver has no device with the requested number.
     #[error("GPU {device} does not exist: this machine has {count}; choose a GPU with --device")]
     NoDevice {
         /// Number of the requested device.
@@ -60,16 +61,16 @@ pub enum BackendError {
         /// Number of devices.
         count: usize,
     },
-    /// No kernels for the GPU in the program or beside it.
+    /// The GPU kernels of a module exist neither in the program nor in files.
     #[error(
         "the GPU kernels of module `{module}` are missing: build them with `cargo xtask build-ptx` and build the program \
          again, or set FERRITE_KERNELS to their folder"
     )]
     NoKernels {
-        /// The missing module.
+        /// Name of the missing module.
         module: String,
     },
-    /// A GPU that is older than all architectures for which kernels are compiled.
+    /// The GPU is older than all architectures for which kernels are compiled.
     #[error(
         "{device} has compute capability {}, but the GPU kernels need {} or newer: choose another GPU with --device, \
          or run with --backend cpu",
@@ -82,7 +83,7 @@ pub enum BackendError {
         /// Compute capability of the device.
         capability: Capability,
     },
-    /// A module that exists, but not for this GPU.
+    /// A module of kernels contains no code for the GPU.
     #[error(
         "the GPU kernels of module `{module}` exist for {} only, but {device} has compute capability {}: build the \
          kernels with `cargo xtask build-ptx`, and then the program",
@@ -96,10 +97,10 @@ pub enum BackendError {
         device: String,
         /// Compute capability of the device.
         capability: Capability,
-        /// Codes of the module: `sm_90 (cubin)`.
+        /// Codes of the module, such as `sm_90 (cubin)`.
         codes: Vec<String>,
     },
-    /// A block that needs more shared memory than the device has.
+    /// A block of a kernel needs more shared memory than the device has.
     #[error(
         "kernel {kernel} needs {} of shared memory for a block, but {device} has {}: use fewer right-hand sides",
         gib(*bytes as usize),
@@ -108,14 +109,14 @@ pub enum BackendError {
     SharedMemory {
         /// Name of the kernel.
         kernel: &'static str,
-        /// Number of bytes that a block would need.
+        /// Number of bytes that the block needs.
         bytes: u32,
         /// Largest number of bytes that a block may have.
         most: u32,
         /// Name of the device.
         device: String,
     },
-    /// Kernels of another version of the crate gpu-kernels than the program's, whose arguments may differ.
+    /// The kernels were built from other source than the program, so their arguments may differ.
     #[error(
         "the GPU kernels in {} do not belong to this program: build both from the same sources, kernels first (`cargo \
          xtask build-ptx`)",
@@ -125,7 +126,7 @@ pub enum BackendError {
         /// Folder of the kernels.
         folder: std::path::PathBuf,
     },
-    /// A kernel that is not compiled for this format of fields and links.
+    /// The kernel is not compiled for the requested format of fields and links.
     #[error("the kernel {kernel} is not compiled for '{format}'; {}", in_this_build(formats, features))]
     NoFormat {
         /// Name of the kernel.
@@ -137,49 +138,49 @@ pub enum BackendError {
         /// Cargo features that enable this format; empty if no build provides it.
         features: Vec<&'static str>,
     },
-    /// Kernels that are compiled for other processors.
+    /// The CPU kernels of this program are compiled for other processors.
     #[error(
         "the CPU backend of this program is compiled for {}, which this processor does not have: build the program on \
          this machine, or with FERRITE_VECTORS=all (which needs at least AVX2 with FMA), or use a GPU",
         compiled_for()
     )]
     OtherProcessor,
-    /// No more threads from the operating system.
+    /// The operating system provides too few threads.
     #[error("the threads of the CPU backend cannot be started: {0}")]
     NoThreads(String),
-    /// Reductions of two threads on one backend at the same time, whose results would mix.
+    /// Two threads made reductions on one backend at the same time, which would mix their results.
     #[error("another thread has unfinished sums on {device}: create a backend for each thread")]
     Shared {
         /// Name of the device.
         device: String,
     },
-    /// Devices of different processes that cannot reach each other's memory.
+    /// Devices of different processes cannot access each other's memory.
     #[error("devices cannot reach each other's memory")]
     NoPeers,
-    /// A request for more memory than is free.
+    /// An allocation needs more memory than is free.
     #[error("{what} needs {} on {device}, which has {} free; use a smaller lattice, fewer right-hand sides or a lower \
              precision", gib(*bytes), gib(*free))]
     OutOfMemory {
-        /// Use of the memory.
+        /// Purpose of the memory.
         what: String,
         /// Number of bytes requested.
         bytes: usize,
-        /// Number of bytes free.
+        /// Number of bytes that are free.
         free: usize,
         /// Name of the device.
         device: String,
     },
-    /// A cache of launch parameters that cannot be used for a search.
+    /// The cache of launch parameters cannot be used for a search.
     #[error(transparent)]
     Tuning(#[from] crate::backend::tuning::CacheError),
-    /// An error of the driver.
+    /// A call of the GPU driver failed.
     #[error("{call} failed on {device}: {code}")]
     Driver {
         /// Attempted operation.
         call: String,
         /// Name of the device.
         device: String,
-        /// The driver's own name of the error.
+        /// Name that the driver gives to the error.
         code: String,
     },
 }
@@ -192,7 +193,7 @@ impl BackendError {
     }
 }
 
-/// Returns the formats of this build, and the cargo features that would add the missing one, for messages.
+/// Returns a sentence for messages: the formats of this build, and the cargo features that would add the missing format.
 pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
     let has = if formats.is_empty() { "no format".into() } else { formats.join(", ") };
     let add = match features {
@@ -226,22 +227,21 @@ fn gib(bytes: usize) -> String {
     }
 }
 
-/// Thread whose sums are pending on a backend, from the first reduction until they are fetched, or until the thread ends without fetching
-/// them.
+/// The thread that has pending sums on a backend. Sums are pending from the first reduction until they are fetched or the thread ends.
 #[derive(Debug, Default)]
 struct Summing(Weak<()>);
 
 thread_local! {
-    /// Token that lives as long as its thread.
+    /// Token of a thread, which lives as long as the thread.
     static ALIVE: Arc<()> = Arc::default();
 }
 
 impl Summing {
-    /// Records that this thread has launched a reduction. Called after the launch: a failed launch leaves no pending sums.
+    /// Records that this thread has pending sums. Call it after a launch that succeeded: a failed launch leaves no pending sums.
     fn begin(&mut self) {
         self.0 = ALIVE.with(Arc::downgrade);
     }
-    /// Checks that the pending sums are those of this thread, and ends them before they are fetched.
+    /// Checks that no other thread has pending sums, and records that this thread fetches its own.
     fn end(&mut self, device: impl FnOnce() -> String) -> Result {
         self.check(device)?;
         self.0 = Weak::new();
@@ -258,10 +258,10 @@ impl Summing {
     }
 }
 
-/// A result of a backend.
+/// Result of an operation of a backend.
 pub type Result<T = ()> = std::result::Result<T, BackendError>;
 
-/// An instance of a kernel and its arguments, for the time of a launch.
+/// An instance of a kernel and its arguments, to be launched.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     instance: &'static Instance,
@@ -273,14 +273,14 @@ impl<'a> Call<'a> {
     /// Makes the call of a kernel in a format.
     ///
     /// # Errors
-    /// [`BackendError::NoFormat`].
+    /// [`BackendError::NoFormat`] if the kernel is not compiled for the format.
     pub fn of<A: Copy>(kernel: &Instances<A>, format: Format, arguments: &'a A) -> Result<Self> {
         Self::new(kernel.0, format, arguments)
     }
     /// Makes the call of a reduction in a format.
     ///
     /// # Errors
-    /// [`BackendError::NoFormat`].
+    /// [`BackendError::NoFormat`] if the reduction is not compiled for the format.
     pub fn of_sum<A: Copy>(kernel: &SumInstances<A>, format: Format, arguments: &'a A) -> Result<Self> {
         Self::new(kernel.0, format, arguments)
     }
@@ -288,63 +288,64 @@ impl<'a> Call<'a> {
         let instance = table.instance(format).ok_or_else(|| BackendError::no_format(table, format))?;
         Ok(Call { instance, arguments: std::ptr::from_ref(arguments).cast(), life: PhantomData })
     }
-    /// Returns the number of values that a reduction sums.
+    /// Returns the number of values that a reduction sums; 0 for other kernels.
     fn values(&self) -> usize {
         self.instance.sum.map_or(0, |sum| sum.values)
     }
-    /// Returns the instance that is launched.
+    /// Returns the kernel instance of this call.
     pub fn instance(&self) -> &'static Instance {
         self.instance
     }
 }
 
-/// Threads, memory and kernels of one device.
+/// A device that runs kernels, with its memory.
 ///
-/// Work is done in the order of the calls, except work on a [`Stream`] of its own.
+/// Work runs in the order of the calls, on the main stream, except work that is given to another [`Stream`].
 ///
-/// A process may have any number of backends, also several of one device, which are independent. A clone is the same backend. It can be
-/// moved between threads, but only one thread at a time can use it: pending sums belong to the thread that launched them, and any other
-/// thread gets [`BackendError::Shared`]. Concurrent threads need a backend each.
+/// A process may have any number of backends, and also several of one device; they are independent. A clone is the same backend. It can be
+/// moved between threads, but only one thread at a time can use it: pending sums belong to the thread that launched them, and other threads
+/// get [`BackendError::Shared`]. Threads that work at the same time need a backend each.
 pub trait Backend: Send + Sync + 'static {
     /// Returns the name of the backend: `cpu` or `cuda`.
     fn name(&self) -> &'static str;
-    /// Returns a description of the device: its name, or the number of threads.
+    /// Returns a description of the device, with its name or the number of threads.
     fn device(&self) -> String;
-    /// Returns a clone of this backend.
+    /// Returns this backend behind a shared pointer; it is the same backend, not a copy.
     fn shared(&self) -> Arc<dyn Backend>;
-    /// Returns a number that clones of this backend share, and no other backend has while it lives: memory and order of work are the same
-    /// only among clones.
+    /// Returns a number that identifies this backend and its clones as long as it lives. Buffers can be used only with the backend that
+    /// allocated them, or with its clones.
     fn id(&self) -> usize;
     /// Returns free and total memory.
     fn memory(&self) -> Result<Memory>;
-    /// Whether kernels compute groups of sites, so that sites are best kept in [lane order](gpu_kernels::lattice::lanes).
+    /// Whether kernels compute several sites at a time with vector instructions. Fields are then best stored in [lane
+    /// order](gpu_kernels::lattice::lanes).
     fn has_lanes(&self) -> bool {
         false
     }
 
-    /// Allocates zeroed memory; the error about too little memory names `what`.
+    /// Allocates zeroed memory; `what` names it in the error about too little memory.
     fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer>;
-    /// Allocates zeroed memory that other processes, or work beside the main order, may use until it is dropped.
+    /// Allocates zeroed memory that other processes or other streams may use until it is dropped.
     fn allocate_apart(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         self.allocate(bytes, what)
     }
-    /// Copies from the host to the device, to byte `offset` on.
+    /// Copies `data` from the host to a buffer of the device, starting at byte `offset`.
     fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result;
-    /// Copies from the device to the host, from byte `offset` on; waits.
+    /// Copies from a buffer of the device, starting at byte `offset`, to `data` on the host; waits for the end of the copy.
     fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result;
-    /// Copies the first `bytes` of a buffer.
+    /// Copies the first `bytes` bytes of one buffer to another.
     fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result;
-    /// Zeroes a buffer.
+    /// Zeroes all of a buffer.
     fn clear(&self, buffer: &mut DeviceBuffer) -> Result;
 
-    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`, on a stream or in the main order.
+    /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`, on the given stream or on the main one.
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result;
-    /// Sums a reduction over sites `0..n`; the value k of right-hand side j goes to slot `slot` + j K + k, from where
-    /// [`sums`](Self::sums) fetches it. Reductions on different streams must not run at the same time; one on a stream and
-    /// one in the main order may.
+    /// Sums a reduction over sites `0..n`. Value k of right-hand side j goes to slot `slot` + j K + k, where K is the number of values;
+    /// [`sums`](Self::sums) fetches the slots. Reductions on different streams must not run at the same time, except one on the main stream
+    /// and one on another.
     fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
-    /// Sums a reduction over sites `0..n` to number `slot` + j K + k of a buffer of doubles, where kernels may read it; k is the value and
-    /// j the right-hand side.
+    /// Sums a reduction over sites `0..n` into a buffer of doubles, which later kernels can read. Value k of right-hand side j goes to
+    /// number `slot` + j K + k, where K is the number of values.
     fn sum_into(
         &self,
         stream: Option<&Stream>,
@@ -353,32 +354,33 @@ pub trait Backend: Send + Sync + 'static {
         nrhs: u32,
         to: (&DeviceBuffer, usize),
     ) -> Result;
-    /// Waits and fetches the first `out.len()` slots.
+    /// Waits for reductions, and fetches the first `out.len()` slots.
     ///
     /// # Panics
-    /// If there are fewer than `out.len()` slots: [`REDUCTION_SLOTS`].
+    /// Panics if `out` is longer than [`REDUCTION_SLOTS`].
     fn sums(&self, out: &mut [f64]) -> Result;
 
-    /// Returns the approximate number of bytes that kernels move while a sum travels to the host and the next launch comes from there.
+    /// Returns the approximate number of bytes that kernels could move in the time between the end of a reduction and a launch that depends
+    /// on it.
     fn bytes_while_waiting(&self) -> usize {
         0
     }
 
-    /// Makes an order of work of its own, whose kernels have priority over those of the main one.
+    /// Makes a stream whose kernels have priority over those of the main stream.
     fn stream(&self) -> Result<Stream>;
-    /// Allocates memory for messages; the error about too little memory names `what`.
+    /// Allocates pinned host memory for messages; `what` names it in the error about too little memory.
     fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned>;
-    /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
+    /// Copies from a buffer, starting at byte `offset`, until `to` is full; does not wait.
     fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
-    /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
+    /// Copies all of `from` to a buffer, starting at byte `offset`; does not wait.
     fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result;
-    /// Returns the handle with which another process of this machine can write to a buffer.
+    /// Returns a handle for a buffer, with which another process of this machine can write to it.
     fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>>;
-    /// Makes memory accessible that another process of this machine shares.
+    /// Opens the memory that another process of this machine shares with this handle.
     fn open_peer(&self, handle: &[u8]) -> Result<Peer>;
-    /// Returns the address of a peer's memory, for kernels and for the calls below.
+    /// Returns the address of a peer's memory, for kernels and for calls such as [`copy_to_peer`](Self::copy_to_peer).
     fn peer_address(&self, peer: &Peer) -> *mut u8;
-    /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
+    /// Copies `bytes` bytes from a buffer, starting at byte `offset`, to the memory of a peer; does not wait.
     fn copy_to_peer(
         &self,
         from: &DeviceBuffer,
@@ -388,33 +390,33 @@ pub trait Backend: Send + Sync + 'static {
         stream: &Stream,
         order: Ordered,
     ) -> Result;
-    /// Writes a number to words of peers' memory once all earlier work of the stream, or of the main order, is done and visible there.
+    /// Writes `value` to words of peers' memory after all earlier work of the stream, or of the main stream, is done and visible there.
     fn signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
-    /// Makes the later work of a stream, or of the main order, wait until words of this process's memory have reached a number; comparisons
-    /// wrap around.
+    /// Makes later work of the stream, or of the main stream, wait until words of this process's memory have reached `value`. The
+    /// comparison allows for numbers that wrap around.
     fn await_signal(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>, order: Ordered) -> Result;
-    /// Makes an event that can be marked repeatedly; with `timing` it records times.
+    /// Makes an event that can be recorded repeatedly; with `timing` it also records times.
     fn event(&self, timing: bool) -> Result<Event>;
-    /// Places the event after the present work of a stream, or of the main order.
+    /// Records the event after the present work of the stream, or of the main stream.
     fn mark(&self, event: &Event, stream: Option<&Stream>) -> Result;
-    /// Makes the later work of a stream, or of the main order, wait for an event that was marked.
+    /// Makes later work of the stream, or of the main stream, wait for a recorded event.
     fn follow(&self, event: &Event, stream: Option<&Stream>) -> Result;
-    /// Whether all work before an event that was marked is done.
+    /// Whether all work before a recorded event is done.
     fn reached(&self, event: &Event) -> Result<bool>;
 
-    /// Marks the present point in the order of the work.
+    /// Makes an event with a time, and records it after the present work of the main stream.
     fn record(&self) -> Result<Event>;
-    /// Returns the seconds between two marks; waits for the later one.
+    /// Returns the seconds between two recorded events; waits for the later one.
     fn seconds_between(&self, from: &Event, to: &Event) -> Result<f64>;
-    /// Waits until all work is done.
+    /// Waits until all work of the main stream is done.
     fn synchronize(&self) -> Result;
 
-    /// Starts to measure the time of every launch, which costs time of its own.
+    /// Starts to measure the time of every launch. The measurement itself takes time.
     fn start_profile(&self) -> Result {
         Ok(())
     }
-    /// Waits, and returns the launches since [`start_profile`](Self::start_profile), the kernel with the longest total time first. Launches
-    /// on several streams may have run at the same time.
+    /// Waits, and returns the launches of each kernel since [`start_profile`](Self::start_profile), the kernel with the longest total time
+    /// first. Launches on different streams may have overlapped, so the times may add up to more than the run took.
     fn end_profile(&self) -> Result<Vec<KernelTime>> {
         Ok(Vec::new())
     }
@@ -431,7 +433,7 @@ impl dyn Backend {
     pub fn launch<A: Copy>(&self, kernel: &Instances<A>, format: Format, arguments: &A, n: u32, nrhs: u32) -> Result {
         self.run(None, Call::of(kernel, format, arguments)?, n, nrhs)
     }
-    /// Sums a reduction like [`Backend::sum`].
+    /// Sums a reduction in a format, as [`Backend::sum`] does, on the main stream.
     pub fn reduce<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
@@ -442,7 +444,7 @@ impl dyn Backend {
     ) -> Result {
         self.sum(None, Call::of_sum(kernel, format, arguments)?, n, nrhs, slot)
     }
-    /// Whether `other` is a clone of this one.
+    /// Whether `other` is the same backend: this one or a clone.
     pub fn is(&self, other: &dyn Backend) -> bool {
         self.id() == other.id()
     }

@@ -1,10 +1,10 @@
-//! Profile of a run: the launches of each kernel and their times.
+//! Times of the kernels in a run.
 use std::collections::BTreeMap;
 
-/// The launches of one kernel.
+/// Number and total time of the launches of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTime {
-    /// Name of the kernel, with formats.
+    /// Name of the kernel, including its formats.
     pub name: String,
     /// Number of launches.
     pub launches: u64,
@@ -12,7 +12,7 @@ pub struct KernelTime {
     pub seconds: f64,
 }
 
-/// Number of launches and seconds, by name.
+/// Number of launches and total seconds for each name of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Totals(BTreeMap<String, (u64, f64)>);
 
@@ -23,7 +23,7 @@ impl Totals {
             None => drop(self.0.insert(name.into(), (1, seconds))),
         }
     }
-    /// Returns the totals, the kernel that took longest first.
+    /// Returns the totals of all kernels, the longest total time first.
     pub fn sorted(self) -> Vec<KernelTime> {
         let time = |(name, (launches, seconds))| KernelTime { name, launches, seconds };
         let mut all: Vec<_> = self.0.into_iter().map(time).collect();

@@ -1,7 +1,7 @@
-//! Threads that compute a launch together.
+//! Team of threads that compute a launch together.
 //!
-//! A launch on a small lattice takes a few microseconds, less than an operating system needs to wake a thread. So the threads of a team
-//! wait actively for the next launch before they sleep, the caller is one of them, and it does not wait for threads that are still asleep.
+//! A launch on a small lattice takes a few microseconds, less than an operating system needs to wake a thread. The threads of a team
+//! therefore spin for a while before they sleep. The caller computes too, and does not wait for threads that are still asleep.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -11,35 +11,35 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Time for which a thread waits actively for the next launch.
+/// Time that a thread spins for the next launch before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(200);
-/// Number of pauses between two looks at the clock.
+/// Number of pauses between two readings of the clock.
 const PAUSES: usize = 64;
 
-/// A team: its caller and further threads.
+/// A team of threads: the caller of a launch and its workers.
 pub(super) struct Team {
     state: Arc<TeamState>,
-    /// Held during a launch.
+    /// Lock that is held during a launch.
     launching: Mutex<()>,
 }
 
-/// A task of a launch, called with its number.
+/// Task of a launch; the argument is the number of the task.
 type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
 struct TeamState {
-    /// Twice the number of launches so far, and one more during a launch.
+    /// Twice the number of launches that have ended; one more during a launch.
     phase: AtomicUsize,
-    /// Number of workers that take part in the launch.
+    /// Number of workers that are computing in the present launch.
     active: AtomicUsize,
-    /// Written by the caller between launches.
+    /// Task of the present launch; the caller writes it while no worker is active.
     job: UnsafeCell<Option<*const Task<'static>>>,
-    /// The tasks of each thread, which others take over when they have done their own.
+    /// Tasks of each thread. A thread that has finished its own tasks takes those of others.
     shares: Box<[Share]>,
-    /// Whether the team ends.
+    /// Whether the team is to end.
     is_over: AtomicBool,
     /// Number of sleeping workers.
     sleepers: AtomicUsize,
-    /// Held while a worker decides to sleep, and to wake it.
+    /// Lock for workers that fall asleep, and for the caller that wakes them.
     falling_asleep: Mutex<()>,
     wake: Condvar,
     /// Payload of a panic in a worker.
@@ -50,7 +50,7 @@ unsafe impl Sync for TeamState {}
 // SAFETY: as above; the task it points to is `Sync`.
 unsafe impl Send for TeamState {}
 
-/// Range of tasks of a thread, on a cache line of its own.
+/// Range of tasks of one thread, on its own cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Share {
@@ -59,10 +59,11 @@ struct Share {
 }
 
 impl Team {
-    /// Starts a team of `threads` threads, of which the caller is one. `start` is called by each other thread with its number, from 1.
+    /// Starts a team of `threads` threads; the caller is one of them. Each other thread calls `start` with its number, from 1, and the
+    /// number of threads.
     ///
     /// # Errors
-    /// The operating system provides no more threads.
+    /// Fails if the operating system provides too few threads.
     pub fn new(threads: usize, start: fn(usize, usize)) -> std::io::Result<Self> {
         let state = Arc::new(TeamState {
             phase: AtomicUsize::new(0),
@@ -86,11 +87,12 @@ impl Team {
         }
         Ok(team)
     }
-    /// Returns the number of threads, the caller included.
+    /// Returns the number of threads, including the caller.
     pub fn threads(&self) -> usize {
         self.state.shares.len()
     }
-    /// Calls `task` for each number below `count`. If the team is busy, which includes calls from a task, the caller does all of the work.
+    /// Calls `task` for each number below `count`. If the team is already computing, which includes calls from a task, the caller computes
+    /// everything.
     pub fn run(&self, count: usize, task: &Task<'_>) {
         let busy = match self.launching.try_lock() {
             Ok(guard) if self.threads() > 1 => Some(guard),
@@ -117,7 +119,8 @@ impl Team {
     }
 }
 
-/// Ends a launch, also if the caller's task panics: workers that have not joined it do not join any more, and the others finish.
+/// Ends a launch when dropped, even if the task of the caller panics. Workers that have not joined the launch no longer do so, and the
+/// others finish.
 struct EndOfLaunch<'a>(&'a TeamState);
 impl Drop for EndOfLaunch<'_> {
     fn drop(&mut self) {
@@ -127,7 +130,7 @@ impl Drop for EndOfLaunch<'_> {
             waited.pause();
         }
         if std::thread::panicking() {
-            // The caller's own panic is reported; one of a worker must not appear in a later launch.
+            // The caller reports its own panic. That of a worker is discarded, so that it does not appear in a later launch.
             lock(&self.0.panic).take();
         }
     }
@@ -136,8 +139,8 @@ impl Drop for EndOfLaunch<'_> {
 impl Drop for Team {
     fn drop(&mut self) {
         self.state.is_over.store(true, SeqCst);
-        // Workers check `is_over` whenever the phase changes. They own the state, and nobody waits for them: in a forked process they do not
-        // exist.
+        // Workers check `is_over` whenever the phase changes. They share ownership of the state, and the team does not wait for them: in a
+        // forked process they do not exist.
         self.state.phase.fetch_add(2, SeqCst);
         self.state.wake_sleepers();
     }
@@ -153,7 +156,8 @@ impl TeamState {
                 continue;
             }
             self.active.fetch_add(1, SeqCst);
-            // Either this thread sees the end of the launch here, or the caller sees that the thread is active.
+            // Both sides write before they read: either this thread reads that the launch has ended, or the caller reads that the thread is
+            // active.
             if self.phase.load(SeqCst) == phase {
                 // SAFETY: the launch is under way, and the caller waits for active threads.
                 let task = unsafe { (*self.job.get()).map(|task| &*task) };
@@ -166,7 +170,7 @@ impl TeamState {
             self.active.fetch_sub(1, SeqCst);
         }
     }
-    /// Waits until the phase differs from `seen`, and returns it; `None` when the team ends.
+    /// Waits until the phase differs from `seen`, and returns the new phase; `None` if the team ends.
     fn next_phase(&self, seen: usize) -> Option<usize> {
         let (mut waited, begin) = (Waiting::default(), Instant::now());
         while self.phase.load(SeqCst) == seen {
@@ -180,20 +184,20 @@ impl TeamState {
     fn sleep(&self, seen: usize) {
         let mut guard = lock(&self.falling_asleep);
         self.sleepers.fetch_add(1, SeqCst);
-        // Whoever changes the phase after this either is seen here or sees a sleeper, and waits for the lock.
+        // A thread that changes the phase after this check finds a sleeper, and waits for the lock before it wakes the sleeper.
         while self.phase.load(SeqCst) == seen {
             guard = self.wake.wait(guard).unwrap_or_else(|error| error.into_inner());
         }
         self.sleepers.fetch_sub(1, SeqCst);
     }
-    /// Wakes the sleeping workers after a change of the phase.
+    /// Wakes all sleeping workers after a change of the phase.
     fn wake_sleepers(&self) {
         if self.sleepers.load(SeqCst) > 0 {
             let _guard = lock(&self.falling_asleep);
             self.wake.notify_all();
         }
     }
-    /// Does the tasks of a thread's share, then those that are left of others'.
+    /// Runs the tasks of the thread with this number, and then those that are left of other threads.
     fn take_tasks(&self, number: usize, task: &Task<'_>) {
         for k in 0..self.shares.len() {
             let share = &self.shares[(number + k) % self.shares.len()];
@@ -212,11 +216,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|error| error.into_inner())
 }
 
-/// Active waiting: pauses, and now and then the processor for others.
+/// Loop of active waiting: mostly pauses, and now and then the processor is yielded to other threads.
 #[derive(Default)]
 struct Waiting(usize);
 impl Waiting {
-    /// Pauses; returns whether it is time to look at the clock.
+    /// Pauses; returns whether it is time to read the clock.
     fn pause(&mut self) -> bool {
         self.0 += 1;
         if self.0.is_multiple_of(PAUSES) {

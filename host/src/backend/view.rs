@@ -1,11 +1,13 @@
 //! Views of buffers for kernels.
 //!
-//! A view is an address and outlives the borrow it was made from. The contract that makes launching views safe is satisfied by
-//! `crate::field`, the only caller: a view is made, put into a kernel and launched in one expression while the field is borrowed, mutably
-//! if the kernel writes it; its size is checked here; the launch is in the field's format; and a backend frees memory only when no launched
-//! kernel can still use it.
+//! A view is an address, and outlives the borrow from which it was made. Launching a view is safe only under a contract, which
+//! `crate::field`, the only caller, keeps:
+//! - A view is made, put into a kernel and launched in one expression, while the field is borrowed; mutably, if the kernel writes it.
+//! - The size of the buffer is checked here.
+//! - The launch is in the format of the field.
+//! - A backend frees memory only when no launched kernel can still use it.
 //!
-//! Access of backends to memory that has other users at the same time is governed by [`Ordered`].
+//! [`Ordered`] governs how backends access memory that other processes or messages use at the same time.
 #![allow(unsafe_code)]
 
 use super::DeviceBuffer;
@@ -21,9 +23,9 @@ use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 use gpu_kernels::{LinkStorage, Precision};
 
-/// The promise that memory which others use at the same time, for messages or in other processes, is read and written in an order without
-/// races, and that its addresses are valid. No type can check that; only this crate's exchange of faces can give the promise, and a backend
-/// that wraps another passes it on.
+/// Promise about memory that others use at the same time, for messages or in other processes: it is read and written in an order without
+/// races, and its addresses are valid. No type can check this. Only this crate's exchange of faces can give the promise; a backend that
+/// wraps another passes it on.
 #[derive(Clone, Copy, Debug)]
 pub struct Ordered(());
 
@@ -31,20 +33,20 @@ impl Ordered {
     /// Makes the promise.
     ///
     /// # Safety
-    /// The promise of [`Ordered`] holds for everything that is done with it.
+    /// Everything that is done with the result keeps the promise of [`Ordered`].
     pub(crate) const unsafe fn promised() -> Self {
         Ordered(())
     }
 }
 
-/// An empty field, for arguments that a kernel does not use.
+/// Empty field, for an argument that a kernel does not use.
 // SAFETY: `crate::operators` gives it to kernels of rows without sums as what sums are made with.
 pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
-/// Empty links, for arguments that a kernel does not use.
+/// Empty links, for an argument that a kernel does not use.
 // SAFETY: `crate::operators` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
 
-/// Returns the bytes of `sites` sites.
+/// Returns the number of bytes of `sites` sites, padding included.
 const fn padded_bytes(sites: usize, site_bytes: usize) -> usize {
     padded(sites) * site_bytes
 }
@@ -55,7 +57,8 @@ pub(crate) fn field(buffer: &DeviceBuffer, sites: usize, nrhs: usize, site_bytes
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address(), sites.div_ceil(PADDING) as u32) }
 }
-/// Returns the view of slice `s` of a fifth dimension of extent `ls`, of a field of `sites` sites and `nrhs` right-hand sides.
+/// Returns the view of one slice of a five-dimensional field. The field has `ls` slices of `sites` sites and `nrhs` right-hand sides; `s`
+/// is the number of the slice.
 pub(crate) fn slice(
     buffer: &DeviceBuffer,
     sites: usize,
@@ -68,7 +71,7 @@ pub(crate) fn slice(
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address().wrapping_add(s * block), (ls * sites.div_ceil(PADDING)) as u32) }
 }
-/// Returns the view of the links around `sites` sites.
+/// Returns the view of the links that start or end at `sites` sites.
 pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, precision: Precision, storage: LinkStorage) -> Links {
     let site_bytes = storage.site_bytes(precision);
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
@@ -99,58 +102,59 @@ pub(crate) fn clover(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> 
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
 }
-/// Returns the view of ghost zones of `steps[μ]` times [`PADDING`] sites for each right-hand side, in the directions that are `cut`.
-/// `crate::halo` makes zones of this size.
+/// Returns the view of ghost zones. Each zone has `steps[μ]` times [`PADDING`] sites for each right-hand side; the bits of `cut` are the
+/// partitioned directions. `crate::halo` makes zones of this size.
 pub(crate) fn ghosts(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, geometry: &Geometry) -> Ghosts {
     // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
     unsafe { Ghosts::new(zones, steps, cut, Blocks::one(geometry)) }
 }
-/// Returns the view of links in the memory of a message, which `crate::halo` makes large enough.
+/// Returns the view of links in the memory of a message. `crate::halo` makes the memory large enough.
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
-/// Returns the view of a field in the memory of a message, which `crate::halo` makes large enough; its right-hand sides are `step` times
-/// [`PADDING`] sites apart.
+/// Returns the view of a field in the memory of a message; its right-hand sides are `step` times [`PADDING`] sites apart. `crate::halo`
+/// makes the memory large enough.
 pub(crate) fn message_field(zone: *mut u8, step: u32) -> Field {
     // SAFETY: as for `ghosts`.
     unsafe { Field::new(zone, step) }
 }
-/// Returns the view of sums in a buffer of the device.
+/// Returns the view of sums in a buffer of the device: five parts, `stride` numbers apart, with `widths` values for a right-hand side.
 pub(crate) fn device_sums(buffer: &DeviceBuffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
     // SAFETY: `crate::operators` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
-/// Returns the view of an array of `count` complex numbers.
+/// Returns the view of an array of `count` complex numbers in double precision.
 pub(crate) fn host_array(buffer: &DeviceBuffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
 }
-/// Returns the view of a table of `count` complex numbers, of `bytes` bytes.
+/// Returns the view of a table of `count` complex numbers, each of `bytes` bytes.
 pub(crate) fn coefficients(buffer: &DeviceBuffer, count: usize, bytes: usize) -> Coefficients {
     assert!(bytes * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }
 }
-/// Returns the view of the matrices of a coarse operator, of `bytes` bytes, `count` for each site.
+/// Returns the view of the matrices of a coarse operator, `bytes` bytes in total, with `count` matrices for each site.
 pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usize, count: usize) -> CoarseTiles {
     assert!(bytes <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { CoarseTiles::new(buffer.address(), vectors as u32, count as u32) }
 }
-/// Returns the view of two matrices of `size` rows for each of `aggregates` aggregates.
+/// Returns the view of square matrices of `size` rows, two for each of `aggregates` aggregates.
 pub(crate) fn squares(buffer: &DeviceBuffer, aggregates: usize, size: usize) -> Squares {
     assert!(Squares::bytes(aggregates, size) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Squares::new(buffer.address(), size as u32) }
 }
-/// Returns the view of one matrix for each site, in single precision, in the memory of a message, which `crate::halo` makes large enough.
+/// Returns the view of one matrix for each site, in single precision, in the memory of a message. `crate::halo` makes the memory large
+/// enough.
 pub(crate) fn message_matrices(zone: *mut u8, vectors: usize) -> CoarseTiles {
     // SAFETY: as for `ghosts`.
     unsafe { CoarseTiles::new(zone, vectors as u32, 1) }
 }
-/// Returns the view of the scales of `count` matrices.
+/// Returns the view of the scales of `count` matrices, in single precision.
 pub(crate) fn coarse_scales(buffer: &DeviceBuffer, count: usize) -> Scales {
     assert!(4 * count <= buffer.bytes(), "the buffer holds the scales");
     // SAFETY: the size was checked, the rest is the contract above.

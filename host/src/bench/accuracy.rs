@@ -1,5 +1,5 @@
-//! Accuracy of each format: the even-odd Wilson matrix against its result in double precision with all 18 reals, as in figure 6 of Clark et
-//! al. 2009.
+//! Accuracy of each format, as in figure 6 of Clark et al. 2009: the even-odd Wilson matrix is compared with its result in double precision
+//! with 18 reals for each link.
 use crate::backend::{Backend, Cpu};
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
@@ -15,28 +15,28 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use solvers::VectorSpace;
 
-/// Returns the tolerances ε, four for each power of ten from 10⁻¹⁷ to 10.
+/// Returns the tolerances ε of the curves: 10^(k/4) for k from −68 to 4, that is, from 10⁻¹⁷ to 10.
 pub fn tolerances() -> Vec<f64> {
     (-68..=4).map(|k| 10f64.powf(f64::from(k) / 4.0)).collect()
 }
 
-/// The deviations of one format.
+/// Deviations of the even-odd Wilson matrix in one format from the exact result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     /// Precision of fields and links.
     pub precision: Precision,
     /// Number of reals stored per link.
     pub reconstruction: LinkStorage,
-    /// Δ(ε): the share of components that deviate by ε or more, for every ε of [`tolerances`].
+    /// Δ(ε): share of the components that deviate by ε or more, for each ε of [`tolerances`].
     pub share: Vec<f64>,
-    /// Mean deviation.
+    /// Mean deviation of a component, as an absolute value.
     pub mean: f64,
-    /// Largest deviation.
+    /// Largest deviation of a component, as an absolute value.
     pub largest: f64,
 }
 
-/// Applies M̂ on random SU(3) links to a vector with components in \[0, 1\], in every format on `backend` and in double
-/// with all reals on the CPU. `options.nrhs` is not used.
+/// Applies M̂ with random SU(3) links to a vector whose components have real and imaginary parts in (0, 1). Compares each format on
+/// `backend` with double precision and 18 reals on the CPU. `options.nrhs` is not used.
 pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> {
     let gauge = generate::random(options.lattice, 1);
     let source = uniform(options.lattice, 2);
@@ -51,7 +51,7 @@ pub fn accuracy(backend: &dyn Backend, options: &Options) -> Result<Vec<Curve>> 
     Ok(curves)
 }
 
-/// Computes M̂ η_e on the even sites.
+/// Computes M̂ η_e in one format; η_e is the even part of `source`.
 fn image(
     backend: &dyn Backend,
     gauge: &HostGauge,
@@ -76,7 +76,7 @@ fn image(
 
 fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, exact: &HostSpinor) -> Curve {
     let pairs = got.sites().par_iter().zip(exact.sites()).enumerate();
-    // Odd sites are zero in both results.
+    // Odd sites are zero in both results, so they do not count.
     let even = pairs.filter(|(site, _)| got.lattice().parity(got.lattice().coordinates(*site)) == 0);
     let mut deviations: Vec<f64> = even
         .flat_map_iter(|(_, (a, b))| a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()))
@@ -93,7 +93,7 @@ fn curve(precision: Precision, reconstruction: LinkStorage, got: &HostSpinor, ex
     }
 }
 
-/// Returns a field whose components have real and imaginary parts uniform in (0, 1).
+/// Returns a spinor field whose components have real and imaginary parts uniform in (0, 1).
 fn uniform(lattice: Lattice, seed: u64) -> HostSpinor {
     let mut field = HostSpinor::zero(lattice);
     field.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {

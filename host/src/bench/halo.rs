@@ -1,12 +1,12 @@
-//! Timeline of exchanges with other processes while an operator is applied.
+//! Timeline of halo exchanges while an operator is applied.
 use crate::domain::{Domain, Result};
 use crate::halo::Span;
 use crate::operators::Definition;
 use crate::workload::Options;
 use crate::workload::{self, Extent};
 
-/// *Collective.* Returns the timeline of this process while an operator is applied twice, from each parity to the other, after it was
-/// applied a few times; empty for one process.
+/// *Collective.* Returns the timeline of this process for two applications of the hopping term, one from each parity, after a warm-up. The
+/// timeline is empty if there is only one process.
 pub fn timeline(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<Span>> {
     let mut spans = Vec::new();
     let mut first = true;

@@ -1,4 +1,4 @@
-//! Measurements of the speed of kernels, next to the bandwidth of a plain copy measured in the same run.
+//! Measurements of the speed of kernels, compared with the bandwidth of a copy measured in the same run.
 pub mod accuracy;
 mod halo;
 pub mod scaling;
@@ -11,42 +11,41 @@ use crate::operators::Definition;
 use crate::workload::{self, Extent, Options, Visit};
 use gpu_kernels::{FermionKind, LinkStorage};
 
-/// One measured operation.
+/// Speed of one operation in one format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchRow {
-    /// Name of the operation: `wilson_dslash`, `axpy`, `copy` ….
+    /// Name of the operation, such as `wilson_dslash`, `axpy` or `copy`.
     pub operator: String,
     /// Name of the precision: `double`, `single`, `half`, `fp16`; empty for a copy.
     pub precision: &'static str,
-    /// Storage of the links: `18`, `12`, `12t` …; empty where there are no links.
+    /// Storage of the links, such as `18`, `12` or `12t`; empty for an operation without links.
     pub reconstruct: &'static str,
-    /// Extents X, Y, Z, T.
+    /// Extents X, Y, Z, T of the whole lattice; zeros for a copy.
     pub lattice: [usize; 4],
     /// Number of right-hand sides in one call.
     pub nrhs: usize,
-    /// Time of one call: the median of several batches.
+    /// Time of one call in microseconds: the median of several batches.
     pub microseconds: f64,
-    /// 10⁹ floating-point operations per second of all processes, by the community's standard count.
+    /// 10⁹ floating-point operations per second of all processes together, by the standard count of the community.
     pub gflops: f64,
-    /// 10⁹ bytes per second of compulsory traffic of one process: every link and every spinor once.
+    /// 10⁹ bytes per second of one process, counting compulsory traffic only: every link and every spinor once.
     pub gbps: f64,
-    /// `gbps` over the copy bandwidth measured in the same run.
+    /// Ratio of `gbps` to the bandwidth of a copy measured in the same run.
     pub fraction_of_copy: f64,
 }
 
-/// Number of batches whose median is taken.
+/// Number of batches; the median of their times counts.
 const BATCHES: usize = 7;
 /// Target length of a batch in seconds.
 const BATCH_SECONDS: f64 = 0.01;
 
-/// *Collective.* Returns the median time in seconds of one call of `work`, of the slowest process, after a warm-up that also determines how
-/// many calls fill a batch.
+/// *Collective.* Returns the time of one call of `work` in seconds: the median over batches, for the slowest process.
 fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES, BATCH_SECONDS, work)
 }
 
-/// *Collective.* Returns the median time in seconds of one call of `work` in `batches` batches of `seconds` seconds, of the slowest
-/// process.
+/// *Collective.* Returns the time of one call of `work` in seconds: the median of `batches` batches of about `seconds` seconds each, for
+/// the slowest process. A warm-up determines how many calls fill a batch.
 fn time_in(domain: &Domain, batches: usize, seconds: f64, mut work: impl FnMut() -> Result) -> Result<f64> {
     let backend = domain.backend();
     let mut batch = |calls: usize| -> Result<f64> {
@@ -65,10 +64,10 @@ fn time_in(domain: &Domain, batches: usize, seconds: f64, mut work: impl FnMut()
     domain.largest(times[batches / 2])
 }
 
-/// Measures the bytes per second of a copy inside the device's memory, with read and written bytes counted.
+/// Measures the bandwidth of a copy within the device's memory, in bytes per second; read and written bytes both count.
 pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     let backend = domain.backend();
-    // Far larger than any cache, small enough for every GPU; less on a CPU, where it takes longer.
+    // The size is far larger than any cache and small enough for every GPU. It is smaller on a CPU, where a copy takes longer.
     let bytes = if backend.name() == "cpu" { 1 << 27 } else { 1 << 30 };
     let from = backend.allocate(bytes, "the copy benchmark")?;
     let mut to = backend.allocate(bytes, "the copy benchmark")?;
@@ -76,7 +75,7 @@ pub fn copy_bandwidth(domain: &Domain) -> Result<f64> {
     Ok(2.0 * bytes as f64 / seconds)
 }
 
-/// Measures the copy by itself.
+/// Measures the bandwidth of a copy, as the only row of a table.
 pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     let bandwidth = copy_bandwidth(domain)?;
     let bytes = if domain.backend().name() == "cpu" { 1usize << 27 } else { 1 << 30 };
@@ -93,7 +92,7 @@ pub fn copy(domain: &Domain) -> Result<Vec<BenchRow>> {
     }])
 }
 
-/// Times the operations that `workload` visits.
+/// Times the operations that `workload` visits, and returns a row for each.
 fn measure(
     domain: &Domain,
     options: &Options,
@@ -121,9 +120,8 @@ fn measure(
     Ok(rows)
 }
 
-/// Measures an operator: the hopping term from one parity to the other, by itself and with the additions that a solver makes, and the
-/// even-odd matrix. For improved staggered operators link storages are those of the long links, which are in U(3) for storages that keep a
-/// phase.
+/// Measures an operator: the hopping term from one parity to the other, alone and with the additions that a solver needs, and the even-odd
+/// matrix. The link storages of improved staggered operators apply to the long links. Storages that keep a phase get links in U(3).
 pub fn operator(domain: &Domain, definition: &'static Definition, options: &Options) -> Result<Vec<BenchRow>> {
     measure(domain, options, |domain, options, extent, visit| {
         workload::operator(domain, definition, options, extent, visit)

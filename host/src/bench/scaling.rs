@@ -1,6 +1,5 @@
-//! Times from which a model of scaling is made: kernels alone at several sizes, exchanges alone, sums, and an operator on a few lattices
-//! that are cut. The model itself is not part of this library: it is in `report/src/model` of the program, and `docs/scaling-model.md`
-//! describes it.
+//! Times from which a scaling model is made: kernels alone at several sizes, exchanges alone, sums, and an operator on a few partitioned
+//! lattices. The model itself is not part of this library: it is in `report/src/model`, and `docs/scaling-model.md` describes it.
 mod reference;
 
 pub use reference::{CutSeconds, ReferenceLattice, ReferenceTimes, reference_lattices};
@@ -22,15 +21,16 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::debug;
 
-/// Number of sites of the smallest local lattice of the curves: the interior of the smallest parts is not much larger.
+/// Number of sites of the smallest local lattice: the interior of the smallest parts is not much larger.
 const SMALLEST: usize = 4 * 4 * 4 * 8;
-/// Step between the curves' lattices on which linear algebra is measured: every third, which is a factor of eight.
+/// Linear algebra is measured on every third lattice only, that is, in steps of a factor of eight in volume.
 const STRIDE: usize = 3;
-/// Number of batches whose median is taken, and seconds of one: shorter than those of `bench dslash`, because there are hundreds.
+/// Number of batches whose median counts, and seconds of a batch. Both are smaller than those of `bench dslash`, because there are hundreds
+/// of measurements.
 const BATCHES: (usize, f64) = (5, 0.005);
-/// Number of sums in a batch, and of batches.
+/// Number of sums in a batch, and number of batches.
 const SUMS: [usize; 2] = [200, 7];
-/// Names of the linear algebra that a model of a solver needs.
+/// Names of the operations of linear algebra that a solver model needs.
 const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_update", "bicgstab_step"];
 
 /// Plan of a measurement: operator, formats and lattices.
@@ -38,66 +38,67 @@ const ALGEBRA: [&str; 6] = ["norm2_kernel", "norm2", "axpy", "axpy_norm2", "cg_u
 pub struct ScalingPlan {
     /// Operator to measure.
     pub definition: &'static Definition,
-    /// Formats to measure. The lattice of these options is the local lattice of weak scaling, around which costs of a cut are measured.
+    /// Formats to measure. The lattice of these options is the local lattice of weak scaling; costs of partitioning are measured on
+    /// lattices of similar size.
     pub options: Options,
-    /// Largest local lattice of the curves.
+    /// Largest local lattice on which kernels are measured alone.
     pub largest: Lattice,
     /// Usual transport of faces within a host.
     pub transport: Transport,
 }
 
-/// Results of the measurement.
+/// Times from which a scaling model is made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingTimes {
     /// Description of the device.
     pub device: String,
-    /// Number of processes that measured.
+    /// Number of processes in the measurement.
     pub processes: usize,
     /// Name of the operator.
     pub operator: &'static str,
-    /// Times of the operator's parts, in each format.
+    /// Times of the operator's kernels without neighbours, for each operation and format.
     pub operations: Vec<OperationSeries>,
-    /// Times of linear algebra on fields of the operator's kind.
+    /// Times of linear algebra on fields of the operator's fermion type.
     pub algebra: Vec<AlgebraSeries>,
-    /// Times of exchanges of faces with nothing else to do, the usual transport first.
+    /// Times of exchanges without other work; the usual transport is first.
     pub exchanges: Vec<ExchangeSeries>,
     /// Seconds of one of the ⌈log₂ N⌉ steps of a sum over the N processes.
     pub sum_step: f64,
-    /// Times of the operator on lattices that are cut in one direction.
+    /// Times of the operator on lattices that are partitioned in one direction.
     pub references: Vec<ReferenceTimes>,
 }
 
-/// An operation of the operator in one format, on one process without neighbours.
+/// Times of an operation of the operator in one format, on one process without neighbours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationSeries {
-    /// Name of the operation: `clover_dslash`, `clover_matrix` ….
+    /// Name of the operation, such as `clover_dslash` or `clover_matrix`.
     pub name: String,
     /// Precision of the fields.
     pub precision: Precision,
-    /// Storage of the links, if there are any.
+    /// Storage of the links; `None` for an operation without links.
     pub storage: Option<LinkStorage>,
-    /// Steps of the longest hop.
+    /// Number of steps of the longest hop.
     pub reach: usize,
-    /// Number of hopping terms in a call, each with an exchange.
+    /// Number of hopping terms in a call; each needs an exchange.
     pub hops: usize,
     /// Number of sums over all processes for which a call waits.
     pub sums: usize,
-    /// Bytes of a site in a message.
+    /// Number of bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Operations of a call per site of the lattice; a call processes one half of the sites.
+    /// Floating-point operations of a call for each site of the lattice; a call processes one half of the sites.
     pub flops: f64,
-    /// Local sites and seconds of a call, the largest lattice first.
+    /// Pairs of local sites and seconds of a call, for the largest lattice first.
     pub points: Vec<(f64, f64)>,
 }
 
-/// An operation of linear algebra.
+/// Times of an operation of linear algebra.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlgebraSeries {
-    /// Name of the operation: `axpy`, `norm2` ….
+    /// Name of the operation, such as `axpy` or `norm2`.
     pub name: String,
     /// Precision of the fields.
     pub precision: Precision,
-    /// Local sites and seconds of a call, the largest lattice first.
+    /// Pairs of local sites and seconds of a call, for the largest lattice first.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -110,40 +111,40 @@ pub struct ExchangeSeries {
     pub times: Vec<ExchangeTime>,
 }
 
-/// An exchange of faces in one direction, with nothing else to do.
+/// Time of an exchange of faces in one direction without other work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExchangeTime {
-    /// Direction μ that is cut.
+    /// Partitioned direction μ: 0 to 3 for x to t.
     pub direction: usize,
     /// Extents of the whole lattice.
     pub lattice: [usize; 4],
-    /// Process grid of the cut.
+    /// Process grid of the partitioned lattice.
     pub grid: ProcessGrid,
-    /// Steps of the longest hop, which determine how many layers are exchanged.
+    /// Number of steps of the longest hop, which determines how many layers are exchanged.
     pub reach: usize,
-    /// Bytes of a site in a message.
+    /// Number of bytes of a site in a message.
     pub zone_bytes: usize,
-    /// Seconds of an exchange, packing included.
+    /// Seconds of an exchange, including packing.
     pub seconds: f64,
 }
 
-/// Time of an operation on the domain of [`times`].
+/// Time of an operation of the operator, from [`times`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationTime {
-    /// Name of the operation: `clover_dslash`, `clover_matrix` ….
+    /// Name of the operation, such as `clover_dslash` or `clover_matrix`.
     pub name: String,
     /// Precision of the fields.
     pub precision: Precision,
-    /// Storage of the links, if there are any.
+    /// Storage of the links; `None` for an operation without links.
     pub storage: Option<LinkStorage>,
     /// Seconds of a call.
     pub seconds: f64,
 }
 
-/// An operation, described independently of where it runs, with the seconds of a call.
+/// An operation and the seconds of one call.
 type TimedOperation = (workload::Operation, f64);
 
-/// *Collective.* Returns the seconds of a call of each part of the operator on a domain, of the slowest of its processes.
+/// *Collective.* Returns the seconds of a call of each of the operator's operations on a domain, for the slowest process.
 pub fn times(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<OperationTime>> {
     let named = |(operation, seconds): TimedOperation| {
         let workload::Operation { name, precision, storage, .. } = operation;
@@ -179,12 +180,12 @@ fn algebra(domain: &Domain, plan: &ScalingPlan) -> Result<Vec<TimedOperation>> {
     Ok(all)
 }
 
-/// *Collective.* Returns the seconds of a call.
+/// *Collective.* Returns the seconds of a call of `work`, for the slowest process.
 fn time(domain: &Domain, work: impl FnMut() -> Result) -> Result<f64> {
     time_in(domain, BATCHES.0, BATCHES.1, work)
 }
 
-/// *Collective.* Returns the times of the slowest of all processes, which have all timed the same operations.
+/// *Collective.* Returns the times of the slowest process for each operation. All processes must have timed the same operations.
 fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<TimedOperation>> {
     let mine: Vec<u8> = times.iter().flat_map(|(_, seconds)| seconds.to_le_bytes()).collect();
     for theirs in network.all_gather(&mine)? {
@@ -195,8 +196,8 @@ fn slowest(network: &dyn Network, mut times: Vec<TimedOperation>) -> Result<Vec<
     Ok(times)
 }
 
-/// Returns lattices from `largest` down: the last of the longest directions is halved, to extents of four sites or [`SMALLEST`] sites in
-/// all.
+/// Returns lattices from `largest` down to four sites in each direction or [`SMALLEST`] sites. Each has half of the previous one's extent
+/// in its longest direction, the last one if several are equally long.
 fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
     let mut all = vec![largest];
     let mut size = largest.size();
@@ -212,7 +213,7 @@ fn halved(largest: Lattice) -> Result<Vec<Lattice>> {
     Ok(all)
 }
 
-/// *Collective.* Measures all times; needs at least two processes, all on one host, each of which has a device of its own.
+/// *Collective.* Measures all times for a scaling model. Needs at least two processes on one host, each with its own device.
 pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &ScalingPlan) -> Result<ScalingTimes> {
     let definition = plan.definition;
     let sum_step = sum_step(&**network)?;
@@ -248,11 +249,11 @@ pub fn measure(backend: &dyn Backend, network: &Arc<dyn Network>, plan: &Scaling
 /// Times of one operation at several sizes, the largest first.
 struct TimedSeries {
     operation: workload::Operation,
-    /// Points (local sites, seconds).
+    /// Pairs of local sites and seconds of a call.
     points: Vec<(f64, f64)>,
 }
 
-/// Adds the times on a lattice of `sites` sites; the operations and their order are the same every time.
+/// Adds the times on a lattice of `sites` sites. The operations and their order must be the same in every call.
 fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>) {
     for (k, (operation, seconds)) in times.into_iter().enumerate() {
         if all.len() == k {
@@ -262,7 +263,7 @@ fn add_times(all: &mut Vec<TimedSeries>, sites: f64, times: Vec<TimedOperation>)
     }
 }
 
-/// Measures times on one process without neighbours, at all sizes.
+/// Measures the times of the operator and of linear algebra on one process without neighbours, at all sizes.
 fn alone(
     backend: &dyn Backend,
     network: &dyn Network,
@@ -273,7 +274,7 @@ fn alone(
     let lattices = halved(plan.largest)?;
     let last = lattices.len() - 1;
     for (number, lattice) in lattices.into_iter().enumerate() {
-        debug!("kernels alone on {lattice}");
+        debug!("timing kernels without exchanges on {lattice}");
         let domain = Domain::single(backend, lattice)?;
         let volume = lattice.volume() as f64;
         add_times(&mut operations, volume, slowest(network, timed(&domain, plan)?)?);
@@ -284,7 +285,7 @@ fn alone(
     let operation = |TimedSeries { operation, points }| {
         let workload::Operation { name, precision, storage, flops, .. } = operation;
         let is_matrix = name.contains("_matrix");
-        // M†M includes the sum for which CG waits.
+        // M†M of staggered operators includes the sum for which CG waits.
         let has_sums = name.ends_with("_sums") || is_matrix && definition.kind == FermionKind::Staggered;
         OperationSeries {
             name,
@@ -294,7 +295,7 @@ fn alone(
             hops: if is_matrix { 2 } else { 1 },
             sums: usize::from(has_sums),
             zone_bytes: zone_bytes(definition.kind, precision),
-            // Counted on the first lattice.
+            // The operations were counted on the first lattice of the series.
             flops: flops / points[0].0,
             points,
         }
@@ -306,7 +307,7 @@ fn alone(
     Ok((operations.into_iter().map(operation).collect(), algebras.into_iter().map(algebra).collect()))
 }
 
-/// Measures the seconds of a step of a sum over all processes, as in a solver: of three numbers.
+/// *Collective.* Measures the seconds of one of the steps of a sum over all processes. The sum is of three numbers, as in a solver.
 fn sum_step(network: &dyn Network) -> Result<f64> {
     let [sums, batches] = SUMS;
     let mut times = Vec::with_capacity(batches);

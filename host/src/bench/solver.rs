@@ -1,5 +1,5 @@
-//! Mixed-precision solvers on one configuration over a range of masses: for Wilson fermions as in tables 3 to 5 and
-//! figure 7 of Clark et al. 2009, for staggered ones CG on M†M and multi-shift CG.
+//! Measurements of mixed-precision solvers on one configuration for several masses. For Wilson fermions they repeat tables 3 to 5 and
+//! figure 7 of Clark et al. 2009; for staggered fermions they are CG on M†M and multi-shift CG.
 mod several;
 
 pub use several::{Several, cell_of_several};
@@ -14,7 +14,7 @@ use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Sol
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 
-/// Method and formats of a solve: a column of a table.
+/// Method, formats and correction of a solve: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolverScheme {
     /// Krylov method.
@@ -23,23 +23,23 @@ pub struct SolverScheme {
     pub precision: Precision,
     /// Number of reals stored per link in the iteration.
     pub reconstruction: LinkStorage,
-    /// Correction by true residuals, which are always in double.
+    /// Correction of the iteration by true residuals, which are computed in double precision.
     pub correction: Correction,
 }
 
-/// A table of the paper.
+/// A table of Clark et al. 2009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaperTable {
-    /// Table 3: iterations of CG and BiCGstab in double.
+    /// Table 3: iterations of CG and BiCGstab in double precision.
     Three,
-    /// Table 4: defect correction over inner tolerances.
+    /// Table 4: defect correction with several inner tolerances.
     Four,
-    /// Table 5: reliable updates over δ.
+    /// Table 5: reliable updates with several values of δ.
     Five,
 }
 
 impl PaperTable {
-    /// Returns the table's columns, and more formats than those of the paper.
+    /// Returns the columns of the table. They include more formats than those of the paper.
     pub fn schemes(self) -> Vec<SolverScheme> {
         use Precision::{Double, Fp16, Half, Single};
         let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
@@ -78,16 +78,16 @@ impl PaperTable {
     }
 }
 
-/// Systems and limits of a study.
+/// Systems of a study of solvers, and limits of the solves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SolverStudy {
-    /// Bare masses, antiperiodic in time.
+    /// Bare masses. The quarks are antiperiodic in time.
     pub masses: Vec<f64>,
-    /// Number of random sources, each solved separately.
+    /// Number of random sources; each is solved separately.
     pub sources: u64,
-    /// Requested ‖b − M x‖ / ‖b‖.
+    /// Requested tolerance ‖b − M x‖ / ‖b‖.
     pub tol: f64,
-    /// Most iterations of a solve.
+    /// Maximum number of iterations of a solve.
     pub max_iterations: usize,
 }
 
@@ -101,65 +101,65 @@ impl SolverStudy {
             correction,
             tol: self.tol,
             max_iterations: self.max_iterations,
-            // A column keeps its format to the end.
+            // A column of a table shows one format, so the solve must not change it.
             escalate: false,
             ..Request::new(operator)
         }
     }
 }
 
-/// Result for one mass in one scheme, averaged over the sources.
+/// Result of one scheme for one mass, averaged over the solves that converged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Bare mass.
     pub mass: f64,
     /// Scheme of the solves.
     pub scheme: SolverScheme,
-    /// Iterations of the solves that converged, with reliable updates or corrections counted as in the paper. For several systems those of
-    /// multi-shift CG and of all solves after it.
+    /// Mean number of iterations, including reliable updates or corrections, as in the paper. With several shifts, it includes multi-shift
+    /// CG and all solves that follow it.
     pub iterations: f64,
-    /// Number of reliable updates or corrections.
+    /// Mean number of reliable updates or corrections.
     pub updates: f64,
-    /// Seconds of a solve, transfers not included.
+    /// Mean seconds of a solve, without transfers.
     pub seconds: f64,
-    /// Iterations of multi-shift CG alone; 0 without.
+    /// Mean number of iterations of multi-shift CG alone; 0 without multi-shift CG.
     pub first_iterations: f64,
-    /// Seconds of multi-shift CG alone; 0 without.
+    /// Mean seconds of multi-shift CG alone; 0 without multi-shift CG.
     pub first_seconds: f64,
-    /// 10⁹ operations of the matrix per second of the solve.
+    /// 10⁹ operations per second during the solves; only the matrix counts.
     pub gflops: f64,
-    /// Largest true residual of the full system.
+    /// Largest true residual ‖b − M x‖ / ‖b‖ of the full system.
     pub true_residual: f64,
-    /// Reasons why solves did not converge.
+    /// Reasons why solves did not converge, one for each failed source.
     pub failures: Vec<String>,
 }
 
 impl Cell {
-    /// Returns the seconds of an iteration of a whole solve: updates are in the time and not among the iterations.
+    /// Returns the seconds of a solve divided by its number of iterations. The time includes reliable updates, the number does not.
     pub fn seconds_per_iteration(&self) -> f64 {
         self.seconds / (self.iterations - self.updates)
     }
-    /// Returns the seconds of an iteration of multi-shift CG; not a number without it.
+    /// Returns the seconds of an iteration of multi-shift CG; NaN without multi-shift CG.
     pub fn seconds_per_first_iteration(&self) -> f64 {
         self.first_seconds / self.first_iterations
     }
 }
 
-/// Reason why a study ended before it was complete.
+/// Reason why a study ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyFailure {
     /// The observer stopped the study.
     #[error("interrupted")]
     Interrupted,
-    /// A solver could not start.
+    /// A solver could not start, for example because a parameter is invalid.
     #[error(transparent)]
     Solver(SolveError<DeviceError>),
-    /// Failure of the device.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Contribution of one source to a cell.
+/// Result of the solve for one source.
 struct Sample {
     iterations: usize,
     updates: usize,
@@ -187,7 +187,7 @@ impl Sample {
     }
 }
 
-/// Returns the reason why a solve did not converge, or the error with which the study has to end.
+/// Returns the reason why a solve did not converge, or the error that ends the study.
 fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String, StudyFailure> {
     match failure {
         SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. } => Err(StudyFailure::Interrupted),
@@ -204,7 +204,7 @@ fn not_converged(true_residual: f64) -> String {
     format!("the true residual is {true_residual:.1e}")
 }
 
-/// Averages over all sources the samples that `solve` returns for each seed.
+/// Calls `solve` for the seed of each source, and averages the samples that it returns.
 fn average(
     mass: f64,
     scheme: SolverScheme,
@@ -246,7 +246,7 @@ fn average(
     Ok(cell)
 }
 
-/// Returns the schemes of CG with reliable updates in double, in each pair of a precision and a link storage for which an operator has
+/// Returns the schemes of CG with the default correction, for each combination of a precision and a link storage for which an operator has
 /// kernels.
 pub fn schemes(
     definition: &Definition,
@@ -264,7 +264,7 @@ pub fn schemes(
 /// Solves M ψ = η for all sources.
 ///
 /// # Errors
-/// [`StudyFailure`]; solves that do not converge are in the cell.
+/// [`StudyFailure`] if the study cannot continue. Solves that do not converge are no error; the cell records them.
 pub fn cell<F: Fermion>(
     configuration: &Configuration,
     study: &SolverStudy,
@@ -279,7 +279,7 @@ pub fn cell<F: Fermion>(
     })
 }
 
-/// Measures 10⁹ operations per second of an operator's even-odd matrix by itself, for one right-hand side.
+/// Measures the speed of an operator's even-odd matrix alone in 10⁹ operations per second, for one right-hand side.
 pub fn matrix_gflops<F: Fermion>(
     configuration: &Configuration,
     operator: Operator,
@@ -293,7 +293,7 @@ pub fn matrix_gflops<F: Fermion>(
     full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.convert_from(&full.even, &mut x)?;
-    // The input does not change: applied repeatedly to its own output, the matrix overflows.
+    // The input remains the same: if the matrix were applied repeatedly to its own output, the numbers would overflow.
     let seconds = time(domain, || operator.apply(&x, &mut y))?;
     Ok(operator.flops() / seconds * 1e-9)
 }

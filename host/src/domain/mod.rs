@@ -1,5 +1,5 @@
-//! Domain of a calculation: a device, this process's part of the lattice, and the other processes. Exchanges with these are made by
-//! [`halo`](crate::halo); the domain keeps their state.
+//! Domain of a calculation: a device with this process's part of the lattice, and a connection with the other processes. The module
+//! [`halo`](crate::halo) makes the exchanges with other processes; the domain keeps their state.
 mod error;
 mod part;
 mod sums;
@@ -19,7 +19,7 @@ use gpu_kernels::{Format, Instances};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-/// A device and the part of a lattice that it holds. Cheap to clone.
+/// A device and the part of the lattice that it holds. A clone is cheap and shares everything.
 #[derive(Clone)]
 pub struct Domain {
     backend: Arc<dyn Backend>,
@@ -33,37 +33,37 @@ struct DomainShape {
     grid: ProcessGrid,
     network: Arc<dyn Network>,
     transport: Transport,
-    /// Whether the interior is computed while faces travel.
+    /// Whether the interior is computed while faces are sent.
     overlap: bool,
-    /// State of halo exchanges, which [`halo`](crate::halo) makes and which does not outlive the domain.
+    /// State of halo exchanges. The module [`halo`](crate::halo) makes it, and it lives as long as the domain.
     kept: Arc<Kept>,
-    /// Ends in t that are ends of the whole lattice, as bits `LOWER_END` and `UPPER_END`.
+    /// Ends in t that are also ends of the whole lattice: a combination of `LOWER_END` and `UPPER_END`.
     ends: u32,
-    /// Directions at whose ends hops stop, as this is a part of another domain's lattice.
+    /// Directions μ (bit μ) at whose ends hops stop, because this domain is a block of another domain's lattice.
     closed: u32,
-    /// Whether sites are in [lane order](gpu_kernels::lattice::lanes) where extents allow it.
+    /// Whether sites are in [lane order](gpu_kernels::lattice::lanes), if the extents allow it.
     lanes: bool,
 }
 
-/// A value of a type that is private to the module that makes it.
+/// A value whose type is private to the module that makes it.
 type Kept = OnceLock<Box<dyn Any + Send + Sync>>;
 
 impl Domain {
-    /// Makes a domain of the whole lattice on one device.
+    /// Makes a domain that holds the whole lattice on one device.
     pub fn single(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice) -> Result<Self> {
         Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
     }
-    /// *Collective.* Makes the domain of this process of `grid`: a device with the process's part of `global`.
+    /// *Collective.* Makes the domain of this process in `grid`: a device with this process's part of the lattice `global`.
     ///
-    /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
-    /// forbids freeing what others have open: call [`release`](Self::release) on all processes after the last hop, before
-    /// the last clone of the domain is dropped.
+    /// On GPUs, processes of a machine open each other's ghost zones at the first hop in a partitioned direction. CUDA forbids freeing
+    /// memory that another process has open. Therefore call [`release`](Self::release) on all processes after the last hop, before the last
+    /// clone of the domain is dropped.
     ///
     /// # Errors
-    /// Fails for a grid that does not fit the lattice, for a part of more sites than [`MOST_LOCAL_SITES`], and on failures of the device.
+    /// Fails if the grid does not fit the lattice, if a part has more sites than [`MOST_LOCAL_SITES`], or if the device fails.
     ///
     /// # Panics
-    /// When `network` has not as many processes as the grid.
+    /// Panics if the number of processes of `network` differs from that of the grid.
     pub fn new(
         backend: impl Into<Arc<dyn Backend>>,
         global: Lattice,
@@ -72,8 +72,8 @@ impl Domain {
     ) -> Result<Self> {
         Self::with_transport(backend, global, grid, network, Transport::default(), true)
     }
-    /// *Collective.* Makes a domain like [`new`](Self::new), with a choice of the transport of faces and of whether the interior is
-    /// computed while they travel.
+    /// *Collective.* Makes a domain like [`new`](Self::new), with the given transport of faces. With `overlap`, the interior is computed
+    /// while faces are sent.
     ///
     /// # Errors
     /// See [`new`](Self::new).
@@ -98,14 +98,15 @@ impl Domain {
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
-        // Hops out of a part would be those of some lanes only.
+        // Lane order is used on one process only: with several, only some lanes of a vector would have hops that leave the part.
         let lanes = backend.has_lanes() && grid.size() == 1;
         let (kept, ends) = (Arc::default(), upper | lower);
         let shape = DomainShape { global, local, grid, network, transport, overlap, kept, ends, closed: 0, lanes };
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
-    /// Returns a domain of this process's part with a ghost zone of `width` sites, an even number, of its neighbours' in the directions
-    /// that are cut. It does not communicate. Operators on it are those of [blocks](crate::halo::HopBoundary::Blocks).
+    /// Returns a domain that holds this process's part and a ghost zone of the neighbours' sites in partitioned directions. The zone is
+    /// `width` sites wide, an even number. The domain does not communicate: its operators act within
+    /// [blocks](crate::halo::HopBoundary::Blocks).
     pub(crate) fn with_ghost_zone(&self, width: u32) -> Result<Self> {
         let border = self.border(width);
         let local = self.local().size();
@@ -120,7 +121,8 @@ impl Domain {
             grid: ProcessGrid::SINGLE,
             network: Arc::new(Solo::new()),
             kept: Arc::default(),
-            // An end of the whole lattice that is cut is within this one. Ghost zones of fields have its sign, and hops have none.
+            // If t is partitioned, an end of the whole lattice lies inside this lattice. The ghost zones of fields contain the sign of the
+            // boundary condition, so hops must not apply it.
             ends: if border[3] > 0 { 0 } else { self.shape.ends },
             closed,
             lanes: self.shape.lanes && border == [0; 4],
@@ -128,8 +130,8 @@ impl Domain {
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
-    /// Returns a domain with the same device, processes and exchanges whose part for this process is `local`: the lattice on which coarse
-    /// vectors are kept.
+    /// Returns a domain with the same device and processes, whose part on this process is `local`. It holds the coarse vectors of
+    /// multigrid.
     pub(crate) fn with_local(&self, local: Lattice) -> Result<Self> {
         let dims = self.shape.grid.dims();
         let global = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]))?;
@@ -139,20 +141,20 @@ impl Domain {
         let shape = DomainShape { global, local, closed: 0, lanes: false, ..(*self.shape).clone() };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
-    /// Returns the directions, one bit each, in which the lattice is a part of a larger one.
+    /// Returns the directions μ (bit μ) in which this lattice is a part of a larger one.
     pub(crate) fn closed(&self) -> u32 {
         self.shape.closed | self.cut()
     }
-    /// Whether the first sites in t (`upper`: the last) are at an end of the whole lattice.
+    /// Whether the first time slice (with `upper` the last) is at an end of the whole lattice.
     pub(crate) fn has_end(&self, upper: bool) -> bool {
         self.shape.ends & if upper { UPPER_END } else { LOWER_END } != 0
     }
-    /// Checks that a field has the lattice of this process's part.
+    /// Checks that `found` is the lattice of this process's part; `what` names the field in the error.
     pub(crate) fn expect(&self, what: &'static str, found: Lattice) -> Result {
         let expected = self.local();
         if found == expected { Ok(()) } else { Err(DeviceError::OtherLattice { what, found, expected }) }
     }
-    /// Checks that a field that is on a device already has the lattice of this process's part and is on this domain's device.
+    /// Checks that a field has the lattice of this process's part and is in the memory of this domain's device.
     pub(crate) fn expect_here(&self, what: &'static str, found: &Self) -> Result {
         self.expect(what, found.local())?;
         if self.backend.is(&*found.backend) {
@@ -160,7 +162,7 @@ impl Domain {
         }
         Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
     }
-    /// Launches a kernel at all sites of each parity, with the arguments that `arguments` gives for it.
+    /// Launches a kernel on all sites, first the even, then the odd ones; `arguments` returns its arguments for a parity.
     pub(crate) fn launch_on_parities<A: Copy>(
         &self,
         kernel: &Instances<A>,
@@ -172,11 +174,11 @@ impl Domain {
             Ok(self.backend.launch(kernel, format, &arguments(parity), self.half_sites(), nrhs as u32)?)
         })
     }
-    /// Returns the device.
+    /// Returns the device of the domain.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
-    /// Returns the lattice of all processes together.
+    /// Returns the whole lattice, which all processes share.
     pub fn global(&self) -> Lattice {
         self.shape.global
     }
@@ -184,7 +186,7 @@ impl Domain {
     pub fn local(&self) -> Lattice {
         self.shape.local
     }
-    /// Returns the process grid that cuts the lattice.
+    /// Returns the process grid that partitions the lattice.
     pub fn grid(&self) -> &ProcessGrid {
         &self.shape.grid
     }
@@ -192,22 +194,22 @@ impl Domain {
     pub fn network(&self) -> &dyn Network {
         &*self.shape.network
     }
-    /// Returns the requested transport of faces.
+    /// Returns the transport of faces that was requested.
     pub(crate) fn transport(&self) -> Transport {
         self.shape.transport
     }
-    /// Whether the interior is computed while faces travel.
+    /// Whether the interior is computed while faces are sent.
     pub(crate) fn overlap(&self) -> bool {
         self.shape.overlap
     }
-    /// Returns the directions that are cut, one bit each.
+    /// Returns the partitioned directions μ as bits.
     pub(crate) fn cut(&self) -> u32 {
         (0..4).map(|mu| u32::from(self.shape.grid.is_partitioned(mu)) << mu).sum()
     }
-    /// Returns the value that this domain and its clones keep for a module above this one; `make` makes it at the first call.
+    /// Returns a value that the domain and its clones keep for another module; `make` makes it in the first call.
     ///
     /// # Panics
-    /// If it is called for values of two types.
+    /// Panics if it is called for values of different types.
     pub(crate) fn kept<T: Any + Send + Sync>(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         let kept = match self.shape.kept.get() {
             Some(kept) => kept,
@@ -218,7 +220,7 @@ impl Domain {
         };
         Ok(kept.downcast_ref().expect("a domain keeps values of one type"))
     }
-    /// Returns the global coordinates of the local lattice's first site.
+    /// Returns the global coordinates of the first site of the local lattice.
     pub fn origin(&self) -> [usize; 4] {
         self.shape.grid.origin(self.network().rank(), self.global().size())
     }
@@ -226,21 +228,21 @@ impl Domain {
     pub fn section(&self) -> Section {
         Section { global: self.global(), origin: self.origin(), local: self.local() }
     }
-    /// Returns the number of sites of one parity, half of the local ones.
+    /// Returns the number of local sites of one parity.
     pub fn half_sites(&self) -> u32 {
         self.local().half_volume() as u32
     }
-    /// Returns the local lattice as kernels use it.
+    /// Returns the geometry of the local lattice for kernels.
     pub fn geometry(&self) -> Geometry {
         self.geometry_with([0; 4])
     }
-    /// Returns the local lattice with a border of the given numbers of sites at both ends of each direction.
+    /// Returns the geometry of the local lattice with a border of `border[μ]` sites at both ends of each direction.
     fn geometry_with(&self, border: [u32; 4]) -> Geometry {
         let size = self.local().size();
         let geometry = Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends);
         if self.shape.lanes { geometry.in_lane_order() } else { geometry }
     }
-    /// Returns the local lattice with borders of the given even numbers of sites at both ends of each direction.
+    /// Returns the local lattice with a border of `border[μ]` sites, an even number, at both ends of each direction.
     pub(crate) fn bordered_by(&self, border: [u32; 4]) -> Bordered {
         let geometry = self.geometry_with(border);
         if border == [0; 4] {
@@ -248,21 +250,21 @@ impl Domain {
         }
         Bordered { geometry, inner: Region::new(border, self.local().size().map(|e| e as u32)) }
     }
-    /// Returns `width` in the directions that are cut, and 0 in the others.
+    /// Returns `width` for each partitioned direction, and 0 for the others.
     pub(crate) fn border(&self, width: u32) -> [u32; 4] {
         std::array::from_fn(|mu| if self.shape.grid.is_partitioned(mu) { width } else { 0 })
     }
-    /// Returns the position of the local lattice in the whole one.
+    /// Returns the position of the local lattice in the whole lattice.
     pub(crate) fn position(&self) -> Position {
         let [x, y, z, _] = self.global().size().map(|e| e as u32);
         Position { origin: self.origin().map(|x| x as u32), extents: [x, y, z] }
     }
-    /// Waits for the reductions launched so far and sums them over all processes.
+    /// *Collective.* Waits for the reductions launched so far, and sums their values over all processes.
     pub fn sums(&self, out: &mut [f64]) -> Result {
         self.backend.sums(out)?;
         self.sum(out)
     }
-    /// *Collective.* Sums terms of single sites; the result has the same bits however the lattice is cut.
+    /// *Collective.* Adds the sums of all processes; the result has the same bits on every process grid.
     pub(crate) fn exact_sums<const N: usize>(&self, mine: [FixedPointSum; N]) -> Result<[f64; N]> {
         let bytes: Vec<u8> = mine.iter().flat_map(|sum| sum.words()).flat_map(u64::to_le_bytes).collect();
         let mut total = [FixedPointSum::default(); N];
@@ -274,11 +276,11 @@ impl Domain {
         }
         Ok(total.map(FixedPointSum::total))
     }
-    /// *Collective.* Returns the largest number of all processes.
+    /// *Collective.* Returns the largest of the numbers that the processes pass.
     pub(crate) fn largest(&self, mine: f64) -> Result<f64> {
         Ok(self.largest_of(vec![mine])?[0])
     }
-    /// *Collective.* Returns, for each place, the largest of the numbers of all processes.
+    /// *Collective.* Returns the largest value over all processes for each element of the lists that they pass.
     pub(crate) fn largest_of(&self, mut mine: Vec<f64>) -> Result<Vec<f64>> {
         let bytes: Vec<u8> = mine.iter().copied().flat_map(f64::to_le_bytes).collect();
         for bytes in self.shape.network.all_gather(&bytes)? {
@@ -288,7 +290,7 @@ impl Domain {
         }
         Ok(mine)
     }
-    /// *Collective.* Sums over all processes, in a fixed order.
+    /// *Collective.* Sums each value over all processes, in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Result {
         Ok(self.shape.network.sum(values)?)
     }

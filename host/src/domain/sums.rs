@@ -1,4 +1,4 @@
-//! Sums of a reduction that is launched in parts.
+//! Sums of a reduction that is launched in several parts.
 use super::{Domain, Result};
 use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS, Stream};
 
@@ -8,14 +8,14 @@ const WIDTH: usize = 8;
 /// Destination of the sums of a reduction.
 #[derive(Clone, Copy)]
 pub(crate) enum SumTarget<'a> {
-    /// Host memory, where the host collects the sums.
+    /// Host memory; the host adds the parts.
     Host,
-    /// Device memory, for kernels, which read the sums as they are.
+    /// Device memory; kernels read the sums of the parts.
     Device(&'a DeviceBuffer),
 }
 
 impl SumTarget<'_> {
-    /// Launches a reduction on a stream, or in the main order.
+    /// Launches a reduction on a stream, or on the main stream.
     pub fn reduce(
         &self,
         backend: &dyn Backend,
@@ -33,7 +33,7 @@ impl SumTarget<'_> {
     }
 }
 
-/// Parts of a reduction that were launched, with the number of values of each for a right-hand side.
+/// Parts of a reduction that have been launched, with the number of values that each has for a right-hand side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartialSums {
     nrhs: usize,
@@ -41,26 +41,26 @@ pub(crate) struct PartialSums {
 }
 
 impl PartialSums {
-    /// Returns sums without any part yet.
+    /// Returns sums without any parts.
     pub fn new(nrhs: usize) -> Self {
         PartialSums { nrhs, widths: [0; 5] }
     }
-    /// Returns the slot for a part that has `width` values for a right-hand side.
+    /// Records a part with `width` values for each right-hand side, and returns its first slot.
     pub fn slot(&mut self, part: usize, width: usize) -> usize {
         debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS_PER_LAUNCH);
         self.widths[part] = width;
         part * WIDTH * self.nrhs
     }
-    /// Returns the number of values between the slots of parts.
+    /// Returns the number of slots from one part to the next.
     pub fn stride(&self) -> u32 {
         (WIDTH * self.nrhs) as u32
     }
-    /// Returns the number of values of a right-hand side in each part; 0 for a part that was not launched.
+    /// Returns the number of values for a right-hand side in each part; 0 for a part that was not launched.
     pub fn widths(&self) -> [u32; 5] {
         self.widths.map(|width| width as u32)
     }
-    /// *Collective.* Waits and adds up the parts in their order, then the processes in theirs. `out` takes `out.len()` / nrhs values for a
-    /// right-hand side; where a part has more, `pick` selects them.
+    /// *Collective.* Waits, and adds the parts and then the processes in a fixed order. `out` has `out.len()` / nrhs values for each
+    /// right-hand side. If a part has more values, `pick` lists those that count.
     pub fn collect(&self, domain: &Domain, pick: &[usize], out: &mut [f64]) -> Result {
         let mut slots = [0.0; REDUCTION_SLOTS];
         let last = self.widths.iter().rposition(|width| *width > 0).unwrap_or(0);

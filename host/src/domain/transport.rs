@@ -1,17 +1,17 @@
-//! Transports of faces to other processes.
+//! Transports of faces between processes.
 
-/// Transport between processes whose GPUs reach each other's memory; between others, messages always go through the host's memory.
+/// Requested transport of faces between processes. `Direct` and `Copy` need processes that can access each other's device memory. Between
+/// other processes, faces are sent as messages: from device memory if the MPI library supports it, otherwise through host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transport {
-    /// The kernel that packs faces writes them into the neighbour's memory.
+    /// The kernel that packs faces writes directly into the neighbour's memory.
     #[default]
     Direct,
-    /// Faces are packed first, then copied to the neighbour's memory, each end on a stream of its own.
+    /// Faces are packed first, and then copied to the neighbour's memory, each end on its own stream.
     Copy,
-    /// Messages from and to the memory of the devices, which the MPI library has to support. Processes whose GPUs do not reach each other
-    /// use them anyway where the library can.
+    /// MPI messages from and to the memory of the devices. The MPI library must support this.
     Mpi,
-    /// Messages between processes through the memory of the host.
+    /// Messages through host memory.
     Host,
 }
 

@@ -1,14 +1,14 @@
-//! Complex numbers on a device, in the order of host fields, which other libraries can share.
+//! Arrays of complex numbers on a device, in the order of host fields. Other libraries can share their memory.
 use crate::backend::{Backend, DeviceBuffer, view};
 use crate::domain::Result;
 use gpu_kernels::transfer::HostArray;
 use num_complex::Complex64;
 use std::sync::Arc;
 
-/// Number of complex numbers that are copied from one device to another at once.
+/// Largest number of complex numbers that are copied from one device to another in one step.
 const PIECE: usize = 1 << 22;
 
-/// Complex numbers in double precision in the memory of a device, one after the other.
+/// Array of complex numbers in double precision in the memory of a device.
 pub struct DeviceArray {
     memory: DeviceBuffer,
     len: usize,
@@ -16,15 +16,15 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// Allocates `len` zeros; the error about too little memory names `what`.
+    /// Allocates an array of `len` zeros; `what` names it in the error about too little memory.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     pub fn zero(backend: &dyn Backend, len: usize, what: &str) -> Result<Self> {
         let memory = backend.allocate(len * size_of::<Complex64>(), what)?;
         Ok(DeviceArray { memory, len, backend: backend.shared() })
     }
-    /// Returns the number of complex numbers.
+    /// Returns the number of complex numbers in the array.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -32,43 +32,43 @@ impl DeviceArray {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Returns the backend whose memory holds the numbers.
+    /// Returns the backend whose memory holds the array.
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
     }
-    /// Returns the address of the first number, in the memory of the device, for other libraries. Work on the device has to be [waited
-    /// for](Backend::synchronize) before they use it, and theirs before the device does.
+    /// Returns the address of the first number in the memory of the device, for other libraries. Before they use the memory, wait for the
+    /// work of the device with [`synchronize`](Backend::synchronize); before the device uses it again, wait for their work.
     pub fn address(&self) -> usize {
         self.memory.address().addr()
     }
-    /// Copies numbers of the host to the places from `first` on.
+    /// Copies numbers from the host to the array, starting at index `first`.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     ///
     /// # Panics
-    /// If these are not all places of the array.
+    /// Panics if the array is too short.
     pub fn upload(&mut self, first: usize, numbers: &[Complex64]) -> Result {
         assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
         let offset = first * size_of::<Complex64>();
         Ok(self.backend.upload(bytemuck::cast_slice(numbers), &mut self.memory, offset)?)
     }
-    /// Copies numbers from place `first` on to the host.
+    /// Copies numbers from the array, starting at index `first`, to the host.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     ///
     /// # Panics
-    /// If these are not all places of the array.
+    /// Panics if the array is too short.
     pub fn download(&self, first: usize, numbers: &mut [Complex64]) -> Result {
         assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
         let offset = first * size_of::<Complex64>();
         Ok(self.backend.download(&self.memory, offset, bytemuck::cast_slice_mut(numbers))?)
     }
-    /// Copies the numbers to another device, by way of the host.
+    /// Copies the array to another device through host memory; `what` names it in errors.
     ///
     /// # Errors
-    /// Failures of the devices.
+    /// Fails if one of the devices fails.
     pub fn copy_on(&self, backend: &dyn Backend, what: &str) -> Result<Self> {
         let mut copy = DeviceArray::zero(backend, self.len, what)?;
         let mut piece = vec![Complex64::ZERO; self.len.min(PIECE)];
@@ -79,7 +79,7 @@ impl DeviceArray {
         }
         Ok(copy)
     }
-    /// Returns the array as kernels use it.
+    /// Returns the array in the form that kernels use.
     pub(crate) fn view(&self) -> HostArray {
         view::host_array(&self.memory, self.len)
     }

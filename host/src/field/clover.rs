@@ -10,7 +10,7 @@ use gpu_kernels::field::Clover;
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
 
-/// The clover term A and its inverse on all sites, each as two Hermitian 6×6 blocks per site in one precision.
+/// The clover term A and its inverse on all sites, each as two Hermitian 6×6 blocks for each site, in one precision.
 pub struct DeviceClover {
     domain: Domain,
     term: [DeviceBuffer; 2],
@@ -19,7 +19,7 @@ pub struct DeviceClover {
     precision: Precision,
 }
 
-/// Two Hermitian 6×6 blocks for each site of one parity, stored like those of a clover term: times ½.
+/// Two Hermitian 6×6 blocks for each site of one parity. The stored numbers are ½ of the elements, as for a clover term.
 pub(crate) struct HermitianBlocks {
     buffer: DeviceBuffer,
     sites: usize,
@@ -27,14 +27,14 @@ pub(crate) struct HermitianBlocks {
 }
 
 impl HermitianBlocks {
-    /// Allocates blocks; the error about too little memory names `what`.
+    /// Allocates blocks; `what` names them in the error about too little memory.
     pub fn empty(domain: &Domain, precision: Precision, what: &str) -> Result<Self> {
         let sites = domain.half_sites() as usize;
         let buffer = domain.backend().allocate(DeviceClover::bytes_for(precision, sites), what)?;
         Ok(HermitianBlocks { buffer, sites, precision })
     }
-    /// Computes C = (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on both parities: the clover term without its constant part, with the coefficients of
-    /// [`DeviceClover::new`], in double precision.
+    /// Computes C = (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on both parities in double precision: the clover term without its constant part. The
+    /// coefficients are the arguments `space` and `time` of [`DeviceClover::new`].
     pub fn of_field_strength(gauge: &GaugeField, coefficients: [f64; 2]) -> Result<[Self; 2]> {
         gauge.expect_in(Precision::Double)?;
         let half = || Self::empty(gauge.domain(), Precision::Double, "the clover term without its number");
@@ -44,13 +44,13 @@ impl HermitianBlocks {
             .try_for_each(|(parity, out)| make_term(gauge, out.view(), parity, 0.0, coefficients))?;
         Ok(both)
     }
-    /// Returns the blocks as kernels use them. The blocks must outlive the view.
+    /// Returns the blocks in the form that kernels use. The blocks must outlive the view.
     pub fn view(&self) -> Clover {
         view::clover(&self.buffer, self.sites, self.precision.clover_bytes())
     }
 }
 
-/// Writes the blocks of A on the sites of a parity.
+/// Computes A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on the sites of a parity, and writes its blocks to `out`.
 fn make_term(gauge: &GaugeField, out: Clover, parity: usize, diagonal: f64, coefficients: [f64; 2]) -> Result {
     let (domain, lattice, parity) = (gauge.domain(), gauge.bordered(), parity as u32);
     let kernel = CloverTerm { links: gauge.both(), lattice, out, parity, diagonal, coefficients };
@@ -65,7 +65,7 @@ impl DeviceClover {
         let (term, inverse) = ([half()?, half()?], [half()?, half()?]);
         Ok(DeviceClover { domain: domain.clone(), term, inverse, diagonal, precision })
     }
-    /// Returns the bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
+    /// Returns the number of bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
         padded(sites) * precision.clover_bytes()
     }
@@ -77,19 +77,20 @@ impl DeviceClover {
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// Returns the value of the term where links are 1, which contains all its dependence on mass and anisotropy.
+    /// Returns the value of A for unit links; only this part of A depends on the mass and the anisotropy.
     pub fn diagonal(&self) -> f64 {
         self.diagonal
     }
-    /// Returns A or A⁻¹ on the sites of `parity`. The view must not outlive the field.
+    /// Returns the blocks of A, or of A⁻¹ if `inverse` is set, on the sites of `parity`. The view must not outlive the field.
     pub(crate) fn blocks(&self, parity: usize, inverse: bool) -> Clover {
         self.view(if inverse { &self.inverse[parity] } else { &self.term[parity] })
     }
     fn view(&self, blocks: &DeviceBuffer) -> Clover {
         view::clover(blocks, self.domain.half_sites() as usize, self.precision.clover_bytes())
     }
-    /// Computes A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the spatial
-    /// and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's), in double precision.
+    /// Computes A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν in double precision (Babich, Clark and Joó 2010, eq. 2). F̂ is the four-leaf
+    /// field strength of `gauge`, in Chroma's normalisation. The coefficient c_μν is `space` in spatial planes and `time` in temporal
+    /// planes.
     pub fn new(gauge: &GaugeField, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         gauge.expect_in(Precision::Double)?;
         let domain = gauge.domain();
@@ -101,10 +102,10 @@ impl DeviceClover {
         }
         Ok(clover)
     }
-    /// Replaces A = d + X by d exp(X/d), with the inverse: the exponential clover term (Francis et al. 2020, eq. 2).
+    /// Replaces A = d + X by the exponential clover term d exp(X/d), and also its inverse (Francis et al. 2020, eq. 2).
     ///
     /// # Errors
-    /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
+    /// [`DeviceError::OtherFormat`] if the term is not in double precision; fails also if the device fails.
     pub fn exponential(self) -> Result<Self> {
         self.expect_double()?;
         for parity in 0..2 {
@@ -122,10 +123,10 @@ impl DeviceClover {
         let (found, expected) = (Format::of(self.precision), Format::of(Precision::Double));
         Err(DeviceError::OtherFormat { found, expected })
     }
-    /// Copies a term in double precision to another precision; every element is rounded to nearest.
+    /// Converts a term in double precision to another precision; every element is rounded to nearest.
     ///
     /// # Errors
-    /// [`DeviceError::OtherFormat`] for a term that is not in double precision, and failures of the device.
+    /// [`DeviceError::OtherFormat`] if the term is not in double precision; fails also if the device fails.
     pub fn convert(&self, precision: Precision) -> Result<Self> {
         self.expect_double()?;
         let out = Self::empty(&self.domain, precision, self.diagonal)?;

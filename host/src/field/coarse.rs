@@ -1,12 +1,12 @@
-//! Matrices of a coarse operator on a device.
+//! Matrices of a coarse multigrid operator on a device.
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::coarse::{self, CoarseTiles, Scales};
 use gpu_kernels::storage::{Half, Single};
 use gpu_kernels::{Format, Precision};
 
-/// Matrices of equal number at each site of a coarse lattice, with two rows for each near-null vector: in single precision, or in 16 bits
-/// with a scale for each.
+/// Matrices of a coarse operator, the same number on each coarse site. A matrix has two rows for each near-null vector. Elements are in
+/// single precision, or in 16 bits with a scale for each matrix.
 pub(crate) struct CoarseMatrices {
     buffer: DeviceBuffer,
     scales: DeviceBuffer,
@@ -17,7 +17,7 @@ pub(crate) struct CoarseMatrices {
 }
 
 impl CoarseMatrices {
-    /// Allocates matrices that are zero everywhere.
+    /// Allocates matrices of zeros: `count` matrices for `vectors` near-null vectors on each of `sites` sites.
     pub fn zero(domain: &Domain, sites: usize, vectors: usize, count: usize, precision: Precision) -> Result<Self> {
         let what = format!("the coarse operator with {vectors} vectors on {sites} sites");
         let bytes = Self::bytes_for(sites, vectors, count, precision);
@@ -25,7 +25,7 @@ impl CoarseMatrices {
         let scales = domain.backend().allocate(4 * sites * count, &what)?;
         Ok(CoarseMatrices { buffer, scales, sites, vectors, count, precision })
     }
-    /// Returns the bytes of `count` matrices at each of `sites` sites.
+    /// Returns the number of bytes of `count` matrices on each of `sites` sites.
     pub fn bytes_for(sites: usize, vectors: usize, count: usize, precision: Precision) -> usize {
         let site = match precision {
             Precision::Half | Precision::Fp16 => CoarseTiles::bytes::<Half>(vectors, count),
@@ -33,13 +33,13 @@ impl CoarseMatrices {
         };
         sites * site
     }
-    /// Copies the matrices.
+    /// Returns a copy of the matrices.
     pub fn copied(&self, domain: &Domain) -> Result<Self> {
         let mut copy = Self::zero(domain, self.sites, self.vectors, self.count, self.precision)?;
         domain.backend().copy(&self.buffer, &mut copy.buffer, self.buffer.bytes())?;
         Ok(copy)
     }
-    /// Returns these matrices rounded to 16 bits.
+    /// Returns a copy of the matrices in 16 bits, rounded to nearest.
     pub fn rounded(&self, domain: &Domain) -> Result<Self> {
         let to = Self::zero(domain, self.sites, self.vectors, self.count, Precision::Half)?;
         let kernel = coarse::RoundMatrices {
@@ -56,12 +56,12 @@ impl CoarseMatrices {
     pub fn precision(&self) -> Precision {
         self.precision
     }
-    /// Returns the matrices as kernels use them. The view must not outlive them.
+    /// Returns the matrices in the form that kernels use. The view must not outlive them.
     pub fn view(&self) -> CoarseTiles {
         let bytes = Self::bytes_for(self.sites, self.vectors, self.count, self.precision);
         view::coarse_matrices(&self.buffer, bytes, self.vectors, self.count)
     }
-    /// Returns the scales of the matrices.
+    /// Returns the scales of the matrices in the form that kernels use.
     pub fn scales(&self) -> Scales {
         view::coarse_scales(&self.scales, self.sites * self.count)
     }

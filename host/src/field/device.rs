@@ -27,7 +27,7 @@ impl DeviceField {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Returns the fermion type, L_s, precision and number of right-hand sides.
+    /// Returns the shape of the field: fermion type, L_s, precision and number of right-hand sides.
     pub fn shape(&self) -> FieldShape {
         self.shape
     }
@@ -43,7 +43,7 @@ impl DeviceField {
     pub fn nrhs(&self) -> usize {
         self.shape.nrhs
     }
-    /// Returns the format of the kernels for such fields.
+    /// Returns the format of kernels for the field.
     pub(crate) fn format(&self) -> Format {
         self.shape.format()
     }
@@ -53,7 +53,8 @@ impl DeviceField {
     pub(crate) fn buffer_mut(&mut self) -> &mut DeviceBuffer {
         &mut self.buffer
     }
-    /// Checks that the field has the sites of a domain, a shape, and at least its number of right-hand sides; kernels do not check.
+    /// Checks that the field is on the device and the lattice of a domain, has the given shape, and at least as many right-hand sides.
+    /// Kernels do not check this.
     pub(crate) fn expect(&self, domain: &Domain, shape: FieldShape) -> Result {
         domain.expect_here("a device field", &self.domain)?;
         if self.shape.format() != shape.format() {
@@ -67,30 +68,31 @@ impl DeviceField {
         }
         Ok(())
     }
-    /// Returns the field as kernels use it, with its blocks as right-hand sides. The view is an address: it must not outlive the field.
+    /// Returns the field in the form that kernels use; its blocks take the place of right-hand sides. The view is an address and must not
+    /// outlive the field.
     pub(crate) fn view(&self) -> Field {
         view::field(&self.buffer, self.domain.half_sites() as usize, self.shape.blocks(), self.shape.site_bytes())
     }
-    /// Returns the view of the blocks from `block` on.
+    /// Returns the view of the blocks, beginning with number `block`.
     pub(crate) fn view_from_block(&self, block: usize) -> Field {
         self.view().from_rhs(block, self.shape.site_bytes())
     }
-    /// Returns the view of the right-hand sides from `rhs` on.
+    /// Returns the view of the right-hand sides, beginning with number `rhs`.
     pub(crate) fn view_from(&self, rhs: usize) -> Field {
         self.view_from_block(rhs * self.shape.ls)
     }
-    /// Returns the view of slice `s` of the fifth dimension, whose right-hand sides are those of the field.
+    /// Returns the view of slice `s` of the fifth dimension, for all right-hand sides.
     pub(crate) fn slice(&self, s: usize) -> Field {
         let FieldShape { ls, nrhs, .. } = self.shape;
         view::slice(&self.buffer, self.domain.half_sites() as usize, (s, ls), nrhs, self.shape.site_bytes())
     }
 }
 
-/// A fermion field on all sites: a field for each parity.
+/// A fermion field on all sites, as one field for each parity.
 pub struct FullField {
-    /// Even sites.
+    /// Field on the even sites.
     pub even: DeviceField,
-    /// Odd sites.
+    /// Field on the odd sites.
     pub odd: DeviceField,
 }
 
@@ -100,23 +102,24 @@ impl FullField {
         let half = || DeviceField::zero(domain, shape);
         Ok(FullField { even: half()?, odd: half()? })
     }
-    /// Copies host fields, one per right-hand side, to the device in double precision.
+    /// Copies host fields to the device in double precision; each becomes a right-hand side.
     ///
     /// # Errors
-    /// Fields on another lattice; failures of the device.
+    /// Fails if a field is on another lattice, or if the device fails.
     pub fn of_host<F: Fermion>(domain: &Domain, host: &[HostField<F>]) -> Result<Self> {
         let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, host.len()))?;
         field.upload(host)?;
         Ok(field)
     }
-    /// Copies host fields of one `time` of this process's part of the lattice, one per right-hand side, to the device in double precision;
-    /// the result is zero at all other times.
+    /// Copies host fields of one time slice to the device in double precision; each becomes a right-hand side. The result is zero at all
+    /// other times. `time` counts in this process's part of the lattice.
     ///
     /// # Errors
-    /// Fields on other lattices than that of [one time](crate::lattice::Lattice::of_one_time); failures of the device.
+    /// Fails if a field is not on a lattice of [one time](crate::lattice::Lattice::of_one_time) with the extents of this part, or if the
+    /// device fails.
     ///
     /// # Panics
-    /// If there is no such time.
+    /// Panics if `time` is outside this part.
     pub fn of_time<F: Fermion>(domain: &Domain, time: usize, host: &[HostField<F>]) -> Result<Self> {
         let local = domain.local();
         assert!(time < local.size()[3], "a time that is there");
@@ -130,13 +133,13 @@ impl FullField {
         field.pack(&array)?;
         Ok(field)
     }
-    /// Returns host fields of one `time` of this process's part of the lattice, one per block.
+    /// Returns one time slice of the field as host fields, one for each block. `time` counts in this process's part of the lattice.
     ///
     /// # Errors
-    /// Host fields of another kind; failures of the device.
+    /// Fails if `F` is not the fermion type of the field, or if the device fails.
     ///
     /// # Panics
-    /// If there is no such time.
+    /// Panics if `time` is outside this part.
     pub fn at_time<F: Fermion>(&self, time: usize) -> Result<Vec<HostField<F>>> {
         let local = self.even.domain.local();
         assert!(time < local.size()[3], "a time that is there");
@@ -150,10 +153,10 @@ impl FullField {
         };
         (0..self.even.shape.blocks()).map(one).collect()
     }
-    /// Returns the field on a domain of the same part of the lattice: itself, or a copy on another device.
+    /// Moves the field to another domain of the same part of the lattice: returns it unchanged on the same device, and a copy on another.
     ///
     /// # Errors
-    /// Domains of other parts of the lattice; failures of the devices.
+    /// Fails if the domain has another part of the lattice, or if a device fails.
     pub fn on(self, domain: &Domain) -> Result<Self> {
         domain.expect("a field of another device", self.even.domain.local())?;
         if self.even.domain.backend().is(domain.backend()) {
@@ -163,19 +166,19 @@ impl FullField {
         copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
         Ok(copy)
     }
-    /// Returns the field of one parity.
+    /// Returns the field on the sites of one parity.
     pub fn parity(&self, parity: usize) -> &DeviceField {
         if parity == 0 { &self.even } else { &self.odd }
     }
-    /// Returns the field of one parity.
+    /// Returns the field on the sites of one parity, to be changed.
     pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
-    /// Copies host fields to the device, one per block, so L_s in a row for each right-hand side: order of sites, spin basis and
-    /// precision change on the way.
+    /// Copies host fields to the device, one for each block: L_s consecutive fields form a right-hand side. The copy changes the order of
+    /// sites, the spin basis and the precision.
     ///
     /// # Errors
-    /// Fields of another kind, lattice or number.
+    /// Fails if the host fields differ from this field in fermion type, lattice or number.
     pub fn upload<F: Fermion>(&mut self, host: &[HostField<F>]) -> Result {
         let domain = self.even.domain.clone();
         self.expect_host::<F>()?;
@@ -191,11 +194,11 @@ impl FullField {
         }
         self.pack(&array)
     }
-    /// Takes over numbers that are on the field's device, in the order of host fields: `[rhs, s, t, z, y, x, spin, colour]`, or without
-    /// spin.
+    /// Replaces the field by numbers in an array on the same device. They are in the order of host fields: `[rhs, s, t, z, y, x, spin,
+    /// colour]`, without the axis `spin` for colour vectors.
     ///
     /// # Errors
-    /// Numbers on another device, or more or fewer of them.
+    /// Fails if the array is on another device or has another length.
     pub fn pack(&mut self, array: &DeviceArray) -> Result {
         let (domain, format) = (self.even.domain.clone(), self.even.format());
         self.odd.expect(&domain, self.even.shape)?;
@@ -207,10 +210,10 @@ impl FullField {
             parity: parity as u32,
         })
     }
-    /// Returns the numbers of the field, on its device, in the order of host fields.
+    /// Returns the numbers of the field in an array on the same device, in the order of host fields.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     pub fn unpack(&self) -> Result<DeviceArray> {
         let domain = &self.even.domain;
         self.odd.expect(domain, self.even.shape)?;
@@ -223,10 +226,10 @@ impl FullField {
         })?;
         Ok(array)
     }
-    /// Copies the field to the host, one host field per block.
+    /// Copies the field to the host, as one host field for each block.
     ///
     /// # Errors
-    /// Host fields of another kind.
+    /// Fails if `F` is not the fermion type of the field.
     pub fn download<F: Fermion>(&self) -> Result<Vec<HostField<F>>> {
         let local = self.even.domain.local();
         self.expect_host::<F>()?;
@@ -239,7 +242,7 @@ impl FullField {
             })
             .collect()
     }
-    /// Returns the number of complex numbers of all blocks.
+    /// Returns the number of complex numbers in all blocks, on both parities.
     fn numbers(&self) -> usize {
         let shape = self.even.shape;
         shape.components() * self.even.domain.local().volume() * shape.blocks()
@@ -255,7 +258,7 @@ impl FullField {
         }
         Ok(())
     }
-    /// Checks that host fields of `F` are of this field's kind.
+    /// Checks that `F` is the fermion type of the field.
     fn expect_host<F: Fermion>(&self) -> Result {
         if F::KIND == self.even.kind() {
             return Ok(());
@@ -265,7 +268,7 @@ impl FullField {
     }
 }
 
-/// Checks that a host field has the sites of one time of a process's part of the lattice.
+/// Checks that `found` is the lattice of one time slice of a process's part.
 fn expect_one_time(local: Lattice, found: Lattice) -> Result {
     let expected = local.of_one_time();
     if found == expected {

@@ -1,4 +1,4 @@
-//! Tests of fields with a fifth dimension: each right-hand side is one vector of all its L_s blocks.
+//! Tests of fields with a fifth dimension, in which a right-hand side is one vector of L_s blocks.
 use super::host::{ColourVector, Fermion, HostField, Spinor};
 use super::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::backend::Cpu;
@@ -8,10 +8,10 @@ use gpu_kernels::Precision;
 use num_complex::Complex64;
 use solvers::{ConvertFrom, ShiftStep, VectorSpace};
 
-/// The numbers of each right-hand side.
+/// All numbers of each right-hand side.
 type Numbers = Vec<Vec<Complex64>>;
 
-/// Vectors of a shape, on the device and as plain numbers.
+/// Domain and vector space for fields of a shape, with operations that compare them with plain numbers.
 struct ShapedVectors<F> {
     domain: Domain,
     shape: FieldShape,
@@ -26,7 +26,7 @@ impl<F: Fermion> ShapedVectors<F> {
         let space = FieldSpace::new(&domain, shape);
         ShapedVectors { domain, shape, space, fermion: Default::default() }
     }
-    /// Numbers between −1 and 1.
+    /// Returns a field of random numbers between −1 and 1, and its numbers.
     fn random(&self, seed: u64) -> (FullField, Numbers) {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
         let mut next = || {
@@ -52,7 +52,7 @@ impl<F: Fermion> ShapedVectors<F> {
             .map(|slices| slices.iter().flat_map(|s| s.numbers().to_vec()).collect())
             .collect()
     }
-    /// Adds up the results of `sums` on the two parities.
+    /// Adds the results of `sums` for the two parities.
     fn both(&self, count: usize, sums: impl Fn(usize, &mut [Complex64])) -> Vec<Complex64> {
         let mut total = vec![Complex64::ZERO; count];
         for parity in 0..2 {
@@ -70,7 +70,7 @@ impl<F: Fermion> ShapedVectors<F> {
             out.iter_mut().zip(norm2).for_each(|(out, norm2)| *out = norm2.into());
         })
     }
-    /// Bits are lost in sums only, and in single precision where a result is stored.
+    /// Compares numbers. Only sums lose bits, and results that are stored in single precision.
     fn close(&self, what: &str, found: &[Complex64], expected: &[Complex64]) {
         let scale = expected.iter().map(|z| z.norm()).fold(1.0, f64::max);
         let tolerance = if self.shape.precision == Precision::Double { 1e-13 } else { 1e-5 };
@@ -104,7 +104,7 @@ fn combined(terms: &[(&[Complex64], &Numbers)]) -> Numbers {
     })
 }
 
-/// Returns coefficients that differ for every right-hand side.
+/// Returns coefficients that change from one right-hand side to the next.
 fn coefficients(n: usize, re: f64, im: f64) -> Vec<Complex64> {
     (0..n).map(|j| Complex64::new(re + 0.25 * (j % 7) as f64, im - 0.5 * (j % 5) as f64)).collect()
 }
@@ -190,7 +190,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     v.same("x of cg_update", &new_x, &combined(&[(&one, &y_), (&alpha_, &z_)]));
     v.same("p of cg_update", &new_p, &combined(&[(&one, &w_), (&beta_, &z_)]));
 
-    // The last right-hand side is finished, the one before was dropped just now.
+    // The last right-hand side has converged, and the system of the one before is dropped in this step.
     let mut factor = vec![1.0; nrhs];
     let (mut shift_alpha, mut shift_beta) = (alpha.clone(), beta.clone());
     (factor[nrhs - 1], shift_alpha[nrhs - 1], shift_beta[nrhs - 1]) = (0.0, 0.0, 1.0);
@@ -205,7 +205,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     v.same("x of shift_update", &new_x, &combined(&[(&one, &y_), (&shift_alpha, &z_)]));
     let (new_p, mut expected) = (v.numbers(&new_p), combined(&[(&one, &w_), (&beta_, &z_)]));
     expected[nrhs - 1] = z_[nrhs - 1].clone();
-    // A direction that was dropped is of no use.
+    // The direction of a dropped system is not used again, so it may have any value.
     let used = |p: &Numbers| [&p[..nrhs - 2], &p[nrhs - 1..]].concat().concat();
     v.close("p of shift_update", &used(&new_p), &used(&expected));
 
@@ -215,7 +215,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     v.same("t of mr_update", &new_t, &combined(&[(&one, &w_), (&negative(&a), &z_)]));
 
     if F::KIND.spins() == 4 {
-        // x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v) with v = y, t = z, s = w.
+        // The step computes x ← x + α p + ω s, r ← s − ω t, p ← r + β (p − ω v), here with v = y, t = z, s = w.
         let (mut new_x, mut r, mut direction) = (v.copy(&x), v.copy(&w), v.copy(&x));
         v.each(&mut new_x, |p, x| {
             let (r, direction) = (r.parity_mut(p), direction.parity_mut(p));
@@ -265,7 +265,7 @@ fn updates<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     tolerant.same("convert and accumulate", &out, &combined(&[(&scale_, &x_), (&scale_, &y_)]));
 }
 
-/// Checks that a right-hand side leaves the batch with all of its slices.
+/// Checks that all slices of a right-hand side leave the batch together.
 fn compaction<F: Fermion>(precision: Precision, ls: usize, nrhs: usize) {
     let v = ShapedVectors::<F>::new(precision, ls, nrhs);
     let space = &v.space;
@@ -303,7 +303,7 @@ fn sums_are_over_all_slices() {
         sums::<Spinor>(precision, 3, 2);
         sums::<ColourVector>(precision, 3, 2);
     }
-    // More blocks than one launch has coefficients for, and more than it has sums for.
+    // The first case has more blocks than coefficients of a launch, the second more blocks than sums of a launch.
     sums::<Spinor>(Precision::Double, 20, 5);
     sums::<ColourVector>(Precision::Double, 20, 40);
 }
@@ -324,7 +324,7 @@ fn right_hand_sides_move_with_all_slices() {
     compaction::<Spinor>(Precision::Double, 20, 3);
 }
 
-/// Checks that the typical number is ¼ at the preferred norm.
+/// Checks that the typical number is ¼ if a vector has the target norm.
 #[test]
 fn norms_grow_with_the_extent_of_the_fifth_dimension() {
     let target = |ls| ShapedVectors::<Spinor>::new(Precision::Fp16, ls, 1).space.target_norm().unwrap();

@@ -1,4 +1,4 @@
-//! Gauge fields on a device.
+//! Links on a device, packed for operators.
 use super::gauge_field::GaugeField;
 use super::phases::HopPhases;
 use crate::backend::{DeviceBuffer, view};
@@ -8,7 +8,7 @@ use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
 
-/// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
+/// Links on a device, packed for operators on fields in one precision: all eight links around each site, for each parity.
 pub struct DeviceGauge {
     domain: Domain,
     halves: [DeviceBuffer; 2],
@@ -19,12 +19,12 @@ pub struct DeviceGauge {
 }
 
 impl GaugeField {
-    /// *Collective.* Copies the links for operators on fields in a precision. A storage for temporal gauge requires links in it:
-    /// [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
+    /// *Collective.* Packs the links for operators on fields in a precision. If the storage is for temporal gauge, the links must be in
+    /// this gauge, see [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
-    /// *Collective.* Packs the links like [`pack`](Self::pack), with factors of hops, which need a storage with all 18 reals.
+    /// *Collective.* Packs the links like [`pack`](Self::pack), multiplied by the phases of hops. Phases require a storage with 18 reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         DeviceGauge::from_links(self, precision, storage, 1.0, 1, phases)
     }
@@ -43,12 +43,12 @@ impl DeviceGauge {
         let half = || domain.backend().allocate(bytes, &what);
         Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, phases, precision, storage })
     }
-    /// Packs `links`, which are in double precision, divided by `factor`; each is stored beside the link that ends at its site after
-    /// `steps` steps: 1 for hops over one link, 3 for hops over links three sites long. `phases` are those of hops over one link. Links
-    /// with phases are no longer in SU(3): they need all 18 reals instead of 12 or 8, or 13 or 9 reals where they are in U(3).
+    /// Packs `links`, which must be in double precision, divided by `factor` and multiplied by phases. Each site gets the links that start
+    /// there and those that end there after `steps` steps: 1 for links of a hop to the neighbour, 3 for long links. `phases` are those of
+    /// hops over one link. Links with phases are not in SU(3): they need all 18 reals instead of 12 or 8. Links in U(3) need 13 or 9.
     ///
     /// # Panics
-    /// For other numbers of steps.
+    /// Panics if `steps` is neither 1 nor 3.
     pub fn from_links(
         links: &GaugeField,
         precision: Precision,
@@ -64,7 +64,7 @@ impl DeviceGauge {
         };
         links.expect_in(Precision::Double)?;
         let domain = links.domain();
-        // No process that exchanges messages with this one has links that begin further away.
+        // Links from the neighbouring processes must be enough: none may begin further away.
         domain.grid().check(domain.global().size(), steps)?;
         let gauge = Self::empty(domain, precision, storage, factor, phases)?;
         for parity in 0..2 {
@@ -80,15 +80,15 @@ impl DeviceGauge {
         }
         Ok(gauge)
     }
-    /// Returns the factor with which the links are to be multiplied: 1 for those of a gauge configuration.
+    /// Returns the factor by which an operator multiplies the stored links: 1 for links of a configuration.
     pub fn factor(&self) -> f64 {
         self.factor
     }
-    /// Returns the phases with which hops over one link have been multiplied.
+    /// Returns the phases of hops over one link that the stored links contain.
     pub fn phases(&self) -> HopPhases {
         self.phases
     }
-    /// Returns the precision of the fields for whose operators the links are stored.
+    /// Returns the precision of the fields on which operators with these links act.
     pub fn precision(&self) -> Precision {
         self.precision
     }
@@ -96,7 +96,7 @@ impl DeviceGauge {
     pub fn storage(&self) -> LinkStorage {
         self.storage
     }
-    /// Returns the bytes of the links around `sites` sites of one parity.
+    /// Returns the number of bytes of the links around `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {
         padded(sites) * storage.site_bytes(precision)
     }
@@ -104,7 +104,7 @@ impl DeviceGauge {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Returns the links around the sites of `parity`, as kernels use them. The view must not outlive the field.
+    /// Returns the links around the sites of `parity` in the form that kernels use. The view must not outlive the field.
     pub(crate) fn links(&self, parity: usize) -> Links {
         view::links(&self.halves[parity], self.domain.half_sites() as usize, self.precision, self.storage)
     }

@@ -1,42 +1,42 @@
-//! Fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi spin basis. Files hold this form and users see it;
-//! the order and precision of device memory stay behind upload and download.
+//! Fields in host memory: plain arrays in site order, in double precision and the DeGrand–Rossi spin basis. Files and users have fields in
+//! this form; upload and download convert between it and the order and precision of device memory.
 use crate::lattice::{Lattice, LatticeError};
 use gpu_kernels::FermionKind;
 use num_complex::Complex64;
 
-/// A 3×3 complex matrix, row-major.
+/// A 3×3 complex matrix, indexed by `[row][column]`.
 pub type Matrix = [[Complex64; 3]; 3];
-/// Four spins of three colours, `[spin][colour]`.
+/// A spinor of four spins and three colours, indexed by `[spin][colour]`.
 pub type Spinor = [[Complex64; 3]; 4];
-/// Three colours: a staggered fermion.
+/// A colour vector of three colours, the value of a staggered field on a site.
 pub type ColourVector = [Complex64; 3];
 
-/// Reason why numbers are not a field.
+/// Reason why an array of numbers is not a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// Axes that are not those of the field.
+    /// The axes of the array are not those of a field.
     #[error(
         "an array of shape {found:?} is not a field of {name}s: the axes of a field are (T, Z, Y, X) and then \
              {site:?}"
     )]
     Shape {
-        /// Name of the numbers that the field has on a site.
+        /// Name of the value of a field on a site.
         name: &'static str,
-        /// Lengths of the axes after the first four.
+        /// Lengths of the axes for a site, which follow the first four.
         site: &'static [usize],
-        /// All lengths that were given.
+        /// Lengths of all axes of the array.
         found: Vec<usize>,
     },
-    /// First four axes that are not those of a lattice.
+    /// The first four axes are not the extents of a lattice.
     #[error(transparent)]
     Lattice(#[from] LatticeError),
-    /// More or fewer numbers than the lengths of the axes imply.
+    /// The number of complex numbers does not agree with the lengths of the axes.
     #[error("a field of {name}s of shape {shape:?} has {expected} complex numbers, not {found}")]
     Count {
-        /// Name of the numbers that the field has on a site.
+        /// Name of the value of a field on a site.
         name: &'static str,
-        /// Lengths of its axes.
+        /// Lengths of all axes of the array.
         shape: Vec<usize>,
         /// Number of complex numbers in an array with these axes.
         expected: usize,
@@ -45,13 +45,13 @@ pub enum FieldError {
     },
 }
 
-/// Returns the axes of a field on a lattice, the slowest first.
+/// Returns the lengths of the axes of a field on a lattice, the slowest axis first.
 fn shape_on(lattice: Lattice, site: &[usize]) -> Vec<usize> {
     let extents = lattice.size().into_iter().rev();
     extents.chain(site.iter().copied()).collect()
 }
 
-/// Returns the lattice of an array with axes T, Z, Y, X and those of a site, if it holds as many numbers.
+/// Returns the lattice of an array with the axes T, Z, Y, X and those of a site, if the array has the right number of elements.
 fn lattice_of(
     name: &'static str,
     site: &'static [usize],
@@ -70,18 +70,18 @@ fn lattice_of(
     Ok(lattice)
 }
 
-/// A gauge field: U_μ(x) joins x to x+μ̂ and is stored at x.
+/// A gauge field in host memory. U_μ(x) joins x to x+μ̂ and is stored at x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostGauge {
     lattice: Lattice,
     links: Vec<Matrix>,
 }
 
-/// Name and axes of the links that a gauge field has on a site.
+/// Name and axes of the links that are stored at a site.
 const LINKS: (&str, &[usize]) = ("link", &[4, 3, 3]);
 
 impl HostGauge {
-    /// Returns links that are all the unit matrix.
+    /// Returns a field whose links are all the unit matrix.
     pub fn unit(lattice: Lattice) -> Self {
         let mut unit = Matrix::default();
         for (i, row) in unit.iter_mut().enumerate() {
@@ -89,8 +89,8 @@ impl HostGauge {
         }
         Self { lattice, links: vec![unit; 4 * lattice.volume()] }
     }
-    /// Takes links in the order index = μ + 4 · site. Panics unless there are exactly 4 per site; [`from_numbers`](Self::from_numbers)
-    /// returns an error instead.
+    /// Makes a field from links in the order μ + 4 · site. Panics unless there are four links for each site;
+    /// [`from_numbers`](Self::from_numbers) returns an error instead.
     pub fn from_links(lattice: Lattice, links: Vec<Matrix>) -> Self {
         assert_eq!(links.len(), 4 * lattice.volume(), "four links per site");
         Self { lattice, links }
@@ -99,11 +99,11 @@ impl HostGauge {
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// Returns all links, index = μ + 4 · site.
+    /// Returns all links in the order μ + 4 · site.
     pub fn links(&self) -> &[Matrix] {
         &self.links
     }
-    /// Returns all links, index = μ + 4 · site.
+    /// Returns all links in the order μ + 4 · site, to be changed.
     pub fn links_mut(&mut self) -> &mut [Matrix] {
         &mut self.links
     }
@@ -111,11 +111,11 @@ impl HostGauge {
     pub fn link(&self, site: usize, mu: usize) -> &Matrix {
         &self.links[4 * site + mu]
     }
-    /// Makes a field from all its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` has the lengths of these axes.
-    /// Whether the matrices are unitary is not checked; [`measure`](crate::gauge::measure) measures it.
+    /// Makes a field from its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` lists the lengths of these axes. The
+    /// function does not check whether the links are unitary; [`measure`](crate::gauge::measure) does.
     ///
     /// # Errors
-    /// [`FieldError`] if this is not the shape of a gauge field, or not that of the numbers.
+    /// [`FieldError`] if `shape` is not that of a gauge field, or does not agree with the length of `numbers`.
     pub fn from_numbers(shape: &[usize], numbers: &[Complex64]) -> Result<Self, FieldError> {
         let mut field = Self::unit(lattice_of(LINKS.0, LINKS.1, shape, numbers.len())?);
         field.numbers_mut().copy_from_slice(numbers);
@@ -129,23 +129,23 @@ impl HostGauge {
     pub fn numbers(&self) -> &[Complex64] {
         self.links.as_flattened().as_flattened()
     }
-    /// Returns all complex numbers in C order, `[t, z, y, x, mu, row, column]`.
+    /// Returns all complex numbers in C order, `[t, z, y, x, mu, row, column]`, to be changed.
     pub fn numbers_mut(&mut self) -> &mut [Complex64] {
         self.links.as_flattened_mut().as_flattened_mut()
     }
 }
 
-/// The numbers that a fermion field has on a site.
+/// Value of a fermion field on a site: a spinor or a colour vector.
 pub trait Fermion: bytemuck::Pod + Default + Send + Sync {
-    /// Fermion type of the field on a device.
+    /// Fermion type of fields with this value.
     const KIND: FermionKind;
     /// Name of the type in messages.
     const NAME: &'static str;
-    /// Lengths of the axes of a site, in C order.
+    /// Lengths of the axes of the value on a site, in C order.
     const SHAPE: &'static [usize];
-    /// Names of the axes of a site.
+    /// Names of the axes of the value on a site.
     const AXES: &'static [&'static str];
-    /// Complex numbers on a site.
+    /// Number of complex numbers on a site.
     const COMPONENTS: usize = size_of::<Self>() / size_of::<Complex64>();
 }
 impl Fermion for Spinor {
@@ -161,26 +161,26 @@ impl Fermion for ColourVector {
     const AXES: &'static [&'static str] = &["colour"];
 }
 
-/// A fermion field: a value of type `T` at every site.
+/// A fermion field in host memory with a value of type `T` on every site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostField<T> {
     lattice: Lattice,
     sites: Vec<T>,
 }
 
-/// A fermion field with four spins and three colours at every site.
+/// A fermion field with four spins and three colours on every site.
 pub type HostSpinor = HostField<Spinor>;
-/// A staggered fermion field: three colours at every site.
+/// A staggered fermion field with three colours on every site.
 pub type HostColour = HostField<ColourVector>;
 
 impl<T: Fermion> HostField<T> {
     /// Returns a field that is zero everywhere.
     pub fn zero(lattice: Lattice) -> Self {
-        // Zeros of the operating system: threads that write pages first place them.
+        // The memory comes as zeros from the operating system, so that each page is placed near the thread that writes it first.
         Self { lattice, sites: bytemuck::zeroed_vec(lattice.volume()) }
     }
-    /// Takes values in lexicographic site order. Panics unless there is exactly one per site; [`from_numbers`](Self::from_numbers) returns
-    /// an error instead.
+    /// Makes a field from values in lexicographic site order. Panics unless there is exactly one for each site;
+    /// [`from_numbers`](Self::from_numbers) returns an error instead.
     pub fn from_sites(lattice: Lattice, sites: Vec<T>) -> Self {
         assert_eq!(sites.len(), lattice.volume(), "one {} per site", T::NAME);
         Self { lattice, sites }
@@ -189,19 +189,19 @@ impl<T: Fermion> HostField<T> {
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// Returns all sites in lexicographic order.
+    /// Returns the values on all sites in lexicographic order.
     pub fn sites(&self) -> &[T] {
         &self.sites
     }
-    /// Returns all sites in lexicographic order.
+    /// Returns the values on all sites in lexicographic order, to be changed.
     pub fn sites_mut(&mut self) -> &mut [T] {
         &mut self.sites
     }
-    /// Makes a field from all its complex numbers in C order, `[t, z, y, x, spin, colour]` or `[t, z, y, x, colour]`; `shape` has the
+    /// Makes a field from its complex numbers in C order, `[t, z, y, x, spin, colour]` or `[t, z, y, x, colour]`; `shape` lists the
     /// lengths of these axes.
     ///
     /// # Errors
-    /// [`FieldError`] if this is not the shape of such a field, or not that of the numbers.
+    /// [`FieldError`] if `shape` is not that of such a field, or does not agree with the length of `numbers`.
     ///
     /// # Example
     /// ```
@@ -222,15 +222,15 @@ impl<T: Fermion> HostField<T> {
         field.numbers_mut().copy_from_slice(numbers);
         Ok(field)
     }
-    /// Returns the lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, and then those of [`Fermion::SHAPE`].
+    /// Returns the lengths of the axes of [`numbers`](Self::numbers): T, Z, Y, X, followed by those of [`Fermion::SHAPE`].
     pub fn shape(&self) -> Vec<usize> {
         shape_on(self.lattice, T::SHAPE)
     }
-    /// Returns all complex numbers, those of a site together.
+    /// Returns all complex numbers in C order, those of a site together.
     pub fn numbers(&self) -> &[Complex64] {
         bytemuck::cast_slice(&self.sites)
     }
-    /// Returns all complex numbers, those of a site together.
+    /// Returns all complex numbers in C order, those of a site together, to be changed.
     pub fn numbers_mut(&mut self) -> &mut [Complex64] {
         bytemuck::cast_slice_mut(&mut self.sites)
     }

@@ -1,4 +1,4 @@
-//! Blocks of vectors as matrices, for block solvers.
+//! Products of blocks of vectors with small matrices, for block solvers.
 use super::device::DeviceField;
 use super::space::FieldSpace;
 use crate::backend::view;
@@ -13,17 +13,19 @@ use num_complex::Complex64;
 use solvers::VectorSpace;
 use std::ops::Range;
 
-/// Largest number of vectors that is too small for products by warps to pay.
+/// Largest number of vectors for which products by warps are not worthwhile.
 const FEW: usize = 4;
 
 impl FieldSpace {
-    /// Computes [`gram`](VectorSpace::gram): for each slice of a fifth dimension, one launch and one wait for up to 16 right-hand sides.
+    /// Computes [`gram`](VectorSpace::gram) with one launch and one wait for each slice of a fifth dimension and each 16 × 16 right-hand
+    /// sides.
     pub(super) fn products_of_all(&self, x: &DeviceField, y: &DeviceField, out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
         self.expect(x, n)?;
         self.expect(y, n)?;
         for s in 0..self.shape.ls {
-            // A launch has space for the sums of 16 × 16 products, as many rhs as are launched together elsewhere.
+            // A launch has space for the sums of 16 × 16 products. Other launches with numbers for each right-hand side also take 16 at a
+            // time.
             for first_x in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
                 for first_y in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
                     let [rows, columns] = [first_x, first_y].map(|first| first..n.min(first + MAX_RHS_WITH_NUMBERS));
@@ -36,7 +38,8 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Computes the products of some right-hand sides of one slice each; `take` gets their places in the matrix of all.
+    /// Computes the products of some right-hand sides of two slices. `take` receives each product with its index in the matrix of all
+    /// products.
     fn products_of_slice(
         &self,
         (x, rows): (Field, Range<usize>),
@@ -55,8 +58,8 @@ impl FieldSpace {
             along: Divisor::new(along as u32),
         };
         let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
-        // A warp always multiplies as many vectors as it can, so with few vectors most of its work is wasted. Where the other kernel
-        // becomes faster was not measured.
+        // A warp multiplies as many vectors as it can hold, so most of its work is wasted if there are few. The number from which this
+        // kernel is faster has not been measured.
         let size = (sites, tiles as u32);
         if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
             backend.reduce(&GRAM_OF_WARPS, self.format(), &GramOfWarps(kernel), size, 0)?;
@@ -76,7 +79,7 @@ impl FieldSpace {
         Ok(())
     }
 
-    /// Computes y_j ← Σ_i x_i a_ij, plus the old y_j if `add`.
+    /// Computes y_j ← Σ_i x_i a_ij; with `add` the old y_j is added.
     pub(super) fn combine(&self, a: &[Complex64], x: &DeviceField, y: &mut DeviceField, add: bool) -> Result {
         let (n, full, backend) = (self.nrhs(), self.shape.nrhs, self.domain().backend());
         self.expect(x, n)?;
@@ -88,7 +91,7 @@ impl FieldSpace {
             Some(table) => table,
             none => none.insert(backend.allocate(full * full * number, "coefficients of a block")?),
         };
-        // Launches are ordered: the previous one has read what the table held.
+        // Launches and copies keep their order, so the previous launch has read the table before it changes.
         backend.upload(&numbers, table, 0)?;
         for s in 0..self.shape.ls {
             let kernel = BlockUpdate {
@@ -105,7 +108,7 @@ impl FieldSpace {
     }
 }
 
-/// Returns a number in the form of tables: in the precision of a kernel's arithmetic.
+/// Returns a number as it stands in a table: in the precision of the kernel's arithmetic.
 fn bytes(precision: Precision, c: Complex64) -> Vec<u8> {
     let parts = [c.re, c.im];
     match precision {

@@ -1,4 +1,4 @@
-//! Fields: on the host as plain arrays, on the device in the layout that its kernels read.
+//! Fields: in host memory as plain arrays, and on a device in the layout that kernels read.
 mod array;
 mod clover;
 mod coarse;

@@ -1,4 +1,4 @@
-//! Blocks of right-hand sides of one launch, and the coefficients that kernels have for each of them.
+//! Groups of blocks that one launch processes, and the coefficients of kernels for them.
 use super::device::DeviceField;
 use super::shape::FieldShape;
 use crate::domain::{DeviceError, Domain, Result};
@@ -10,18 +10,18 @@ use num_complex::Complex64;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Consecutive blocks, at most as many as one launch takes, of fields on one domain: see [`FieldShape`].
+/// Consecutive blocks of fields on one domain for one launch; [`FieldShape`] explains blocks.
 pub(super) struct BlockGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
-    /// Shape of the fields, which may have more right-hand sides.
+    /// Shape that fields must have; they may have more right-hand sides.
     shape: FieldShape,
-    /// Error of a field that does not have these blocks.
+    /// Error of the last field that does not have the shape.
     misfit: Cell<Option<DeviceError>>,
 }
 
 impl<'a> BlockGroup<'a> {
-    /// Returns all blocks of the right-hand sides `rhs`, in groups of at most `most` blocks, one for each launch.
+    /// Returns the blocks of the right-hand sides `rhs` in groups of at most `most` blocks, one group for each launch.
     pub fn groups(rhs: Range<usize>, most: usize, domain: &'a Domain, shape: FieldShape) -> impl Iterator<Item = Self> {
         let [first, end] = [rhs.start, rhs.end].map(|rhs| rhs * shape.ls);
         (first..end).step_by(most).map(move |first| BlockGroup {
@@ -31,45 +31,45 @@ impl<'a> BlockGroup<'a> {
             misfit: Cell::default(),
         })
     }
-    /// Returns the index of the first block.
+    /// Returns the index of the group's first block.
     pub fn first(&self) -> usize {
         self.range.start
     }
-    /// Returns the number of blocks.
+    /// Returns the number of blocks in the group.
     pub fn count(&self) -> u32 {
         self.range.len() as u32
     }
-    /// Returns these blocks of a field. The view may only be used by launches after [`fit`](Self::fit), because a field may be on another
-    /// lattice, have another shape, or fewer right-hand sides.
+    /// Returns the group's blocks of a field. A launch may use the view only after [`fit`](Self::fit) has succeeded: the field may be on
+    /// another lattice, or have another shape or fewer right-hand sides.
     pub fn of(&self, x: &DeviceField) -> Field {
         self.of_precision(x, self.shape.precision)
     }
-    /// Returns these blocks of a field in another precision.
+    /// Returns the group's blocks of a field in another precision, with the same condition as [`of`](Self::of).
     pub fn of_precision(&self, x: &DeviceField, precision: Precision) -> Field {
         if let Err(error) = x.expect(self.domain, self.shape.with_precision(precision)) {
             self.misfit.set(Some(error));
         }
         x.view_from_block(self.first())
     }
-    /// Checks that all fields so far have these blocks on the domain's sites, in the format.
+    /// Checks that all fields passed so far have the domain and the shape of the group.
     pub fn fit(&self) -> Result {
         self.misfit.take().map_or(Ok(()), Err)
     }
-    /// Returns the coefficients of the blocks' right-hand sides, selected from those of all.
+    /// Returns the coefficients for the group's blocks: block k gets the coefficient of its right-hand side.
     pub fn complex(&self, all: &[Complex64]) -> ComplexPerRhs {
         ComplexPerRhs::new(|k| coefficient(all[self.rhs(k)]))
     }
-    /// Returns the real coefficients of the blocks' right-hand sides, selected from those of all.
+    /// Returns the real coefficients for the group's blocks: block k gets the coefficient of its right-hand side.
     pub fn real(&self, all: &[f64]) -> PerRhs {
         PerRhs::new(|k| all[self.rhs(k)])
     }
-    /// Returns the right-hand side to which block `k` of these belongs; that of the last block for larger `k`.
+    /// Returns the right-hand side of the group's block `k`; a larger `k` gives that of the last block.
     fn rhs(&self, k: usize) -> usize {
         (self.first() + k).min(self.range.end - 1) / self.shape.ls
     }
 }
 
-/// Returns a coefficient in the form of kernels.
+/// Returns a coefficient as the complex type of kernels.
 pub(super) fn coefficient(c: Complex64) -> Complex<f64> {
     Complex { re: c.re, im: c.im }
 }

@@ -1,4 +1,4 @@
-//! Fermion fields of one parity as a vector space for the solvers.
+//! Fermion fields of one parity as a vector space for solvers.
 use super::device::{DeviceField, FullField};
 use super::rhs::{BlockGroup, coefficient};
 use super::shape::FieldShape;
@@ -20,26 +20,26 @@ use solvers::{CgStep, ConvertFrom, Dots, Overlap, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// Largest number of sums of a right-hand side's block that linear algebra makes at once.
+/// Largest number of values that a reduction of linear algebra sums for each block.
 const MOST_SUMS: usize = 3;
 
-/// The space of fermion fields of a shape on one parity: the components of a vector are the L_s blocks of a right-hand side.
+/// Vector space of the fermion fields of one shape and parity. A vector consists of the L_s blocks of a right-hand side.
 pub struct FieldSpace {
     domain: Domain,
-    /// Shape of the fields, with all right-hand sides for which they have memory.
+    /// Shape of the fields, with the number of right-hand sides for which they have memory.
     pub(super) shape: FieldShape,
-    /// Number of right-hand sides on which operations act.
+    /// Number of right-hand sides on which operations currently act.
     nrhs: Cell<usize>,
-    /// Coefficients of block updates, made when first needed.
+    /// Coefficients of block updates on the device, allocated when they are first needed.
     pub(super) table: RefCell<Option<DeviceBuffer>>,
 }
 
 impl FieldSpace {
-    /// Makes the space of fields of a shape.
+    /// Makes the space of the fields of a shape.
     ///
     /// # Panics
-    /// Unless there are between 1 and [`MAX_RHS_PER_LAUNCH`] right-hand sides, and as many blocks as there is space for their sums: up
-    /// to a third of [`REDUCTION_SLOTS`].
+    /// Panics unless there are between 1 and [`MAX_RHS_PER_LAUNCH`] right-hand sides, and at most a third of [`REDUCTION_SLOTS`] blocks, so
+    /// that there is space for their sums.
     pub fn new(domain: &Domain, shape: FieldShape) -> Self {
         let FieldShape { nrhs, .. } = shape;
         assert!((1..=MAX_RHS_PER_LAUNCH).contains(&nrhs), "between 1 and {MAX_RHS_PER_LAUNCH} right-hand sides");
@@ -50,7 +50,7 @@ impl FieldSpace {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Returns the shape of the vectors, with the number of right-hand sides on which operations act.
+    /// Returns the shape of the vectors, with the number of right-hand sides on which operations currently act.
     pub fn shape(&self) -> FieldShape {
         self.shape.with_nrhs(self.nrhs.get())
     }
@@ -62,25 +62,25 @@ impl FieldSpace {
     pub fn precision(&self) -> Precision {
         self.shape.precision
     }
-    /// Returns the format of the kernels for vectors of this space.
+    /// Returns the format of kernels for vectors of this space.
     pub(super) fn format(&self) -> Format {
         self.shape.format()
     }
     fn blocks(&self) -> usize {
         self.shape().blocks()
     }
-    /// Checks that a field is a vector of this space, with at least `nrhs` right-hand sides.
+    /// Checks that a field is a vector of this space with at least `nrhs` right-hand sides.
     pub(super) fn expect(&self, x: &DeviceField, nrhs: usize) -> Result {
         x.expect(&self.domain, self.shape.with_nrhs(nrhs))
     }
-    /// Computes `to` ← `from`, rounded to nearest where the precisions differ.
+    /// Computes `to` ← `from`, rounded to nearest if the precisions differ.
     ///
     /// # Errors
-    /// Fails for fields of another kind or domain, or with fewer right-hand sides, and on failures of the device.
+    /// Fails if the fields differ in fermion type or domain, if one has too few right-hand sides, or if the device fails.
     pub fn convert_from(&self, from: &DeviceField, to: &mut DeviceField) -> Result {
         self.convert_with(&vec![1.0; self.nrhs()], from, to, false)
     }
-    /// Computes `to` ← `scale` `from`, or `to` ← `to` + `scale` `from` if `add`.
+    /// Computes `to` ← `scale` `from`; with `add` the old `to` is added.
     fn convert_with(&self, scale: &[f64], from: &DeviceField, to: &DeviceField, add: bool) -> Result {
         let format = Format { to: Some(self.precision()), ..Format::fermions(self.kind(), from.precision()) };
         for blocks in self.groups(0..self.nrhs(), MAX_RHS_WITH_NUMBERS) {
@@ -91,8 +91,8 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides of four-dimensional fields, of parts with these or
-    /// with the eight sums of [`dots_of`](Self::dots_of).
+    /// Collects (w, out) and ‖out‖² for all right-hand sides of four-dimensional fields. The parts of the sums have either these three
+    /// values, or the eight values of [`dots_of`](Self::dots_of).
     pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         let mut values = [0.0; 3 * MAX_RHS_PER_LAUNCH];
         let values = &mut values[..3 * self.nrhs()];
@@ -103,7 +103,8 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Collects \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all right-hand sides.
+    /// Collects (x, y), (w, x), (w, y), ‖x‖² and ‖y‖² for all right-hand sides; the parts of the sums have these eight values in this
+    /// order.
     pub(crate) fn dots_of(&self, sums: PartialSums, dots: &mut [Dots]) -> Result {
         let mut values = [0.0; 8 * MAX_RHS_PER_LAUNCH];
         let values = &mut values[..8 * self.nrhs()];
@@ -114,8 +115,8 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Performs the step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) once t = (A + σ) p is known, and writes the
-    /// curvature of four-dimensional fields to the device.
+    /// Performs the step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) after t = (A + σ) p was computed. For
+    /// four-dimensional fields, `sums` has the curvature (p, t) on the device.
     pub(crate) fn cg_step(
         &self,
         step: &CgStep<'_, DeviceField>,
@@ -138,7 +139,7 @@ impl FieldSpace {
             norm2[j] = new;
         })
     }
-    /// Runs a kernel with the arguments that `arguments` makes for the right-hand sides of each launch, until all of `rhs` are done.
+    /// Runs a kernel for the right-hand sides `rhs`, in one launch or several; `arguments` makes the arguments of a launch.
     fn each<A: Copy>(
         &self,
         kernel: &Instances<A>,
@@ -153,34 +154,34 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Returns the blocks of some right-hand sides, in groups of at most `most` for a launch each.
+    /// Returns the blocks of the right-hand sides `rhs` in groups of at most `most` blocks, one group for each launch.
     pub(super) fn groups(&self, rhs: Range<usize>, most: usize) -> impl Iterator<Item = BlockGroup<'_>> {
         BlockGroup::groups(rhs, most, &self.domain, self.shape)
     }
-    /// Runs a kernel with the arguments that `arguments` makes, for all right-hand sides.
+    /// Runs a kernel for all right-hand sides; `arguments` makes the arguments of a launch.
     fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&BlockGroup<'_>) -> A) -> Result {
         self.each(kernel, 0..self.nrhs(), arguments)
     }
-    /// Computes y ← a x + y for some right-hand sides.
+    /// Computes y ← a x + y for the right-hand sides `rhs`.
     fn add_for(&self, rhs: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
         let arguments =
             |rhs: &BlockGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
         self.each(&AXPBY, rhs, arguments)
     }
-    /// Copies `from`, a block of this space, to the right-hand sides `first`, `first` + 1 … of `to`, which may have more.
+    /// Copies all right-hand sides of `from` to right-hand sides of `to`, beginning with number `first`; `to` may have more.
     pub(crate) fn copy_to_rhs(&self, from: &DeviceField, to: &mut DeviceField, first: usize) -> Result {
         self.expect(from, self.nrhs())?;
         self.expect(to, first + self.nrhs())?;
         (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, j), (to, first + j)))
     }
-    /// Copies the right-hand sides `first`, `first` + 1 … of `from` to the first ones of `to`, a block of this space.
+    /// Copies right-hand sides of `from`, beginning with number `first`, to all those of `to`.
     pub(crate) fn copy_from_rhs(&self, from: &DeviceField, first: usize, to: &mut DeviceField) -> Result {
         self.expect(from, first + self.nrhs())?;
         self.expect(to, self.nrhs())?;
         (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, first + j), (to, j)))
     }
-    /// Copies right-hand side i of `from` to right-hand side j of `to`; both have to exist.
+    /// Copies right-hand side i of `from` to right-hand side j of `to`; both must exist.
     fn copy_rhs(&self, (from, i): (&DeviceField, usize), (to, j): (&DeviceField, usize)) -> Result {
         let (backend, sites, ls) = (self.domain.backend(), self.domain.half_sites(), self.shape.ls);
         let [a, b] = [Complex64::ONE, Complex64::ZERO].map(|c| ComplexPerRhs::new(|_| coefficient(c)));
@@ -191,7 +192,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Computes x ← x + a p, p ← r + b p for N systems.
+    /// Computes x ← x + a p, p ← r + b p for N systems in one launch.
     fn shift_update_of<const N: usize>(
         &self,
         kernel: &Instances<ShiftUpdate<N>>,
@@ -207,11 +208,11 @@ impl FieldSpace {
             b: steps.map(|step| rhs.real(step.b)),
         })
     }
-    /// Computes x ← x + a p, p ← r + b p for any number of systems, none of which rests or is dropped for one of these right-hand sides.
+    /// Computes x ← x + a p, p ← r + b p for any number of systems. All systems must be active for each of the right-hand sides `rhs`.
     fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, rhs: Range<usize>) -> Result {
         let mut rest = steps;
         while let [step, others @ ..] = rest {
-            // Colour vectors have kernels for several systems at once.
+            // Colour vectors have kernels that update four or two systems at once.
             rest = match rest {
                 [a, b, c, d, others @ ..] if self.shape.is_colours() => {
                     self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, rhs.clone())?;
@@ -235,7 +236,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Computes [`multi_dot`](VectorSpace::multi_dot) of vectors that need not be adjacent.
+    /// Computes [`multi_dot`](VectorSpace::multi_dot) for vectors that are passed as references.
     pub(crate) fn products(
         &self,
         xs: &[&DeviceField],
@@ -243,7 +244,7 @@ impl FieldSpace {
         dots: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
-        // Each pass computes four products; an incomplete last group repeats some of them.
+        // A launch computes four products; an incomplete last group repeats some vectors.
         let groups = xs.len().div_ceil(4);
         let (blocks, width) = (self.blocks(), 8 * groups + 1);
         if self.shape.is_colours() || blocks * width > REDUCTION_SLOTS || 8 * blocks > LAUNCH_SUMS {
@@ -276,7 +277,8 @@ impl FieldSpace {
         norm2[..norms.len()].copy_from_slice(norms);
         Ok(())
     }
-    /// Adds up over the L_s blocks of each right-hand side: turns `values` numbers for each block into as many for each right-hand side.
+    /// Adds the sums of the L_s blocks of each right-hand side. `of_blocks` has `values` numbers for each block, the result as many for
+    /// each right-hand side.
     fn over_blocks(&self, of_blocks: &[f64], values: usize) -> Vec<f64> {
         let mut sums = Vec::with_capacity(of_blocks.len() / self.shape.ls);
         for blocks in of_blocks.chunks_exact(values * self.shape.ls) {
@@ -286,7 +288,7 @@ impl FieldSpace {
         }
         sums
     }
-    /// Computes [`multi_gram`](VectorSpace::multi_gram) with one wait for all products.
+    /// Computes [`multi_gram`](VectorSpace::multi_gram) and waits only once for all products.
     fn gram_of_each(&self, xs: &[DeviceField], out: &mut [Complex64]) -> Result {
         let (n, blocks) = (self.nrhs(), self.blocks());
         let groups: usize = (1..=xs.len()).map(|b| b.div_ceil(4)).sum();
@@ -306,7 +308,7 @@ impl FieldSpace {
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         xs.iter().try_for_each(|x| self.expect(x, n))?;
         let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
-        // As many groups per launch as its space for sums allows.
+        // A launch has as many groups as there is space for their sums.
         let most = LAUNCH_SUMS / (8 * blocks);
         for first in (0..groups).step_by(most) {
             let arguments = MultiGram { x, nrhs: Divisor::new(blocks as u32), first: first as u32 };
@@ -330,7 +332,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Computes [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not be adjacent.
+    /// Computes [`multi_axpy`](VectorSpace::multi_axpy) for vectors that are passed as references.
     pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
         let full = if self.shape.is_colours() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
@@ -341,7 +343,7 @@ impl FieldSpace {
                 y: rhs.of(y),
             })?;
         }
-        // Where registers hold what memory holds, a pass for two or three vectors gives the same bits as one pass for each.
+        // If registers and memory have the same precision, one pass for two or three vectors gives the same bits as a pass for each vector.
         let exact = matches!(self.precision(), Precision::Double | Precision::Single);
         if !self.shape.is_colours() && exact && xs.len() - full > 1 {
             let (last, nothing) = (xs.len() - 1, vec![Complex64::ZERO; self.nrhs()]);
@@ -356,11 +358,11 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
+    /// Launches the reduction of `norm2` without a wait for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField) -> Result {
         self.launch_without_coefficients(&NORM2, 1, |rhs| Norm2 { x: rhs.of(x) })
     }
-    /// Computes sums for the right-hand sides of each launch, `N` values each, and passes them to `take`.
+    /// Computes `N` sums for each right-hand side by a kernel with coefficients, and passes them to `take`.
     fn sum_each<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
@@ -370,7 +372,7 @@ impl FieldSpace {
         self.launch_each(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// Launches a reduction with coefficients, `values` sums of each block, and does not wait for it.
+    /// Launches a reduction with coefficients and `values` sums for each block, without a wait.
     fn launch_each<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
@@ -379,7 +381,8 @@ impl FieldSpace {
     ) -> Result {
         self.launch_groups(kernel, values, MAX_RHS_WITH_NUMBERS, arguments)
     }
-    /// Launches a reduction whose kernel has no coefficients, with as many blocks per launch as there is space for sums.
+    /// Launches a reduction without coefficients and with `values` sums for each block, without a wait. A launch processes as many blocks
+    /// as it has space for sums.
     fn launch_without_coefficients<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
@@ -403,7 +406,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Computes sums by a kernel without coefficients, `N` values for each right-hand side, and passes them to `take`.
+    /// Computes `N` sums for each right-hand side by a kernel without coefficients, and passes them to `take`.
     fn sum_all<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
@@ -413,7 +416,7 @@ impl FieldSpace {
         self.launch_without_coefficients(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// Waits for `N` sums of each block, and passes on those of each right-hand side.
+    /// Waits for `N` sums of each block, adds those of each right-hand side over blocks and processes, and passes them to `take`.
     fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
         const { assert!(N <= MOST_SUMS) };
         let mut sums = [0.0; REDUCTION_SLOTS];
@@ -442,8 +445,8 @@ impl VectorSpace for FieldSpace {
         }
         fits
     }
-    /// Swaps by copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
-    /// precision, while numbers in 16 bits with a norm per site are rounded again.
+    /// Swaps two right-hand sides by copies through the first one of `scratch`. Copies are exact in double and single precision; in half
+    /// precision, the numbers of a site are rounded again.
     fn swap_rhs(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.expect(x, i.max(j) + 1)?;
         self.expect(scratch, 1)?;
@@ -451,8 +454,8 @@ impl VectorSpace for FieldSpace {
         self.copy_rhs((x, j), (x, i))?;
         self.copy_rhs((scratch, 0), (x, j))
     }
-    /// Returns, for formats without a norm per site, the norm at which the typical number is ¼, which leaves room for peaks 10⁵ times as
-    /// high.
+    /// Returns the norm at which a typical number is ¼, for formats without a norm for each site. Numbers can then exceed the typical one
+    /// by a factor of 10⁵.
     fn target_norm(&self) -> Option<f64> {
         let numbers = (2 * self.shape.components() * self.shape.ls) as f64;
         let sites = self.domain.global().half_volume() as f64;
@@ -522,22 +525,22 @@ impl VectorSpace for FieldSpace {
             b: rhs.real(beta),
         })
     }
-    /// Returns the number of updates that may be delayed. An update moves five vectors; a delayed one reads r once more, which pays as long
-    /// as that does not take much longer than the wait.
+    /// Returns the number of updates that may be delayed to fill the wait for a sum. An update moves five vectors, and a delayed one reads
+    /// r once more. Delays pay as long as an update does not take much longer than the wait.
     fn overlapped_updates(&self) -> usize {
         let update = 5 * self.shape().bytes(self.domain.half_sites() as usize);
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
-        // Most systems continue for all right-hand sides, which then share a launch.
+        // Most systems are active for all right-hand sides, which then share a launch.
         let goes = |step: &ShiftStep<'_, _>, j: usize| !step.is_identity(j) && step.z[j] != 0.0;
         let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs()).all(|j| goes(step, j)));
         self.advance(&whole, r, 0..self.nrhs())?;
         for j in 0..self.nrhs() {
             let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
             self.advance(&going, r, j..j + 1)?;
-            // Systems that were dropped just now get their last contribution and no direction.
+            // A system that is dropped in this step gets its last update of x, and no direction.
             for step in others.iter().filter(|step| !step.is_identity(j) && step.z[j] == 0.0) {
                 let a: Vec<_> = step.a.iter().map(Complex64::from).collect();
                 self.add_for(j..j + 1, &a, step.p, step.x)?;
@@ -608,13 +611,14 @@ impl ConvertFrom<FieldSpace> for FieldSpace {
 }
 
 impl FullField {
-    /// Copies some of the field's right-hand sides to a domain of the same part of the lattice, on this device or another.
+    /// Copies the right-hand sides `rhs` to a domain of the same part of the lattice, on this device or another.
     ///
     /// # Errors
-    /// Failures of the devices, and domains of other parts of the lattice.
+    /// Fails if the domain has another part of the lattice, or if a device fails.
     ///
     /// # Panics
-    /// If there are no such right-hand sides, none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
+    /// Panics if the field does not have these right-hand sides, or if there are none or more than
+    /// [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
         assert!(rhs.end <= self.even.nrhs(), "right-hand sides that are there");
         let shape = self.even.shape().with_nrhs(rhs.len());
@@ -625,13 +629,14 @@ impl FullField {
         }
         some.on(domain)
     }
-    /// Replaces this field's right-hand sides from `first` on by those of `from`, which may be on another device.
+    /// Replaces right-hand sides of this field, beginning with number `first`, by those of `from`, which may be on another device.
     ///
     /// # Errors
-    /// Fields of another format or part of the lattice; failures of the devices.
+    /// Fails if the fields differ in format or part of the lattice, or if a device fails.
     ///
     /// # Panics
-    /// If this field has fewer right-hand sides, or for more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
+    /// Panics if this field has too few right-hand sides, or if there are more than
+    /// [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
         assert!(first + from.even.nrhs() <= self.even.nrhs(), "right-hand sides that are there");
         let from = from.on(self.even.domain())?;
@@ -641,14 +646,14 @@ impl FullField {
         }
         Ok(())
     }
-    /// Puts the right-hand sides of a batch in their place among all `count` of them, which are gathered on a domain that may be of another
-    /// device. A batch of all of them becomes the whole without a copy.
+    /// Copies the right-hand sides of a batch to their places among all `count` right-hand sides, which are collected in `all` on the
+    /// domain `home`. The batch may be on another device. A batch of all right-hand sides becomes the result without a copy.
     ///
     /// # Errors
-    /// Fields of another format or part of the lattice; failures of the devices.
+    /// Fails if the fields differ in format or part of the lattice, or if a device fails.
     ///
     /// # Panics
-    /// As [`set_rhs`](Self::set_rhs).
+    /// See [`set_rhs`](Self::set_rhs).
     pub fn gather_batch(
         all: &mut Option<FullField>,
         (count, batch): (usize, Range<usize>),

@@ -12,30 +12,30 @@ use std::fs::File;
 /// Arrangement of the numbers of a field in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
-    /// All numbers of a site together, one site after the other, lexicographically with x fastest.
+    /// Site by site, lexicographically with x fastest; all numbers of a site are together.
     Sites,
-    /// All numbers of a site together, as with [`Sites`](Arrangement::Sites), for a propagator, whose numbers on a site are in this order.
+    /// Site by site as in [`Sites`](Arrangement::Sites), for a propagator; the value is the order of its numbers on a site.
     Columns(ColumnOrder),
-    /// The links of each direction on their own; holds the offsets of those of x, y, z and t.
+    /// One direction after another: all links in x, then those in y, z and t. The values are the offsets of the four parts in bytes.
     Directions([u64; 4]),
-    /// Any other order, in a format without a checksum.
+    /// An order that only one format has; such formats have no checksum.
     Own(&'static OwnArrangement),
 }
 
-/// The order of a propagator's numbers on a site: its indices, the slowest first. Spins and colours of the sink are s and c, those of the
-/// source s′ and c′; colour vectors have one spin.
+/// Order of a propagator's numbers on a site, given by its indices with the slowest first. s and c are spin and colour of the sink, s′ and
+/// c′ those of the source. Colour vectors have one spin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColumnOrder {
-    /// s s′ c c′: QDP++ and Chroma.
+    /// Order s s′ c c′, as in QDP++ and Chroma.
     SpinMatrix,
-    /// c s c′ s′: QDP/C's `DiracPropagator`.
+    /// Order c s c′ s′, as in QDP/C's `DiracPropagator`.
     ColourFirst,
-    /// s′ c′ s c, one column after the other: QUDA, and MILC's staggered propagators.
+    /// Order s′ c′ s c, column after column, as in QUDA and in MILC's staggered propagators.
     Vectors,
 }
 
 impl ColumnOrder {
-    /// Returns the index of a component of a column among the numbers of a site; each column has `components` components.
+    /// Returns the index among the numbers of a site for a component of a column. A column has `components` components.
     pub(super) fn place(self, components: usize, column: usize, component: usize) -> usize {
         let (spins, s, c) = (components / 3, component / 3, component % 3);
         let (source_s, source_c) = (column / 3, column % 3);
@@ -47,26 +47,26 @@ impl ColumnOrder {
     }
 }
 
-/// An order of numbers that only one format has.
+/// An arrangement of numbers that only one format has, with its functions.
 pub struct OwnArrangement {
     /// Name of the arrangement.
     pub name: &'static str,
-    /// The order in which a propagator's numbers on a site are read.
+    /// Order in which `read` returns a propagator's numbers on a site.
     pub(crate) columns: ColumnOrder,
-    /// Whether the data begin with all numbers of some links, which show the byte order.
+    /// Whether the data begin with complete links, from which the byte order can be determined.
     pub(crate) begins_with_links: bool,
-    /// Reads a section from the data at an offset.
+    /// Function that reads a section from the data at an offset.
     pub(crate) read: ReadSection,
-    /// Writes a section of a field, or of the columns of a propagator, into the data at an offset.
+    /// Function that writes a section of a gauge field, or of the columns of a propagator, into the data at an offset.
     pub(crate) write: WriteSection,
-    /// Passes the bytes of a whole field, or of a propagator, to the sink in their order.
+    /// Function that passes the bytes of a whole gauge field, or of a propagator, to the sink in the order of the file.
     pub(crate) encode: EncodeField,
 }
 
 type ReadSection = fn(&dyn ReadAt, u64, &StoredForm, &Section, &mut [Complex64]) -> Result<(), SystemError>;
 type WriteSection = fn(&File, u64, &StoredForm, &Section, &[&[Complex64]]) -> Result<(), SystemError>;
 type EncodeField = fn(Lattice, &StoredForm, &[&[Complex64]], Sink) -> Result<(), Problem>;
-/// Function that takes bytes in their order.
+/// Function that receives the bytes of a file piece by piece.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Problem>;
 
 /// Arrangements are compared by their names.
@@ -84,16 +84,16 @@ impl std::fmt::Debug for OwnArrangement {
     }
 }
 
-/// Number of complex numbers of a link.
+/// Number of complex numbers in a link.
 pub(crate) const LINK: usize = LINKS / 4;
 
-/// Returns the links of one direction.
+/// Returns the links in direction `mu` from the links of all directions.
 pub(crate) fn direction(values: &[Complex64], mu: usize) -> Vec<Complex64> {
     values.chunks_exact(LINKS).flat_map(|site| &site[mu * LINK..][..LINK]).copied().collect()
 }
 
-/// Reads the part of a field on a section, `header.values_per_site()` numbers for each site, and the checksum of its bytes: that of all
-/// records combined, if there are several.
+/// Reads a section of a field, with `header.values_per_site()` numbers for each site. Returns the checksum of its bytes, combined from all
+/// records if there are several.
 pub(crate) fn read(
     source: &dyn ReadAt,
     header: &Header,
@@ -121,7 +121,7 @@ pub(crate) fn read(
     }
 }
 
-/// Reads time slice number `t` of a section, all numbers of each site, and the checksum of its bytes.
+/// Reads the time slice with number `t` in a section, with all numbers of each site. Returns the checksum of its bytes.
 pub(crate) fn read_slice(
     source: &dyn ReadAt,
     header: &Header,

@@ -1,4 +1,4 @@
-//! Checks that a field agrees with its header and is physical. All checks are collective: every process gets the same result.
+//! Checks that a field is physical and agrees with its header. All checks are collective: every process gets the same result.
 use super::parts::FileParts;
 use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
@@ -10,9 +10,9 @@ use crate::network::Network;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// Returns the largest accepted distance of links from SU(3). Rounding to single precision moves them by up to 6e-7 in the files of other
-/// codes. Double-precision files are often converted from single-precision ones (QDP++'s own example is off by 6e-7), so their limit cannot
-/// be at the rounding of doubles. Flipped high bits and links that are not thin are far above either limit.
+/// Returns the largest accepted distance of links from SU(3). Files of other programs in single precision deviate by up to 6e-7, due to
+/// rounding. Files in double precision were often converted from single precision (an example of QDP++ deviates by 6e-7), so their limit
+/// must be larger than that. Corrupt high bits, and links that are fat or long, deviate far more than either limit.
 fn unitarity_limit(precision: FilePrecision) -> f64 {
     match precision {
         FilePrecision::Single => 1e-4,
@@ -20,8 +20,8 @@ fn unitarity_limit(precision: FilePrecision) -> f64 {
     }
 }
 
-/// Checks that all links are finite and, unless `options` allow otherwise, in SU(3). Returns the link farthest from it, with its site in
-/// the whole lattice.
+/// *Collective.* Checks that all links are finite and, unless `options` allow other links, in SU(3). Returns the link that is farthest from
+/// SU(3), with its site in the whole lattice.
 pub(crate) fn links(
     gauge: &HostGauge,
     precision: FilePrecision,
@@ -41,13 +41,14 @@ pub(crate) fn links(
         let (what, site) = place(bad);
         return Err(Problem::NotFinite { what, site });
     }
-    // NaN must win, hence the total order, in which a positive NaN is above infinity; of equals, the first link.
+    // NaN must be found: the total order of floating-point numbers puts a positive NaN above infinity. Among equal violations, the first
+    // link is reported.
     let farther =
         |a: &[u64; 3], b: &[u64; 3]| f64::from_bits(a[1]).total_cmp(&f64::from_bits(b[1])).then(b[2].cmp(&a[2]));
     let [_, violation, index] = all.into_iter().max_by(farther).unwrap_or_default();
     let violation = f64::from_bits(violation);
     let limit = unitarity_limit(precision);
-    // Finite numbers may overflow in the product; NaN must not pass.
+    // The comparison is written so that NaN fails: products of finite numbers may overflow.
     let within = violation <= limit;
     if options.allow_non_unitary || within {
         return Ok(Unitarity { violation, site: (index / 4) as usize, mu: (index % 4) as usize });
@@ -56,8 +57,8 @@ pub(crate) fn links(
     Err(Problem::NotUnitary { what, site, violation, limit })
 }
 
-/// *Collective.* Returns whether all links U_t of the last time slice are zero, and others are not: open boundary conditions in t, as in
-/// openQCD.
+/// *Collective.* Returns whether the links U_t are zero on the last time slice only, which openQCD's files have for open boundary
+/// conditions in t.
 pub(crate) fn has_open_boundary(gauge: &HostGauge, parts: &FileParts) -> Result<bool, Problem> {
     let section = parts.mine();
     let (last, sites) = (section.global.size()[3] - 1, section.local.size()[..3].iter().product::<usize>());
@@ -71,7 +72,7 @@ pub(crate) fn has_open_boundary(gauge: &HostGauge, parts: &FileParts) -> Result<
     Ok(at_end == 0 && elsewhere > 0)
 }
 
-/// Checks that all links could be projected back to SU(3): a singular matrix has no nearest one.
+/// *Collective.* Checks that all links could be projected to SU(3); a singular matrix has no unique projection.
 pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), Problem> {
     match links(gauge, FilePrecision::Double, &ReadOptions::default(), parts) {
         Err(Problem::NotFinite { what, site } | Problem::NotUnitary { what, site, .. }) => {
@@ -81,7 +82,7 @@ pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), P
     }
 }
 
-/// Checks that all numbers are finite.
+/// *Collective.* Checks that all numbers of a fermion field are finite.
 pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &FileParts) -> Result<(), Problem> {
     let section = parts.mine();
     let bad = field.numbers().par_iter().position_first(|number: &Complex64| !number.is_finite());
@@ -96,21 +97,21 @@ pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &FileParts) -> Re
     }
 }
 
-/// Returns the first of the given places; `u64::MAX` stands for none.
+/// Returns the smallest of the given indices; `u64::MAX` stands for none.
 fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
 }
 
-/// *Collective.* Computes [`plaquette`](measure::plaquette) of a field of which each process has a section.
+/// *Collective.* Computes the mean plaquettes, like [`plaquette`](measure::plaquette), of a field that is distributed over processes.
 ///
 /// # Errors
-/// Fails on all processes for sections that do not make up the lattice, and for processes that do not respond.
+/// Fails on all processes if the sections do not make up the lattice, or if the communication fails.
 pub fn plaquette_of_part(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<Plaquettes, Problem> {
     let ((), parts) = FileParts::meet(network, section, &[gauge.lattice()], Ok(()))?;
     measured(gauge, &parts).map(|(plaquette, _)| plaquette)
 }
 
-/// Computes plaquettes and link trace of the whole field.
+/// *Collective.* Computes the mean plaquettes and the mean link trace of the whole field.
 pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquettes, f64), Problem> {
     let part = GaugePart::exchange(gauge, &parts.sections, parts.network)?;
     let [spatial, temporal] = measure::plaquette_sums(&part);
@@ -124,10 +125,11 @@ pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquett
     Ok((Plaquettes::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))
 }
 
-/// Returns the tolerance of a header's value. Headers are compared loosely: writers sum in the precision of their links. The checksum finds
-/// flipped bits; this finds links in another order or normalisation, which change the plaquette by far more.
+/// Returns the accepted difference between a value in a header and that of the links. It is large, because programs sum in the precision of
+/// the links. The check finds links in another order or normalisation, which change the plaquette by far more; the checksum finds corrupt
+/// bits.
 pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
-    // A number with all its bits, in place of a checksum: the order of the sum changes the last ones.
+    // A header without a checksum stores all bits of the value. Only the last ones depend on the order of the sum.
     if stored.resolution == 0.0 {
         return 1e-10;
     }
@@ -135,7 +137,7 @@ pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
     sums + stored.resolution.min(1e-2)
 }
 
-/// Checks that a value of the header is that of the links.
+/// Checks that the value of a header agrees with that of the links.
 pub(crate) fn value(
     name: &'static str,
     stored: Printed,

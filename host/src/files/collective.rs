@@ -1,4 +1,4 @@
-//! A file that many processes write, each its own part, which appears whole or not at all.
+//! Files that many processes write together, each its own part. A file is written completely or not at all.
 use super::error::Problem;
 use super::parts::{agree, gather};
 use crate::network::Network;
@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// *Collective.* Performs [`atomic::write`] with many processes, each of which writes its own part. Rank 0 makes the temporary file, of
-/// `length` bytes; then each process writes its part through `fill`, and rank 0 writes the rest through `finish`, which gets the results of
-/// every `fill`. All processes succeed, or all fail alike and no file is left. The folder has to be shared by all of them.
+/// *Collective.* Writes a file like [`atomic::write`] from many processes. Rank 0 makes a temporary file of `length` bytes. Each process
+/// then writes its part with `fill`, and rank 0 writes the rest with `finish`, which receives the results of all `fill`. Either all
+/// processes succeed, or all fail with the same error and no file is left. All processes must see the same folder.
 pub(crate) fn write_parts(
     path: &Path,
     length: u64,
@@ -28,7 +28,7 @@ pub(crate) fn write_parts(
     settle(network, attempt())
 }
 
-/// *Collective.* Returns a result that is the same on all processes, which wait until rank 0 has removed temporary files.
+/// *Collective.* Returns a result that is the same on all processes, after all have waited for rank 0 to remove temporary files.
 pub(crate) fn settle<T>(network: &dyn Network, result: Result<T, Problem>) -> Result<T, Problem> {
     if !matches!(result, Err(Problem::Comm(_))) {
         network.barrier()?;
@@ -36,18 +36,18 @@ pub(crate) fn settle<T>(network: &dyn Network, result: Result<T, Problem>) -> Re
     result
 }
 
-/// A file under a temporary name, which many processes have open to write their parts. It is removed when rank 0 drops this
-/// without [`finish`](Self::finish).
+/// A temporary file that many processes have open to write their parts. Rank 0 removes it if it drops this value without a call of
+/// [`finish`](Self::finish).
 #[derive(Debug)]
 pub(crate) struct SharedOutput {
-    /// Output file on rank 0, and the temporary one that will replace it.
+    /// Path of the output file and the temporary file that will replace it; `None` on ranks other than 0.
     names: Option<(PathBuf, Temporary)>,
     pub file: File,
 }
 
 impl SharedOutput {
-    /// *Collective.* Makes the temporary file, of `length` bytes, on rank 0, and opens it on the others. Must be followed by [`settle`]
-    /// if it fails.
+    /// *Collective.* Makes a temporary file of `length` bytes on rank 0, and opens it on the other ranks. If this fails, call [`settle`]
+    /// next.
     pub fn create(path: &Path, length: u64, network: &dyn Network) -> Result<Self, Problem> {
         atomic::hidden(path, "")?;
         let created = if network.rank() == 0 { make_room(path, length).map(Some) } else { Ok(None) };
@@ -65,8 +65,7 @@ impl SharedOutput {
         };
         Ok(Self { names, file: agree(network, file)? })
     }
-    /// *Collective.* Gives the file its name, if the last of the work succeeded on all processes. Must be followed by
-    /// [`settle`].
+    /// *Collective.* Renames the file if `finished` is no error on any process. Call [`settle`] next.
     pub fn finish(self, finished: Result<(), SystemError>, network: &dyn Network) -> Result<(), Problem> {
         let Self { names, file } = self;
         let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));
@@ -80,12 +79,13 @@ impl SharedOutput {
     }
 }
 
-/// Returns the output file with its symbolic links resolved, and the temporary file that will replace it.
+/// Makes a temporary file of `length` bytes. Returns it with the path of the output file, in which symbolic links are resolved.
 fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError> {
-    let place = match Destination::of(path).map_err(SystemError::of("follow its symbolic links"))? {
+    let place = match Destination::of(path).map_err(SystemError::of("follow the symbolic links"))? {
         Destination::File(place) => place,
         Destination::Stream(_) => {
-            let why = io::Error::other("it is a pipe or a device, which cannot be written in parts; name a file");
+            let why =
+                io::Error::other("the output is a pipe or a device, which cannot be written in parts; name a file");
             return Err(SystemError::of("write")(why));
         }
     };
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(sentences(&path, "fill", 2), ["cannot write: no storage space, on rank 2; 1 files"; 3]);
         assert_eq!(fs::read(&path).unwrap(), content);
         let nowhere = sentences(&folder.join("missing").join("field"), "", 0);
-        assert!(nowhere[0].starts_with("cannot create a file in its folder: No such file"), "{nowhere:?}");
+        assert!(nowhere[0].starts_with("cannot create a file in the folder: No such file"), "{nowhere:?}");
         assert!(nowhere.iter().all(|said| *said == nowhere[0]));
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Propagators in one record: on each site a matrix, whose columns are solutions for the components of a source. These are twelve spinors,
-//! column 3 spin + colour of the source, or three colour vectors.
+//! Propagators that are stored in one record. Each site has a matrix, whose columns are the solutions for the components of a source. These
+//! are twelve spinors, ordered by 3 spin + colour of the source, or three colour vectors.
 use super::arrangement::{self, ColumnOrder};
 use super::payload::{self, PartialChecksum, StoredForm};
 use super::runs::Runs;
@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::ops::Range;
 
-/// Reads some columns of a propagator on a section, and the checksum of all its bytes there. A time slice is in
-/// memory twice.
+/// Reads some columns of a propagator on a section. Returns also the checksum of all bytes of the section. One time slice is in memory
+/// twice.
 pub(crate) fn read<T: Fermion>(
     source: &dyn ReadAt,
     header: &Header,
@@ -40,7 +40,7 @@ pub(crate) fn read<T: Fermion>(
     Ok((fields, sum))
 }
 
-/// Returns the matrices of a time slice, from the numbers of all columns.
+/// Returns the matrices on a time slice, made from the numbers of all columns.
 fn slice(lattice: Lattice, order: ColumnOrder, columns: &[&[Complex64]], t: usize) -> Vec<Complex64> {
     let [nx, ny, nz, _] = lattice.size();
     let (components, sites) = (columns.len(), nx * ny * nz);
@@ -56,7 +56,7 @@ fn slice(lattice: Lattice, order: ColumnOrder, columns: &[&[Complex64]], t: usiz
     matrices
 }
 
-/// Writes a section of a propagator at `offset`, and returns the checksum of the bytes.
+/// Writes a section of a propagator into the data at `offset`, and returns the checksum of the written bytes.
 pub(crate) fn write(
     file: &File,
     offset: u64,
@@ -72,7 +72,7 @@ pub(crate) fn write(
     })
 }
 
-/// Passes the bytes of a propagator to the sink, in their order, and returns their checksum.
+/// Passes the bytes of a propagator to the sink in the order of the file, and returns their checksum.
 pub(crate) fn encode(
     lattice: Lattice,
     form: &StoredForm,

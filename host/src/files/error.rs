@@ -1,4 +1,4 @@
-//! Errors of files, as sentences.
+//! Errors of files, with messages in sentences.
 use super::Endian;
 use crate::lattice::LatticeError;
 use crate::system::atomic::{SystemError, WriteError};
@@ -6,13 +6,13 @@ use comms::CommError;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// A file that could not be read or written, with the reason.
+/// Error for a file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FileError {
-    /// Name of the file; `<memory>` or `<writer>` if there is none.
+    /// Path of the file; `<memory>` or `<writer>` if there is no file.
     pub path: PathBuf,
-    /// Problem with the file.
+    /// Problem with the file, which is the reason of the error.
     #[source]
     pub problem: Problem,
 }
@@ -23,52 +23,52 @@ impl FileError {
     }
 }
 
-/// Problem with a file. Offsets are bytes from the start of the file.
+/// Problem with a file. All offsets are in bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A failed call of the operating system.
+    /// A call of the operating system failed.
     #[error("cannot {action}: {source}")]
     Io {
-        /// Action that failed.
+        /// Operation that failed, for the message `cannot …`.
         action: Cow<'static, str>,
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file without any bytes.
+    /// The file has no bytes.
     #[error("is empty; copy or write it again")]
     Empty,
-    /// A format that is recognised, but not supported.
+    /// The file has a format that is recognised, but not supported.
     #[error("is {what}; {hint}")]
     OtherFormat {
         /// Description of the file.
         what: &'static str,
-        /// Advice.
+        /// Advice on what to do with the file.
         hint: &'static str,
     },
-    /// A file without a known magic number.
+    /// The format of the file is unknown.
     #[error("starts with the bytes {start}, which is none of {known}; check that this is the intended file")]
     UnknownFormat {
-        /// First bytes in hexadecimal.
+        /// First bytes of the file in hexadecimal.
         start: String,
-        /// Beginnings of files of known formats.
+        /// List of the beginnings of files of known formats.
         known: String,
     },
-    /// A file that is shorter than its headers imply.
+    /// The file is shorter than its headers imply.
     #[error(
         "{what} needs {needed} bytes from byte {offset}, but only {available} are present: the file is cut short or \
          its header is wrong; copy it again"
     )]
     Truncated {
-        /// Name of the header, record or data.
+        /// Name of the header, record or data that is cut short.
         what: String,
-        /// Offset at which it starts.
+        /// Offset at which the header, record or data start.
         offset: u64,
-        /// Length in bytes.
+        /// Length in bytes that the headers imply.
         needed: u64,
-        /// Bytes from the offset to the end of the file.
+        /// Number of bytes from the offset to the end of the file.
         available: u64,
     },
-    /// A file that is longer than its headers imply.
+    /// The file is longer than its headers imply.
     #[error(
         "{extra} bytes follow the last number at byte {offset}{}; read with verification off to ignore them",
         if *another {
@@ -80,130 +80,130 @@ pub enum Problem {
     Trailing {
         /// Offset of the end of the data.
         offset: u64,
-        /// Bytes after the end of the data.
+        /// Number of bytes after the end of the data.
         extra: u64,
-        /// Whether these bytes begin with the magic number of a format.
+        /// Whether the additional bytes begin like a file of a known format.
         another: bool,
     },
-    /// An entry of a header or record that cannot be used.
+    /// A required entry of a header or record has an invalid value.
     #[error("{place}: {field} is {found:?}, expected {expected}")]
     Field {
-        /// Header or record, with its offset if there are several.
+        /// Header or record, with its offset if the file has several.
         place: String,
         /// Key, tag or item.
         field: &'static str,
-        /// Text of the entry.
+        /// Value of the entry, as text.
         found: String,
-        /// Description of valid entries.
+        /// Description of valid values.
         expected: String,
     },
-    /// An optional entry of a header or record that cannot be parsed.
+    /// An optional entry of a header or record has an invalid value.
     #[error("{place}: {field} is {found:?}, expected {expected}; read with verification off to ignore it")]
     Optional {
         /// Header or record.
         place: String,
         /// Key, tag or item.
         field: &'static str,
-        /// Text of the entry.
+        /// Value of the entry, as text.
         found: String,
-        /// Description of valid entries.
+        /// Description of valid values.
         expected: String,
     },
-    /// Links of another gauge group.
+    /// The links belong to another gauge group than SU(3).
     #[error("{place}: {field} is {found:?}: links in SU({colours}), but Ferrite supports SU(3) only")]
     OtherGroup {
         /// Header or record.
         place: String,
         /// Key or tag.
         field: &'static str,
-        /// Text of the entry.
+        /// Value of the entry, as text.
         found: String,
-        /// N of SU(N).
+        /// Number of colours N of SU(N).
         colours: usize,
     },
-    /// Data of another length than a header or record implies.
+    /// The data have another length than a header or record implies.
     #[error("{place} has {length} bytes, but {said}; {would}{remedy}")]
     Length {
         /// Name of the record.
         place: String,
-        /// Length of the record.
+        /// Length of the record in bytes.
         length: u64,
-        /// Clause on the length that the header or record implies.
+        /// Clause on the length that a header or record implies.
         said: String,
-        /// Clause on fields that have this length.
+        /// Clause on fields that would have this length.
         would: String,
-        /// Advice.
+        /// Advice on how to read the data.
         remedy: LengthRemedy,
     },
-    /// Links that are in SU(3) only in the other byte order.
+    /// The links are in SU(3) only if they are read in the other byte order.
     #[error(
         "the links of the first site are in SU(3) if they are read as {other}-endian, but {said} specifies {stated}-endian: \
          they were written in the wrong byte order; read with verification off to read them as {other}-endian"
     )]
     ByteOrder {
-        /// Name of the header or format.
+        /// Name of the header or format that specifies the byte order.
         said: &'static str,
-        /// Byte order that it specifies.
+        /// Byte order that the header or format specifies.
         stated: Endian,
-        /// Byte order of the links.
+        /// Byte order in which the links are in SU(3).
         other: Endian,
     },
-    /// A header or record without a required entry.
+    /// A required entry is missing in a header or record.
     #[error("{place}: {field} is missing; {hint}")]
     Missing {
         /// Header or record.
         place: String,
-        /// Name of the missing entry.
+        /// Name of the missing entry or record.
         field: &'static str,
-        /// Advice.
+        /// Advice, or the consequence.
         hint: &'static str,
     },
-    /// A disagreement between two sources in the file, or between the file and the caller.
+    /// Two sources give different values: two records of the file, or the file and the caller.
     #[error("{what} is {first} according to {first_place} but {second} according to {second_place}")]
     Disagree {
-        /// Name of the value: lattice or precision.
+        /// Name of the value: the lattice or the precision.
         what: &'static str,
-        /// First value.
+        /// First value, as text.
         first: String,
         /// Source of the first value.
         first_place: &'static str,
-        /// Second value.
+        /// Second value, as text.
         second: String,
         /// Source of the second value.
         second_place: &'static str,
     },
-    /// A file without the extents of the lattice.
+    /// The file does not contain the extents of the lattice.
     #[error(
         "no record contains the extents of the lattice; give them (the data of {length} bytes would be {single} sites \
          in single or {double} in double precision)"
     )]
     NeedsLattice {
-        /// Length of the data record.
+        /// Length of the data record in bytes.
         length: u64,
         /// Number of sites if links are stored in single precision.
         single: u64,
         /// Number of sites if links are stored in double precision.
         double: u64,
     },
-    /// Extents that cannot be used.
+    /// The extents are not those of a lattice.
     #[error("{place}: {source}")]
     Lattice {
-        /// Place of the extents.
+        /// Source of the extents, such as a header or the caller.
         place: &'static str,
-        /// Reason why they cannot be used.
+        /// Reason why the extents are invalid.
         source: LatticeError,
     },
-    /// A field with another number of components than requested.
+    /// The field has another number of components than requested.
     #[error("holds {found} complex numbers per site, but {wanted} has {expected}: {}", sort_of(*found))]
     Components {
-        /// Number of components in the file.
+        /// Number of complex numbers on a site in the file.
         found: usize,
-        /// Kind of field: gauge field or spinor field.
+        /// Requested kind of field, such as a gauge field or a spinor field.
         wanted: &'static str,
-        /// Number of components that this kind of field has.
+        /// Number of complex numbers on a site of the requested kind.
         expected: usize,
     },
-    /// Data that is not what was written.
+    /// The checksum of the data differs from that in the file: the data are corrupt.
     #[error(
         "{kind} checksum of the data is {computed}, but the header has {stored}: the data is corrupt; copy the file \
          again, or read with verification off to accept it as it is"
@@ -216,7 +216,7 @@ pub enum Problem {
         /// Checksum of the data.
         computed: String,
     },
-    /// A checksum that differs although the plaquette or link trace agrees.
+    /// The checksum differs, although the plaquette or link trace agrees.
     #[error(
         "{kind} checksum of the data is {computed}, but the header has {stored}; since the {agreeing} agrees with the \
          header, the checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the \
@@ -229,10 +229,10 @@ pub enum Problem {
         stored: String,
         /// Checksum of the data.
         computed: String,
-        /// Name of the value that agrees: plaquette or link trace, whichever the header has.
+        /// Name of the value that agrees: plaquette or link trace.
         agreeing: &'static str,
     },
-    /// A plaquette or link trace in the header that differs from the value of the links.
+    /// The plaquette or link trace in the header differs from that of the links.
     #[error(
         "{name} of the links is {computed}, but the header has {stored} (allowed difference {tolerance:.0e}): the \
          links are corrupt or in another order; read with verification off to accept them"
@@ -240,54 +240,54 @@ pub enum Problem {
     HeaderValue {
         /// Name of the value: plaquette or link trace.
         name: &'static str,
-        /// Value in the file.
+        /// Value in the header.
         stored: f64,
-        /// Value of the links.
+        /// Value computed from the links.
         computed: f64,
         /// Largest accepted difference.
         tolerance: f64,
     },
-    /// A number that is NaN or infinite.
+    /// A number of the field is NaN or infinite.
     #[error("{what} at site (x, y, z, t) = {site:?} is not finite: the data is corrupt")]
     NotFinite {
-        /// Name of the element: link with its direction, or spinor.
+        /// Name of the value on the site: a link with its direction, a spinor or a colour vector.
         what: &'static str,
         /// Coordinates of the site.
         site: [usize; 4],
     },
-    /// Links are not in SU(3).
+    /// A link is not in SU(3).
     #[error(
         "{what} at site (x, y, z, t) = {site:?} is off SU(3) by {violation:.2e}, the worst of all links (limit \
          {limit:.0e}): the data is corrupt or not a field of SU(3) links; allow non-unitary links to accept it as it is"
     )]
     NotUnitary {
-        /// Name of the link with its direction.
+        /// Name of the link, with its direction.
         what: &'static str,
         /// Coordinates of the site.
         site: [usize; 4],
-        /// The larger of ‖U U† − 1‖ and |det U − 1|.
+        /// Distance of the link from SU(3): the larger of ‖U U† − 1‖ and |det U − 1|.
         violation: f64,
-        /// Largest accepted violation.
+        /// Largest accepted distance.
         limit: f64,
     },
-    /// Links U_t that are zero at the end of a lattice with open boundary conditions, as openQCD writes them.
+    /// The links U_t on the last time slice are zero, as openQCD writes them for open boundary conditions.
     #[error(
         "has open boundary conditions in t: the links U_t at t = T - 1 are zero, but Ferrite's lattices are periodic; \
          allow non-unitary links, without projection to SU(3), to accept them as they are"
     )]
     OpenBoundary,
-    /// Links that cannot be projected to SU(3).
+    /// A link cannot be projected to SU(3).
     #[error(
         "{what} at site (x, y, z, t) = {site:?} cannot be projected to SU(3), because it is singular or nearly so: the \
          data is corrupt or not a field of SU(3) links"
     )]
     NotReunitarised {
-        /// Name of the link with its direction.
+        /// Name of the link, with its direction.
         what: &'static str,
         /// Coordinates of the site.
         site: [usize; 4],
     },
-    /// A problem in one of several fields or vectors of a file.
+    /// One of several fields or vectors in a file has a problem.
     #[error("field {number}: {problem}")]
     InField {
         /// Number of the field or vector, from 0.
@@ -295,67 +295,67 @@ pub enum Problem {
         /// Problem with this field or vector.
         problem: Box<Problem>,
     },
-    /// A file that does not hold the near-null vectors of a multigrid setup, although it should.
+    /// The file does not contain the near-null vectors of a multigrid setup.
     #[error("is not a multigrid setup: {found}; check that this is the intended file")]
     NotASetup {
-        /// Description of the content.
+        /// Description of the content of the file.
         found: String,
     },
-    /// A part of a multigrid setup that is not what was written.
+    /// The checksum of a part of a multigrid setup differs: the part is corrupt.
     #[error(
         "the checksum of {what} is {computed}, but the file was written with {stored}: the data is corrupt; copy the \
          file again, or delete it to compute the setup again"
     )]
     CorruptSetup {
-        /// Name of the part.
+        /// Name of the corrupt part.
         what: String,
         /// Checksum in the file.
         stored: String,
         /// Checksum of the data.
         computed: String,
     },
-    /// A multigrid setup that was finished before all its vectors were written.
+    /// The file of a multigrid setup was to be finished before all vectors had been written.
     #[error(
         "cannot be written: only {written} of {expected} vectors are present; write all of them before the file is \
          finished"
     )]
     VectorsMissing {
-        /// Number of vectors written.
+        /// Number of vectors that were written.
         written: usize,
-        /// Number of vectors in the header.
+        /// Number of vectors according to the header.
         expected: usize,
     },
-    /// Processes that do not have one box of the lattice each.
+    /// The sections of the processes do not make up the lattice.
     #[error("the parts of the processes do not form the lattice: {why}")]
     Parts {
         /// Reason why the parts do not fit.
         why: String,
     },
-    /// A failure of the communication: the only problem of which other processes may be unaware, so they also have to be ended.
+    /// The communication failed. Only this problem may be unknown to other processes, which must then be ended from outside.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// Fermion fields that the format cannot hold.
+    /// The format cannot store these fermion fields.
     #[error("cannot be written: {limits}; write {instead}")]
     NotHeld {
-        /// Fermion fields that a file of the format holds.
+        /// Clause on the fermion fields that the format can store.
         limits: &'static str,
-        /// Formats that hold other fields.
+        /// Names of formats that can store the fields.
         instead: &'static str,
     },
-    /// A field or option that the format cannot represent.
+    /// The format cannot store a field or an option.
     #[error("cannot be written: {why}")]
     Unwritable {
-        /// Reason, and an alternative.
+        /// Reason, with an alternative.
         why: &'static str,
     },
 }
 
-/// Advice on data whose length differs from that of a header or record.
+/// Advice for data whose length does not agree with a header or record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthRemedy {
-    /// Advice to read without verification, so that the length decides.
+    /// Read without verification, so that the length determines the format.
     WithoutVerification,
-    /// Advice to give the extents.
+    /// Give the extents of the lattice.
     Extents,
     /// No advice.
     Nothing,
@@ -402,27 +402,27 @@ impl Problem {
     }
 }
 
-/// Shortens the text of a corrupt header, which can have megabytes.
+/// Shortens a text to 60 characters; texts of corrupt headers can be megabytes long.
 fn short(found: String) -> String {
     if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found }
 }
 
-/// Returns the name of the kind of field that has this many complex numbers per site.
+/// Returns a clause on the kind of field that has this number of complex numbers on a site.
 fn sort_of(components: usize) -> String {
     let links = |colours: usize| 4 * colours * colours;
     match components {
-        36 | 24 => "this is a gauge field".into(),
-        12 => "this is a spinor field".into(),
-        3 => "this is a field of colour vectors".into(),
-        144 | 9 => "this is a propagator".into(),
+        36 | 24 => "the file holds a gauge field".into(),
+        12 => "the file holds a spinor field".into(),
+        3 => "the file holds a field of colour vectors".into(),
+        144 | 9 => "the file holds a propagator".into(),
         n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
-            format!("links in SU({colours}) have this number, but Ferrite supports SU(3) only")
+            format!("links in SU({colours}) have this number of components, but Ferrite supports SU(3) only")
         }
-        _ => "this is another kind of file, or the precision or extents in its header are wrong".into(),
+        _ => "the file is of another kind, or the precision or extents in its header are wrong".into(),
     }
 }
 
-// Problems that a single process can have: all others follow from data that every process has.
+// Only errors of the operating system can occur on a single process. All other problems follow from data that every process has.
 impl From<SystemError> for Problem {
     fn from(SystemError { action, source }: SystemError) -> Self {
         Self::Io { action, source }

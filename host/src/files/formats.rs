@@ -1,5 +1,5 @@
-//! File formats as definitions: their recognition, their content, and their readers and writers. Readers and writers, the program and its
-//! help, and the Python package take formats from the table [`FILE_FAMILIES`].
+//! Definitions of file formats: how files are recognised, what they contain, and how they are read and written. The program, its help and
+//! the Python package take the formats from the table [`FILE_FAMILIES`].
 use super::checks;
 use super::frame::Frame;
 use super::image::Image;
@@ -10,171 +10,172 @@ use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
 use std::path::Path;
 
-/// Formats whose files are recognised and read in the same way.
+/// Family of formats whose files are recognised and read in the same way.
 pub struct FileFamily {
-    /// Beginning of files, for the message on a file of an unknown format; empty if this message leaves the family out.
+    /// Description of the beginning of files, for the message on files of an unknown format. If it is empty, the message omits the family.
     pub(crate) signature: &'static str,
     pub(crate) recognition: Recognition,
-    /// Reads the header of a field.
+    /// Function that reads the header of a field.
     pub(crate) header: fn(&mut Image, &ReadOptions) -> Result<Header, Problem>,
-    /// Reads the headers of several fermion fields, whose numbers on a site have these axes; `None` if the file is something else.
+    /// Function that reads the headers of several fermion fields, where a site has numbers with the given axes. It returns `None` for other
+    /// files.
     pub(crate) block: ReadBlock,
-    /// Name of the part of a file that specifies the byte order, in messages.
+    /// Name of the part of a file that specifies the byte order, for messages.
     pub(crate) byte_order: &'static str,
-    /// The formats, in the order of help texts.
+    /// Formats of the family, in the order of help texts.
     pub formats: &'static [&'static FileFormat],
 }
 
 type ReadBlock = fn(&mut Image, &ReadOptions, &[usize]) -> Result<Option<FieldBlock>, Problem>;
 
-/// Recognition of files of a format.
+/// Method by which files of a family are recognised.
 pub(crate) enum Recognition {
-    /// Recognises files by their first [`START`] bytes.
+    /// Recognition by the first [`START`] bytes of a file.
     Start(fn(&[u8]) -> bool),
-    /// Recognises files by more of their content, if no format was recognised by its first bytes.
+    /// Recognition by more of the content, if the first bytes are not those of another family.
     Content(fn(&mut Image, &ReadOptions) -> Result<bool, Problem>),
 }
 
-/// Number of bytes by which [`Recognition::Start`] recognises a file.
+/// Number of bytes that [`Recognition::Start`] receives.
 pub(crate) const START: u64 = 12;
 
-/// Several fermion fields of a file.
+/// Several fermion fields in one file.
 pub(crate) struct FieldBlock {
-    /// Header of the first field, with the number of all.
+    /// Header of the first field; its `fields` is the number of all fields.
     pub first: Header,
-    /// Headers of all fields, if each is a record of its own.
+    /// Headers of all fields, if each has its own record; otherwise empty.
     pub records: Vec<Header>,
 }
 
 impl FieldBlock {
-    /// Makes the block of the columns of a propagator, one for each of the `components` of a field.
+    /// Makes the block of a propagator, whose columns are the fields. There is a column for each of the `components` components.
     pub fn of_columns(header: Header, components: usize) -> Self {
         Self { first: Header { fields: components, ..header }, records: Vec::new() }
     }
 }
 
-/// A file format.
+/// Definition of a file format.
 pub struct FileFormat {
-    /// Name in JSON.
+    /// Name of the format in JSON.
     pub name: &'static str,
-    /// Name in sentences.
+    /// Name of the format in sentences.
     pub title: &'static str,
-    /// Name as a value of `--format`; formats that hold different fields may share it. `None` if the format is only read.
+    /// Value of `--format`; formats for different fields may share it. `None` if the format can only be read.
     pub flag: Option<&'static str>,
-    /// Help text of this value.
+    /// Help text for the value of `--format`.
     pub summary: &'static str,
-    /// Cargo feature that this build needs to read or write the format, if it is missing.
+    /// Cargo feature that is missing in this build and that the format needs; `None` if the format is available.
     pub missing_feature: Option<&'static str>,
-    /// Precision of the format, if it has only one.
+    /// Only precision that the format can store; `None` if there are two.
     pub only: Option<OnlyPrecision>,
-    /// Writer of links, if the format holds any.
+    /// Properties and writer of links; `None` if the format does not store links.
     pub links: Option<LinksFormat>,
-    /// Writer of fermion fields, if the format holds any.
+    /// Properties and writer of fermion fields; `None` if the format does not store them.
     pub fermions: Option<FermionsFormat>,
     pub(crate) metadata: MetadataPlace,
 }
 
-/// The only precision of a format.
+/// The only precision that a format can store.
 #[derive(Clone, Copy, Debug)]
 pub struct OnlyPrecision {
     /// Precision: single or double.
     pub precision: FilePrecision,
-    /// Subject of a sentence on files of the format.
+    /// Subject of a sentence on files of the format, for messages.
     pub whose: &'static str,
-    /// Formats that hold the other precision.
+    /// Names of formats that can store the other precision.
     pub others: &'static str,
 }
 
-/// Links in a format.
+/// Properties of a format that stores links.
 #[derive(Clone, Copy)]
 pub struct LinksFormat {
-    /// Endings of file names that select the format, without the point.
+    /// Extensions of file names that select the format, without the point.
     pub endings: &'static [&'static str],
-    /// Whether only two rows of each link are stored, so that links have to be in SU(3).
+    /// Whether only two rows of each link are stored, which requires links in SU(3).
     pub two_rows: bool,
-    /// Whether fat and long links are stored in it.
+    /// Whether the format may be used for fat and long links.
     pub off_su3: bool,
     pub(crate) frame: fn(&LinksToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
 
-/// Fermion fields in a format.
+/// Properties of a format that stores fermion fields.
 #[derive(Clone, Copy)]
 pub struct FermionsFormat {
-    /// Endings of file names that select the format, without the point.
+    /// Extensions of file names that select the format, without the point.
     pub endings: &'static [&'static str],
-    /// Whether a file holds fields with this many components on a site, with these axes before those of the lattice: none for a single
-    /// field, `[components]` for a propagator.
+    /// Function that returns whether a file can store fields with this number of components on a site and these axes before those of the
+    /// lattice. There are no such axes for a single field; a propagator has `[components]`.
     pub holds: fn(usize, &[usize]) -> bool,
-    /// Clause on the fields that a file holds.
+    /// Clause on the fields that a file can store.
     pub limits: &'static str,
-    /// Formats that hold other fields.
+    /// Names of formats that can store other fields.
     pub instead: &'static str,
-    /// Byte order that other programs expect.
+    /// Byte order that other programs expect in the file.
     pub endian: Endian,
     pub(crate) frame: fn(&FermionsToWrite, &WriteOptions) -> Result<Frame, Problem>,
 }
 
-/// *Collective.* A gauge field of which each process writes its part.
+/// A gauge field to write; each process has a part of it.
 pub(crate) struct LinksToWrite<'a> {
     pub gauge: &'a HostGauge,
     pub parts: &'a FileParts<'a>,
 }
 
 impl LinksToWrite<'_> {
-    /// Returns the whole lattice.
+    /// Returns the extents of the whole lattice.
     pub fn lattice(&self) -> Lattice {
         self.parts.mine().global
     }
-    /// *Collective.* Returns plaquettes and link trace of the whole field.
+    /// *Collective.* Returns the mean plaquettes and the mean link trace of the whole field.
     pub fn measured(&self) -> Result<(Plaquettes, f64), Problem> {
         checks::measured(self.gauge, self.parts)
     }
 }
 
-/// Extents of fermion fields that are written.
+/// Shape of fermion fields to write.
 pub(crate) struct FermionsToWrite<'a> {
-    /// The whole lattice.
+    /// Extents of the whole lattice.
     pub lattice: Lattice,
-    /// Axes before those of the lattice.
+    /// Lengths of the axes before those of the lattice.
     pub axes: &'a [usize],
-    /// Axes of the numbers on a site.
+    /// Lengths of the axes of the numbers on a site.
     pub site: &'a [usize],
 }
 
 impl FermionsToWrite<'_> {
-    /// Returns the number of complex numbers of a field on a site.
+    /// Returns the number of complex numbers of a field on one site.
     pub fn components(&self) -> usize {
         self.site.iter().product()
     }
 }
 
-/// Place in files for metadata copied from the original files of their fields.
+/// Place in files of a format for metadata of the original file of a field.
 #[derive(Clone, Copy)]
 pub(crate) enum MetadataPlace {
-    /// Records of a LIME file, one of which may hold the logical file name.
+    /// Records of a LIME file; `file_name` indicates a record for the logical file name.
     Records { file_name: bool },
-    /// Keys of a header, one of which may be a title.
+    /// Keys of a header; `title` indicates a key for a title.
     Keys { title: bool },
-    /// A time stamp, if this function finds one among keys.
+    /// A time stamp only. The function returns whether the given keys contain one.
     Stamp(fn(&[(String, String)]) -> bool),
-    /// No place.
+    /// There is no place for metadata.
     None,
 }
 
 impl FileFormat {
-    /// Returns the format of a gauge field that is written to a file of this name, by its ending.
+    /// Returns the format in which a gauge field is written to a file of this name, according to the extension.
     pub fn of_gauge_file(path: &Path) -> Option<&'static Self> {
         by_ending(path, |format| format.links.as_ref().map(|links| links.endings))
     }
-    /// Returns the format of fermion fields that are written to a file of this name, by its ending.
+    /// Returns the format in which fermion fields are written to a file of this name, according to the extension.
     pub fn of_fermion_file(path: &Path) -> Option<&'static Self> {
         by_ending(path, |format| format.fermions.as_ref().map(|fermions| fermions.endings))
     }
-    /// Returns the only precision that the format holds, if there is only one.
+    /// Returns the only precision that the format can store; `None` if there are two.
     pub fn only_precision(&self) -> Option<FilePrecision> {
         self.only.map(|only| only.precision)
     }
-    /// Returns whether a file holds fermion fields with this many components on a site, with these axes before those of the lattice.
+    /// Whether a file can store fermion fields with this number of components on a site and these axes before those of the lattice.
     pub fn holds_fermions(&self, components: usize, axes: &[usize]) -> bool {
         self.fermions.as_ref().is_some_and(|fermions| (fermions.holds)(components, axes))
     }
@@ -214,37 +215,38 @@ pub fn formats() -> impl Iterator<Item = &'static FileFormat> {
     FILE_FAMILIES.iter().flat_map(|family| family.formats.iter().copied())
 }
 
-/// Returns the formats that this build writes.
+/// Returns the formats that this build can write.
 fn written() -> impl Iterator<Item = &'static FileFormat> {
     formats().filter(|format| format.missing_feature.is_none())
 }
 
-/// Returns the endings of names of gauge files, for messages: `.ildg, .lime or .npy`.
+/// Returns the extensions for files of links, for messages: `.ildg, .lime or .npy`.
 pub fn endings_of_gauge_files() -> String {
     let endings = written().filter_map(|format| format.links.as_ref()).flat_map(|links| links.endings);
     alternatives(endings.map(|ending| format!(".{ending}")), "or")
 }
 
-/// Returns the endings of names of files that hold a fermion field of any kind, for messages: `.npy or .lime`. Formats that hold any
-/// number of fields come first.
+/// Returns the extensions for files that can store both spinors and colour vectors, for messages: `.npy or .lime`. Formats that can store
+/// any number of fields come first.
 pub fn endings_of_fermion_files() -> String {
     let mut all: Vec<_> = of_any_fermions().filter_map(|format| format.fermions.as_ref()).collect();
     all.sort_by_key(|fermions| !(fermions.holds)(12, &[2, 12]));
     alternatives(all.iter().filter_map(|fermions| fermions.endings.first()).map(|ending| format!(".{ending}")), "or")
 }
 
-/// Returns the endings of names of files for fat and long links, for messages.
+/// Returns the extensions for files that can store fat and long links, for messages.
 pub fn endings_off_su3() -> String {
     let links = written().filter_map(|format| format.links.as_ref()).filter(|links| links.off_su3);
     alternatives(links.flat_map(|links| links.endings).map(|ending| format!(".{ending}")), "or")
 }
 
-/// Returns the formats of this build that hold a fermion field of any kind.
+/// Returns the formats of this build that can store both spinors and colour vectors.
 pub fn of_any_fermions() -> impl Iterator<Item = &'static FileFormat> {
     written().filter(|format| [3, 12].iter().all(|components| format.holds_fermions(*components, &[])))
 }
 
-/// Returns the beginnings of files of all formats, for messages: those that are recognised by their first bytes first.
+/// Returns descriptions of the beginnings of files of all formats, for messages. Formats that are recognised by their first bytes come
+/// first.
 pub(crate) fn signatures() -> String {
     let by_start = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(_));
     let (start, content): (Vec<&FileFamily>, Vec<_>) = FILE_FAMILIES.into_iter().partition(by_start);
@@ -252,7 +254,7 @@ pub(crate) fn signatures() -> String {
     alternatives(all.map(String::from), "and")
 }
 
-/// Joins words with commas, and the last two by `word`.
+/// Joins texts by commas, and the last two by `word`.
 fn alternatives(words: impl Iterator<Item = String>, word: &str) -> String {
     let words: Vec<_> = words.collect();
     match &words[..] {

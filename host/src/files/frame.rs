@@ -1,4 +1,4 @@
-//! Headers and trailers of a file that is written, around its data.
+//! Headers and trailers around the data of a file that is written.
 use super::collective;
 use super::error::Problem;
 use super::parts::FileParts;
@@ -12,27 +12,28 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Function that returns bytes of a header or trailer, which may contain the checksum of the data.
+/// Function that returns the bytes of a header or trailer, which may contain the checksum of the data.
 pub(crate) type Text = Box<dyn Fn(PartialChecksum) -> Vec<u8>>;
 
-/// A file without its data.
+/// All parts of a file except its data.
 pub(crate) struct Frame {
     /// Extents of the whole field.
     pub lattice: Lattice,
-    /// Storage of the numbers; in a file with a record for each direction, those of a record.
+    /// Storage of the numbers. In a file with a record for each direction, it describes one record.
     pub form: StoredForm,
     /// Arrangement of the numbers in the file.
     pub arrangement: Arrangement,
-    /// Bytes before the data, of the same length for every checksum.
+    /// Bytes before the data; their length does not depend on the checksum.
     pub head: Text,
-    /// Bytes between two records of data, with the checksum of the first of them and of the same length for every checksum.
+    /// Bytes between two records of data, for each such gap. They contain the checksum of the record before, and their length does not
+    /// depend on it.
     pub between: Vec<Text>,
     /// Bytes after the data.
     pub tail: Text,
 }
 
 impl Frame {
-    /// Makes a frame for a format with nothing after the data.
+    /// Makes a frame without bytes after the data.
     pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
         let arrangement = Arrangement::Sites;
         Self { lattice, form, arrangement, head: Box::new(head), between: Vec::new(), tail: Box::new(|_| Vec::new()) }
@@ -41,12 +42,12 @@ impl Frame {
     fn records(&self) -> usize {
         self.between.len() + 1
     }
-    /// Returns the bytes after a record.
+    /// Returns the bytes after the record with this number.
     fn after(&self, record: usize) -> &Text {
         self.between.get(record).unwrap_or(&self.tail)
     }
-    /// Writes the file from its first byte to the last, with fields one after the other. They are encoded twice, first for the checksum,
-    /// which may precede them. Only formats without a checksum support several.
+    /// Writes a file in order; several fields follow each other. Fields are encoded twice, because the checksum may precede the data. Only
+    /// formats without a checksum support several fields.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
         let first = self.encode(0, fields, &mut |_| Ok(()))?;
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
@@ -56,7 +57,7 @@ impl Frame {
             put(&(self.after(record))(sum))
         })
     }
-    /// Passes the bytes of a record's data to the sink, and returns their checksum.
+    /// Passes the data of one record to the sink, and returns their checksum.
     fn encode(
         &self,
         record: usize,
@@ -80,8 +81,8 @@ impl Frame {
         }
         Ok(sum)
     }
-    /// *Collective.* Writes the file, each process its part of the fields, which come one after the other. Only formats without a checksum
-    /// support several.
+    /// *Collective.* Writes a file; each process writes its part of the fields, which follow each other. Only formats without a checksum
+    /// support several fields.
     pub fn write_parts(&self, path: &Path, fields: &[&[Complex64]], parts: &FileParts) -> Result<(), Problem> {
         let form = &self.form;
         let offset = (self.head)(PartialChecksum::default()).len() as u64;
@@ -90,7 +91,7 @@ impl Frame {
             Arrangement::Columns(_) | Arrangement::Own(_) => 1,
             _ => fields.len(),
         };
-        // Ends of the data of each record.
+        // `ends` contains the offset at which the data of each record end.
         let ends = match self.arrangement {
             Arrangement::Directions(offsets) => offsets.map(|offset| offset + field).to_vec(),
             _ => vec![offset + count as u64 * field],

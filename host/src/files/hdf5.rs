@@ -7,12 +7,13 @@
 //! | `colour_vectors` | a field of colour vectors, or several | `[T, Z, Y, X, 3]`, or one axis before these |
 //! | `correlators` | correlators of `ferrite spectrum` | `[configuration, correlator, time]` |
 //!
-//! Numbers are complex: a compound of two floating-point numbers `r` and `i`, as in h5py. Attributes of the file are
-//! `format` (`ferrite.hdf5/1`), `title` and `program`; of the datasets of fields `checksum`, SciDAC's of the bytes of
-//! each site, `plaquette` and `link_trace` of links, and `metadata`, lines `KEY = VALUE`.
+//! Complex numbers are compounds of two floating-point numbers `r` and `i`, as in h5py. The file has the attributes
+//! `format` (`ferrite.hdf5/1`), `title` and `program`. A dataset of a single field has the attribute `checksum`, which is the
+//! SciDAC checksum. Datasets of links have `plaquette` and `link_trace`, and all datasets of fields have `metadata`, which
+//! consists of lines `KEY = VALUE`.
 //!
-//! Datasets are contiguous: the HDF5 library returns the offset of the numbers, and they are read and written like those of
-//! other formats, by any number of processes. A file of another program is read if one of its datasets has a name in the table, or if
+//! Datasets are contiguous. The HDF5 library returns the offset of the numbers, and any number of processes can read and write
+//! them like those of other formats. A file of another program is read if one of its datasets has a name in the table, or if
 //! it has only one dataset.
 use super::formats::{FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
@@ -20,7 +21,7 @@ use super::image::Image;
 use super::{Endian, Header, Problem, WriteOptions};
 use crate::lattice::Lattice;
 
-/// HDF5 files.
+/// The family of HDF5 files.
 pub static HDF5_FAMILY: FileFamily = FileFamily {
     signature: "",
     recognition: Recognition::Start(|start| start.starts_with(HDF5_MAGIC)),
@@ -33,7 +34,7 @@ pub static HDF5_FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&HDF5],
 };
-/// A dataset of links or fermion fields.
+/// HDF5 format: a dataset of links or fermion fields.
 pub static HDF5: FileFormat = FileFormat {
     name: "hdf5",
     title: "HDF5",
@@ -61,19 +62,20 @@ pub static HDF5: FileFormat = FileFormat {
     metadata: MetadataPlace::Keys { title: false },
 };
 
-/// First bytes of the file.
+/// First bytes of an HDF5 file.
 pub const HDF5_MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 #[cfg(not(feature = "hdf5"))]
 const WITHOUT: &str = "this build of Ferrite does not include HDF5: build it with the feature hdf5, or choose npy";
 
-/// Returns the bytes around a field. `axes` come before those of the lattice; `values` are plaquette and link trace of links.
+/// Returns the frame around a field. `axes` are those before the axes of the lattice. `values` are the plaquette and the link trace of a
+/// gauge field.
 #[cfg(not(feature = "hdf5"))]
 fn frame(_: Lattice, _: &[usize], _: &[usize], _: Option<[f64; 2]>, _: &WriteOptions) -> Result<Frame, Problem> {
     Err(Problem::Unwritable { why: WITHOUT })
 }
 
-/// Returns the header of the first field of a file.
+/// Returns the header of the first field in a file.
 #[cfg(not(feature = "hdf5"))]
 fn header(_: &mut Image) -> Result<Header, Problem> {
     Err(Problem::OtherFormat { what: "an HDF5 file", hint: WITHOUT })
@@ -102,22 +104,27 @@ mod with_library {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     const FORMAT: &str = "ferrite.hdf5/1";
-    /// Names of the datasets of fields, with the axes of a site.
+    /// Names of datasets of fields, with the lengths of the axes of a site.
     const FIELDS: [(&str, &[usize]); 3] = [("links", &[4, 3, 3]), ("spinors", &[4, 3]), ("colour_vectors", &[3])];
     const CHECKSUM: &str = "checksum";
-    /// Placeholder of the checksum, two numbers of eight digits, until it is known.
+    /// Placeholder for the checksum, which consists of two numbers of eight digits, until it is known.
     const UNKNOWN: &str = "???????? ????????";
     const PLACE: &str = "HDF5 file";
 
     type Found<T> = Result<T, hdf5_metno::Error>;
 
-    /// Returns the problem of a file that the HDF5 library refuses, with the first line of its message.
+    /// Returns the problem for a file that the HDF5 library rejects, with the first line of the library's message.
     fn refused(error: &hdf5_metno::Error) -> Problem {
         let said = error.to_string();
-        Problem::field(PLACE, "content", said.lines().next().unwrap_or_default(), "a file that the HDF5 library reads")
+        Problem::field(
+            PLACE,
+            "content",
+            said.lines().next().unwrap_or_default(),
+            "a file that the HDF5 library can read",
+        )
     }
 
-    /// A temporary file for the HDF5 library, removed when this is dropped.
+    /// Path of a temporary file for the HDF5 library; the file is removed when this value is dropped.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -135,7 +142,7 @@ mod with_library {
     }
 
     fn text(at: &Location, name: &str, text: &str) -> Found<()> {
-        // No text of HDF5 holds a zero byte.
+        // Texts in HDF5 must not contain a zero byte.
         let text: VarLenUnicode = text.replace('\0', " ").parse().map_err(|_| "a text that HDF5 cannot store")?;
         at.new_attr::<VarLenUnicode>().create(name)?.write_scalar(&text)
     }
@@ -150,7 +157,8 @@ mod with_library {
         text(file, "title", title)
     }
 
-    /// Returns the bytes around a field. `axes` come before those of the lattice; `values` are plaquette and link trace of links.
+    /// Returns the frame around a field. `axes` are those before the axes of the lattice. `values` are the plaquette and the link trace of
+    /// a gauge field.
     pub(crate) fn frame(
         lattice: Lattice,
         axes: &[usize],
@@ -212,19 +220,19 @@ mod with_library {
         Ok(Frame { tail: Box::new(move |sum| known(&tail, sum)), ..frame })
     }
 
-    /// Returns a text with spaces in place of line breaks.
+    /// Returns a text in which spaces replace line breaks.
     fn clean(text: &str) -> String {
         text.replace(['\n', '\r'], " ")
     }
 
-    /// Makes a dataset with space for its numbers, which are not written.
+    /// Makes a dataset with space for its numbers, but does not write them.
     fn empty<T: H5Type>(file: &File, shape: &[usize], name: &str) -> Found<Dataset> {
         let builder = file.new_dataset_builder().alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never);
         builder.empty::<T>().shape(shape).create(name)
     }
 
-    /// Returns the bytes before and after the data, which begins at `offset` and has `data` bytes. The data itself may be
-    /// missing in the file, since it has not been written.
+    /// Returns the bytes before and after the data of a file. The data have `data` bytes and begin at `offset`; they may be missing,
+    /// because they have not been written.
     fn around(path: &Path, offset: u64, data: u64) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
         let mut file = std::fs::File::open(path)?;
         let (mut head, mut tail) = (Vec::new(), Vec::new());
@@ -235,28 +243,28 @@ mod with_library {
         Ok((head, tail))
     }
 
-    /// Contents of a file as the HDF5 library reports them, the same for all processes.
+    /// Contents of a file according to the HDF5 library. They are the same on all processes.
     #[derive(Serialize, Deserialize)]
     enum Contents {
-        /// Reason why the library does not read the file.
+        /// The library cannot read the file; the value is its message.
         Refused(String),
-        /// Names of datasets and groups of a file that has no dataset of a known name, and not exactly one dataset.
+        /// No dataset has a known name, and there is not exactly one dataset. The value lists the names of datasets and groups.
         Other(Vec<String>),
-        /// The dataset of links or fermion fields.
+        /// The dataset that contains links or fermion fields.
         Field(DatasetRecord),
     }
 
-    /// A dataset, with its attributes.
+    /// A dataset and its attributes.
     #[derive(Serialize, Deserialize)]
     struct DatasetRecord {
         name: String,
         shape: Vec<usize>,
-        /// Type of the numbers, for messages.
+        /// Name of the type of the numbers, for messages.
         kind: String,
-        /// Bytes of the real part, and of the imaginary part; `None` if the numbers are not complex.
+        /// Number of bytes of the real part, which is also that of the imaginary part; `None` if the numbers are not complex.
         bytes: Option<usize>,
         is_big_endian: bool,
-        /// Offset of the numbers in bytes; `None` if they are not contiguous.
+        /// Offset of the numbers in bytes; `None` if they are not contiguous in the file.
         offset: Option<u64>,
         checksum: Option<String>,
         plaquette: Option<f64>,
@@ -264,7 +272,7 @@ mod with_library {
         metadata: Option<String>,
     }
 
-    /// Returns the header of the first field of a file.
+    /// Returns the header of the first field in a file.
     pub(crate) fn header(image: &mut Image) -> Result<Header, Problem> {
         let look = |path: &Path| {
             let found = look(path).unwrap_or_else(|error| Contents::Refused(error.to_string()));
@@ -273,18 +281,18 @@ mod with_library {
         let Some(bytes) = image.found(look) else {
             return Err(Problem::OtherFormat {
                 what: "an HDF5 file",
-                hint: "give its path, because the HDF5 library reads files only",
+                hint: "give the path of the file, because the HDF5 library reads only files with a path",
             });
         };
         let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
         let bad = |field, found: String, expected: &str| Err(Problem::field(PLACE, field, found, expected));
         let refused = |error: &str| {
-            bad("content", error.lines().next().unwrap_or_default().into(), "a file that the HDF5 library reads")
+            bad("content", error.lines().next().unwrap_or_default().into(), "a file that the HDF5 library can read")
         };
         let found = match serde_json::from_slice(&bytes) {
             Ok(Contents::Field(found)) => found,
             Ok(Contents::Other(names)) => {
-                let expected = "links, spinors or colour_vectors, or a single one";
+                let expected = "a dataset named links, spinors or colour_vectors, or a single dataset";
                 return bad("datasets", Value::from(names).to_string(), expected);
             }
             Ok(Contents::Refused(error)) => return refused(&error),
@@ -296,7 +304,7 @@ mod with_library {
             let (lattice, its) = shape.split_at_checked(shape.len().checked_sub(site.len())?)?;
             (its == site && matches!(lattice.len(), 4 | 5)).then_some((lattice, site))
         });
-        // [n, T, Z, Y, 4, 3] may be colour vectors with X = 4; the name decides.
+        // An array with the shape [n, T, Z, Y, 4, 3] could contain colour vectors with X = 4, so the name of the dataset decides.
         let sites = match FIELDS.into_iter().find(|(its, _)| *its == name) {
             Some((_, site)) if shape.ends_with(site) && matches!(shape.len() - site.len(), 4 | 5) => {
                 Some((&shape[..shape.len() - site.len()], site))
@@ -332,7 +340,7 @@ mod with_library {
         };
         let Some(offset) = found.offset else {
             let expected = "contiguous; convert it with `h5repack -l CONTI IN OUT`";
-            return bad("layout", format!("chunked, compressed or empty, of {name}"), expected);
+            return bad("layout", format!("chunked, compressed or empty dataset {name}"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };
         let sum = found.checksum.as_deref().and_then(|text| {
@@ -367,7 +375,7 @@ mod with_library {
         Ok(header)
     }
 
-    /// Returns the contents of a file as the HDF5 library reports them.
+    /// Returns the contents of a file according to the HDF5 library.
     fn look(path: &Path) -> Found<Contents> {
         let file = File::open(path)?;
         let names = file.member_names()?;
@@ -410,14 +418,14 @@ mod with_library {
         }))
     }
 
-    /// Writes correlators to a file, whole or not at all. `values` have the shape `[configuration, correlator, time]`; `axes`, the
-    /// description of these axes, becomes the attribute `axes`.
+    /// Writes correlators to a file, completely or not at all. `values` have the shape `[configuration, correlator, time]`. The attribute
+    /// `axes` of the dataset contains `axes`, a description of the axes.
     ///
     /// # Errors
-    /// Failures of the HDF5 library and of the operating system.
+    /// Fails if the HDF5 library or the operating system fails.
     ///
     /// # Panics
-    /// If the number of `values` is not the product of the extents in `shape`.
+    /// Panics if the number of `values` is not the product of the extents in `shape`.
     pub fn write_correlators(path: &Path, shape: [usize; 3], values: &[Complex64], axes: &str) -> Result<(), Problem> {
         assert_eq!(values.len(), shape.iter().product::<usize>(), "as many numbers as the shape has places");
         let scratch = Scratch::new();

@@ -1,12 +1,12 @@
-//! The `ildg-format` record: lattice and precision of the links that follow, as defined by the International Lattice Data Grid.
+//! Record `ildg-format` of the International Lattice Data Grid, which gives the lattice and the precision of the links that follow.
 use super::xml::Elements;
 use super::{FilePrecision, Leniency, Problem, colours_in, precision_from};
 use crate::lattice::Lattice;
 
-/// Content of the record; either entry may be absent.
+/// Content of the record `ildg-format`; entries may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IldgFormat {
-    /// Extents lx, ly, lz, lt.
+    /// Extents lx, ly, lz and lt.
     pub size: Option<[usize; 4]>,
     /// Precision: 32 or 64 bits.
     pub precision: Option<FilePrecision>,
@@ -14,12 +14,12 @@ pub struct IldgFormat {
 
 const PLACE: &str = "ildg-format record";
 
-/// Reads the XML of the record, and refuses entries that cannot be parsed.
+/// Parses the XML of the record `ildg-format`; an invalid entry is an error.
 pub fn parse(text: &str) -> Result<IldgFormat, Problem> {
     parse_with(text, &mut Leniency { verify: true, notes: Vec::new() })
 }
 
-/// Reads the XML of the record.
+/// Parses the XML of the record `ildg-format`; `leniency` determines whether an invalid entry is an error.
 pub(super) fn parse_with(text: &str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let xml = Elements::of(text);
     if let Some(field) = xml.text("field") {
@@ -34,7 +34,7 @@ pub(super) fn parse_with(text: &str, leniency: &mut Leniency) -> Result<IldgForm
     entries(&xml, PLACE, leniency)
 }
 
-/// Reads the XML that tmLQCD writes before a spinor field, with the same entries.
+/// Parses the XML that tmLQCD writes before a spinor field. It has the same entries as the record `ildg-format`.
 pub(super) fn parse_fermion(text: &str, place: &'static str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let xml = Elements::of(text);
     if let Some(field) = xml.text("field")
@@ -45,7 +45,7 @@ pub(super) fn parse_fermion(text: &str, place: &'static str, leniency: &mut Leni
     entries(&xml, place, leniency)
 }
 
-/// Parses precision and extents.
+/// Parses the precision and the extents from XML elements.
 fn entries(xml: &Elements, place: &'static str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let precision = match xml.text("precision") {
         None | Some("") => None,
@@ -66,7 +66,7 @@ fn entries(xml: &Elements, place: &'static str, leniency: &mut Leniency) -> Resu
     Ok(IldgFormat { size, precision })
 }
 
-/// Returns the XML of the record.
+/// Returns the XML of the record `ildg-format`.
 pub(crate) fn print(lattice: Lattice, precision: FilePrecision) -> String {
     let [x, y, z, t] = lattice.size();
     let bits = 8 * precision.bytes();

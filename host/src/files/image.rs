@@ -1,25 +1,26 @@
-//! Parts of a file that one process has read, from which the others parse the same.
+//! Record of the parts of a file that one process reads, so that other processes can parse them without the file.
 use super::Problem;
 use super::source::Opened;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Marker in place of an offset for content that was found by other means.
+/// Marker that replaces an offset; it indicates content that did not come from reading the file.
 #[cfg(feature = "hdf5")]
 const FOUND: u64 = u64::MAX;
 
-/// A file whose parts are recorded when they are read; on other processes, the recorded parts. A parser gives the same results on both.
+/// A file whose parts are recorded when they are read. On other processes it contains the recorded parts only. A parser gives the same
+/// results for both.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
     opened: Option<Opened<'a>>,
-    /// Name of the file for the HDF5 library, if it exists under a name.
+    /// Path of the file for the HDF5 library; `None` if the bytes are in memory.
     #[cfg_attr(not(feature = "hdf5"), allow(dead_code))]
     path: Option<PathBuf>,
-    /// Length of the file, set once the parser needs it.
+    /// Length of the file in bytes, as soon as a parser has requested it.
     length: u64,
-    /// Offset of the next byte.
+    /// Offset of the next byte to read.
     at: u64,
-    /// Parts that were read, with their offsets.
+    /// Parts that were read, each with its offset.
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
@@ -27,26 +28,26 @@ impl<'a> Image<'a> {
     pub fn new(opened: Opened<'a>) -> Self {
         Self { opened: Some(opened), path: None, length: 0, at: 0, pieces: Vec::new() }
     }
-    /// Makes the image of a file of this name.
+    /// Makes the image of a file with this path.
     pub fn of_file(opened: Opened<'a>, path: &Path) -> Self {
         Self { path: matches!(opened, Opened::File(_)).then(|| path.to_owned()), ..Self::new(opened) }
     }
-    /// Returns the result of `look` on the file of this name, which is recorded for other processes; `None` for bytes in memory.
+    /// Returns the result of `look` for the path of the file, and records it for other processes. Returns `None` for bytes in memory.
     #[cfg(feature = "hdf5")]
     pub fn found(&mut self, look: impl FnOnce(&Path) -> Vec<u8>) -> Option<Vec<u8>> {
         if let Some((_, found)) = self.pieces.iter().find(|(start, _)| *start == FOUND) {
             return Some(found.clone());
         }
         let found = look(self.path.as_ref()?);
-        // Not the last piece, which grows while the file is read.
+        // The piece is inserted at the beginning, because the last piece grows while the file is read.
         self.pieces.insert(0, (FOUND, found.clone()));
         Some(found)
     }
-    /// Returns the file, if it was opened.
+    /// Returns the file; `None` on other processes.
     pub fn into_opened(self) -> Option<Opened<'a>> {
         self.opened
     }
-    /// Encodes the parts that were read so far, for [`from_bytes`](Self::from_bytes).
+    /// Encodes the parts that were read so far; [`from_bytes`](Self::from_bytes) decodes them.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.length.to_le_bytes().to_vec();
         for (offset, piece) in &self.pieces {
@@ -70,7 +71,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Reads `count` bytes, or fewer at the end of the file.
+/// Reads `count` bytes, or fewer if the file ends before.
 pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     reader.by_ref().take(count).read_to_end(&mut bytes).map_err(Problem::io("read"))?;
@@ -94,7 +95,7 @@ impl Read for Image<'_> {
                     let from = usize::try_from(at.checked_sub(*start)?).ok()?;
                     piece.get(from..).filter(|piece| !piece.is_empty())
                 });
-                // Bytes that were not read are outside the file.
+                // A position that was not recorded is beyond the end of the file.
                 let known = known.unwrap_or_default();
                 let count = known.len().min(bytes.len());
                 bytes[..count].copy_from_slice(&known[..count]);

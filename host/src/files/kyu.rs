@@ -1,14 +1,14 @@
-//! KYU files: links and propagators of the χQCD collaboration (University of Kentucky), in the form of PyQUDA's reader and writer. They
-//! have no header. For each real number of a site there is a plane of the whole lattice, with x fastest, then y, z and t; indices of
-//! planes, the slowest first:
+//! KYU files of the χQCD collaboration (University of Kentucky), with links or a propagator, as PyQUDA reads and writes them. The files
+//! have no header. Each real number of a site has a plane, which contains the whole lattice with x fastest, then y, z and t. Planes are
+//! ordered by these indices, the slowest first:
 //!
 //! | field | planes |
 //! |---|---|
 //! | links | direction, column, row, real and imaginary part |
 //! | a propagator of 12 spinors | spin and colour of the source, real and imaginary part, spin and colour of the sink |
 //!
-//! Numbers are doubles, big-endian. Spins are in the Dirac–Pauli basis, where γ_t = diag(1, 1, −1, −1) and
-//! γ_k = (0, −iσ_k; iσ_k, 0): ψ = P ψ_DR / √2 with a constant matrix P and ψ_DR in the DeGrand–Rossi basis.
+//! Numbers are doubles, big-endian. Spins are in the Dirac–Pauli basis, where γ_t = diag(1, 1, −1, −1) and γ_k = (0, −iσ_k; iσ_k, 0). A
+//! spinor ψ_DR in the DeGrand–Rossi basis becomes ψ = P ψ_DR / √2 with a constant matrix P.
 //!
 //! Source: `pyquda_io/kyu.py` and `pyquda_io/io_utils.py` of PyQUDA.
 use super::arrangement::Sink;
@@ -31,7 +31,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// Files without a header, which are recognised by their length.
+/// The family of KYU files, which have no header and are recognised by their length.
 pub static KYU_FAMILY: FileFamily = FileFamily {
     signature: "KYU (no header; recognised by its length if the extents are given)",
     recognition: Recognition::Content(|image, options| Ok(content(image, options)?.is_some())),
@@ -43,12 +43,12 @@ pub static KYU_FAMILY: FileFamily = FileFamily {
     byte_order: "the format",
     formats: &[&KYU],
 };
-/// Format of planes of links or of a propagator.
+/// KYU format, with one plane for each real number of a site.
 pub static KYU: FileFormat = FileFormat {
     name: "kyu",
     title: "KYU",
     flag: Some("kyu"),
-    summary: "KYU, links or a propagator of 12 spinors, without a header",
+    summary: "KYU: links or a propagator of 12 spinors, without a header",
     missing_feature: None,
     only: Some(OnlyPrecision { precision: FilePrecision::Double, whose: "KYU files", others: "ILDG, SciDAC or npy" }),
     links: Some(LinksFormat {
@@ -67,23 +67,24 @@ pub static KYU: FileFormat = FileFormat {
     }),
     metadata: MetadataPlace::None,
 };
-/// Arrangement with a plane for each real number.
+/// Arrangement of KYU files, with one plane for each real number of a site.
 static PLANES: OwnArrangement =
     OwnArrangement { name: "Planes", columns: ColumnOrder::SpinMatrix, begins_with_links: false, read, write, encode };
 
-/// Number of complex numbers of a spinor, and of a propagator's column on a site.
+/// Number of complex numbers of a spinor, or of a column of a propagator on a site.
 const SPINOR: usize = 12;
 const PROPAGATOR: usize = SPINOR * SPINOR;
 /// Number of bytes of a real number.
 const REAL: usize = 8;
-/// Number of planes that are read together.
+/// Number of planes that are read at a time.
 const GROUP: usize = 18;
-/// Matrix √2 times the transformation from the DeGrand–Rossi basis to the Dirac–Pauli basis; its transpose leads back.
+/// Matrix P, which is √2 times the transformation from the DeGrand–Rossi basis to the Dirac–Pauli basis. The transpose of P is √2 times the
+/// inverse transformation.
 const TO_DIRAC_PAULI: [[f64; 4]; 4] =
     [[0.0, -1.0, 0.0, -1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, -1.0], [-1.0, 0.0, 1.0, 0.0]];
 
-/// Returns the lattice that the caller expects and the number of complex numbers on each of its sites, if the length of a file is that of
-/// links or a propagator on this lattice.
+/// Returns the lattice that the caller has given, and the number of complex numbers on a site, if the file has the length of links or of a
+/// propagator on this lattice.
 fn content(image: &mut Image, options: &ReadOptions) -> Result<Option<(Lattice, usize)>, Problem> {
     let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     let Some(lattice) = options.lattice else { return Ok(None) };
@@ -91,7 +92,7 @@ fn content(image: &mut Image, options: &ReadOptions) -> Result<Option<(Lattice, 
     Ok([LINKS, PROPAGATOR].into_iter().find(fits).map(|components| (lattice, components)))
 }
 
-/// Describes a file that was recognised.
+/// Makes the header of a file that was recognised.
 fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     let Some((lattice, components)) = content(image, options)? else {
         let expected = "576 or 2304 bytes for each site of the given lattice";
@@ -119,14 +120,14 @@ fn header(image: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
 /// Makes the frame of a file of links or of a propagator.
 fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Double {
-        let why = "KYU files hold double precision only; choose it, or ILDG, SciDAC or npy";
+        let why = "KYU files hold double precision only; choose double precision, or ILDG, SciDAC or npy";
         return Err(Problem::Unwritable { why });
     }
     let form = StoredForm { components, precision: FilePrecision::Double, endian: Endian::Big, kind: None };
     Ok(Frame { arrangement: Arrangement::Own(&PLANES), ..Frame::headed(lattice, form, |_| Vec::new()) })
 }
 
-/// Splits an index into those of axes with these extents, the slowest first.
+/// Splits an index into the indices of axes with these extents, the slowest first.
 fn indices<const N: usize>(mut index: usize, extents: [usize; N]) -> [usize; N] {
     let mut places = extents;
     for place in places.iter_mut().rev() {
@@ -137,8 +138,8 @@ fn indices<const N: usize>(mut index: usize, extents: [usize; N]) -> [usize; N] 
     places
 }
 
-/// Returns the place of a plane's numbers on a site of a field that was read: the complex number, and its real (0) or imaginary part (1).
-/// Those of a propagator are in the order `[spin][source spin][colour][source colour]`.
+/// Returns the complex number on a site to which a plane belongs, and its part: 0 for the real and 1 for the imaginary part. The numbers of
+/// a propagator are in the order `[spin][source spin][colour][source colour]`.
 fn place(plane: usize, components: usize) -> (usize, usize) {
     if components == LINKS {
         let [mu, column, row, part] = indices(plane, [4, 3, 3, 2]);
@@ -148,7 +149,7 @@ fn place(plane: usize, components: usize) -> (usize, usize) {
     (((spin * 4 + source_spin) * 3 + colour) * 3 + source_colour, part)
 }
 
-/// Reads a section, all planes.
+/// Reads all planes of a section.
 fn read(
     source: &dyn ReadAt,
     offset: u64,
@@ -184,7 +185,7 @@ fn read(
     Ok(())
 }
 
-/// Computes S_DR = Pᵀ S P / 2 on a site.
+/// Computes S_DR = Pᵀ S P / 2 on one site.
 fn to_degrand_rossi(matrix: &mut [Complex64]) {
     let given = matrix.to_vec();
     for (index, number) in matrix.iter_mut().enumerate() {
@@ -193,13 +194,13 @@ fn to_degrand_rossi(matrix: &mut [Complex64]) {
     }
 }
 
-/// Computes Σ_st w_st z_st / 2, omitting weights of 0.
+/// Computes Σ_st w_st z_st / 2; terms with a weight of 0 are omitted.
 fn half_sum(weight: impl Fn(usize, usize) -> f64, number: impl Fn(usize, usize) -> Complex64) -> Complex64 {
     let pairs = (0..4).flat_map(|s| (0..4).map(move |t| (s, t)));
     pairs.filter(|&(s, t)| weight(s, t) != 0.0).map(|(s, t)| number(s, t) * weight(s, t)).sum::<Complex64>() * 0.5
 }
 
-/// Returns the bytes of a plane, of a gauge field or of the columns of a propagator.
+/// Returns the bytes of one plane of a gauge field, or of the columns of a propagator.
 fn plane(fields: &[&[Complex64]], components: usize, plane: usize) -> Vec<u8> {
     let part = |z: Complex64, part: usize| if part == 0 { z.re } else { z.im };
     if components == LINKS {
@@ -208,7 +209,7 @@ fn plane(fields: &[&[Complex64]], components: usize, plane: usize) -> Vec<u8> {
         return sites.flat_map(|site| part(site[number], which).to_be_bytes()).collect();
     }
     let [source_spin, source_colour, which, spin, colour] = indices(plane, [4, 3, 2, 4, 3]);
-    // S = P S_DR Pᵀ / 2.
+    // The numbers of S = P S_DR Pᵀ / 2 on a site.
     let on_site = |site: usize| {
         half_sum(
             |a, b| TO_DIRAC_PAULI[spin][a] * TO_DIRAC_PAULI[source_spin][b],
@@ -219,7 +220,7 @@ fn plane(fields: &[&[Complex64]], components: usize, plane: usize) -> Vec<u8> {
     sites.flat_map(|site| part(on_site(site), which).to_be_bytes()).collect()
 }
 
-/// Writes a section.
+/// Writes all planes of a section.
 fn write(
     file: &File,
     offset: u64,
@@ -240,7 +241,7 @@ fn write(
     (0..2 * form.components).into_par_iter().try_for_each(put).map_err(SystemError::of("write"))
 }
 
-/// Passes all planes to the sink in their order.
+/// Passes all planes to the sink in the order of the file.
 fn encode(_: Lattice, form: &StoredForm, fields: &[&[Complex64]], sink: Sink) -> Result<(), Problem> {
     (0..2 * form.components).try_for_each(|number| sink(&plane(fields, form.components, number)))
 }

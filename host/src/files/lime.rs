@@ -1,21 +1,21 @@
-//! The LIME container: a chain of records, each a 144-byte header (magic, version, message flags, length, type) and
-//! data padded to 8 bytes; all integers big-endian.
+//! LIME container: a sequence of records. A record has a header of 144 bytes (magic number, version, message flags, length, type) and data
+//! that are padded to a multiple of 8 bytes. All integers are big-endian.
 //!
-//! The reader accepts the files of programs in use: message flags are not relied upon (some set them wrongly), the padding of the last
-//! record may be missing, zeros may follow. The writer sets flags and padding as the format requires.
+//! The reader accepts files of all programs in use. It ignores message flags, which some programs set wrongly. The padding of the last
+//! record may be missing, and zeros may follow the record. The writer sets flags and padding as the format requires.
 use super::Problem;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// First four bytes of every record.
+/// First four bytes of every record's header.
 pub const LIME_MAGIC: [u8; 4] = [0x45, 0x67, 0x89, 0xab];
 const HEADER: usize = 144;
-/// Largest number of records, more than any real file has: a file of nothing but empty headers must not fill the memory.
+/// Largest number of records in a file, which no real file reaches. It prevents that a file of empty headers fills the memory.
 const MAX_RECORDS: usize = 1 << 16;
 
-/// A record: its type and the place of its data.
+/// A record of a LIME file: its type and the position of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimeRecord {
-    /// Type of the record, for example `ildg-binary-data`.
+    /// Type of the record, such as `ildg-binary-data`.
     pub kind: String,
     /// Offset of the first byte of the data.
     pub offset: u64,
@@ -28,18 +28,18 @@ pub struct LimeRecord {
 }
 
 impl LimeRecord {
-    /// Returns type and offset, for messages.
+    /// Returns the type and the offset of the record, for messages.
     pub fn place(&self) -> String {
         format!("LIME record {:?} at byte {}", self.kind, self.offset - HEADER as u64)
     }
 }
 
-/// Parses all records of a file in memory.
+/// Parses the headers of all records of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Vec<LimeRecord>, Problem> {
     records(&mut Cursor::new(bytes))
 }
 
-/// Reads all records of a file. Fails if a record is cut short, so every record returned lies inside the file.
+/// Reads the headers of all records of a file. Fails if a record is cut short, so that every returned record lies inside the file.
 pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<LimeRecord>, Problem> {
     let end = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     let mut records = Vec::new();
@@ -76,13 +76,13 @@ pub fn records<R: Read + Seek>(reader: &mut R) -> Result<Vec<LimeRecord>, Proble
         }
         let (begins, ends) = (header[6] & 0x80 != 0, header[6] & 0x40 != 0);
         records.push(LimeRecord { kind, offset, length, begins, ends });
-        // No overflow: the data ends inside the file.
+        // This does not overflow, because the data end inside the file.
         at = (offset + length).next_multiple_of(8);
     }
     Ok(records)
 }
 
-/// Reads a record of text, without NUL bytes at its end. `None` if it is longer than 64 KiB or not UTF-8.
+/// Reads a record of text, without NUL bytes at its end. Returns `None` if the record is longer than 64 KiB or not UTF-8.
 pub fn text<R: Read + Seek>(reader: &mut R, record: &LimeRecord) -> Result<Option<String>, Problem> {
     if record.length > 1 << 16 {
         return Ok(None);
@@ -93,14 +93,14 @@ pub fn text<R: Read + Seek>(reader: &mut R, record: &LimeRecord) -> Result<Optio
     Ok(String::from_utf8(bytes).ok().map(|text| text.trim_end_matches('\0').to_owned()))
 }
 
-/// Appends one record.
+/// Appends a record with its header and padding.
 pub(crate) fn append(file: &mut Vec<u8>, kind: &str, flags: MessageFlags, data: &[u8]) {
     append_header(file, kind, flags, data.len() as u64);
     file.extend(data);
     append_padding(file, data.len() as u64);
 }
 
-/// Place of a record in its message.
+/// Position of a record in its message.
 #[derive(Clone, Copy)]
 pub(crate) enum MessageFlags {
     Begin,
@@ -110,7 +110,7 @@ pub(crate) enum MessageFlags {
     Alone,
 }
 
-/// Appends the header of a record, which `length` bytes of data and padding follow.
+/// Appends the header of a record whose data have `length` bytes. Append the data and the padding afterwards.
 pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags, length: u64) {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&LIME_MAGIC);
@@ -122,13 +122,13 @@ pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags,
         MessageFlags::Alone => 0xc0,
     };
     header[8..16].copy_from_slice(&length.to_be_bytes());
-    // Types have 128 bytes, the last of which is 0.
+    // The type has 128 bytes in a header, of which the last is 0.
     let kind = &kind.as_bytes()[..kind.len().min(127)];
     header[16..16 + kind.len()].copy_from_slice(kind);
     file.extend(header);
 }
 
-/// Appends zeros up to the next multiple of 8.
+/// Appends zeros after `length` bytes of data, up to the next multiple of 8.
 pub(crate) fn append_padding(file: &mut Vec<u8>, length: u64) {
     let padding = (length.next_multiple_of(8) - length) as usize;
     file.extend(&[0; 8][..padding]);

@@ -1,35 +1,35 @@
-//! The metadata of a file, copied with its field to another file.
+//! Copying of a file's metadata when its field is written to another file.
 use super::formats::MetadataPlace;
 use super::xml::Elements;
 use super::{Header, NO_LFN, WriteOptions, milc, nersc};
 use crate::system::utc_now;
 
-/// Type of the record of a LIME file that lists earlier copies, one on each line.
+/// Type of the LIME record that lists the earlier copies of a field, one on each line.
 const COPIES: &str = "ferrite-copies";
-/// Key of earlier copies in a NERSC header.
+/// Key of a NERSC header that lists the earlier copies of a field.
 const COPIED: &str = "COPIED";
-/// Records that writers compute from the field.
+/// Types of records that writers compute from the field.
 const COMPUTED: [&str; 4] = ["scidac-private-file-xml", "scidac-private-record-xml", "ildg-format", "scidac-checksum"];
 const RECORD: &str = "scidac-record-xml";
 const LFN: &str = "ildg-data-lfn";
 const XLF: &str = "xlf-info";
 const TITLE: &str = "scidac-file-xml";
 
-/// Copies the metadata of a file.
+/// Copy of the metadata of a file: the original, and how the copied field differs from it.
 pub struct MetadataCopy<'a> {
-    /// The header of the original.
+    /// Header of the original file.
     pub header: &'a Header,
-    /// The name of the original, which the copy records.
+    /// Name of the original file, which the copy records.
     pub from: &'a str,
-    /// Whether the copy has the numbers of the original, neither projected nor rounded.
+    /// Whether the copy has the numbers of the original, without projection or rounding.
     pub same_numbers: bool,
-    /// Whether the copy has the plaquette that the header of the original contains, if any.
+    /// Whether the copy has the plaquette in the header of the original; also true if the header has none.
     pub same_plaquette: bool,
 }
 
 impl MetadataCopy<'_> {
-    /// Adds the metadata of the original to the options of the copy, if its format has a place for it, and a record of the copy. Returns
-    /// what could not be copied, such as `the record xlf-info`.
+    /// Adds the metadata of the original to the options of the copy, if its format has a place for them, and a note on the copy. Returns
+    /// descriptions of what could not be copied, such as `the record xlf-info`.
     pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
         let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
@@ -54,7 +54,7 @@ impl MetadataCopy<'_> {
         left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
         left
     }
-    /// Copies keys of a NERSC header, or the time stamp of a MILC file. Returns earlier copies.
+    /// Copies the keys of a NERSC header, or the time stamp of a MILC file. Returns the list of earlier copies.
     fn keys(&self, options: &mut WriteOptions) -> Vec<String> {
         let (copies, keys): (Vec<_>, Vec<_>) = self
             .header
@@ -66,7 +66,7 @@ impl MetadataCopy<'_> {
         options.metadata.extend(keys);
         copies.into_iter().flat_map(|(_, text)| text.split("; ").map(String::from).collect::<Vec<_>>()).collect()
     }
-    /// Copies records of a LIME file. Returns earlier copies.
+    /// Copies the records of a LIME file. Returns the list of earlier copies.
     fn records(&self, options: &mut WriteOptions, left: &mut Vec<String>) -> Vec<String> {
         let mut copies = Vec::new();
         for (kind, text) in &self.header.metadata {
@@ -86,7 +86,7 @@ impl MetadataCopy<'_> {
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),
-                // Lines KEY = VALUE of the record.
+                // The user record consists of lines KEY = VALUE.
                 (RECORD, _) => {
                     let xml = Elements::of(text);
                     let lines: Vec<_> = xml.text("info").unwrap_or_default().lines().map(str::trim).collect();
@@ -108,14 +108,14 @@ impl MetadataCopy<'_> {
     }
 }
 
-/// Returns the title in a record: an element of XML, or all of the text.
+/// Returns the title in a record: the text of the XML element `title`, or the whole text if it is not XML.
 fn title(record: &str) -> Option<String> {
     let xml = Elements::of(record);
     let text = xml.text("title").or_else(|| Some(record.trim()).filter(|text| !text.contains(['<', '\n'])));
     text.map(String::from)
 }
 
-/// Whether a record has no content.
+/// Whether a record of XML has no content.
 fn is_empty(record: &str) -> bool {
     let behind = record.trim().split_once("?>").map_or(record, |(_, behind)| behind);
     ["", "<info></info>", "<info/>"].contains(&behind.trim())

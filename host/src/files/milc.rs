@@ -1,7 +1,6 @@
-//! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none). Single precision,
-//! three rows, in the byte order of the magic number, which may be either. Also the staggered propagators that MILC shares with Fermilab's
-//! codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order of the magic number, without a
-//! checksum.
+//! MILC's binary gauge configurations, in single precision with three rows: version 5 (magic number 20103) with checksums, and the older
+//! version 1 (magic number 59354) without. Also the staggered propagators of MILC and Fermilab (magic number `71626434` in hexadecimal):
+//! three colour vectors on each site, without a checksum. The magic number shows the byte order of a file, which may be either.
 use super::formats::{
     FermionsFormat, FermionsToWrite, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision,
     Recognition,
@@ -15,7 +14,7 @@ use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// MILC's formats, which begin with magic numbers in either byte order.
+/// The family of MILC's formats, which are recognised by magic numbers in either byte order.
 pub static MILC_FAMILY: FileFamily = FileFamily {
     signature: "MILC (87 4e 00 00 or 00 00 4e 87)",
     recognition: Recognition::Start(|start| start.first_chunk().is_some_and(|&first| recognise(first).is_some())),
@@ -27,12 +26,12 @@ pub static MILC_FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&MILC, &MILC_V1, &MILC_PROPAGATOR],
 };
-/// Version 5 of MILC's configurations.
+/// MILC's configurations in version 5.
 pub static MILC: FileFormat = FileFormat {
     name: "milc",
     title: "MILC version 5",
     flag: Some("milc"),
-    summary: "MILC version 5; for three colour vectors MILC's staggered propagator",
+    summary: "MILC version 5; MILC's staggered propagator for three colour vectors",
     missing_feature: None,
     only: Some(OnlyPrecision { precision: FilePrecision::Single, whose: "MILC files", others: "ILDG or NERSC" }),
     links: Some(LinksFormat {
@@ -44,7 +43,7 @@ pub static MILC: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Stamp(|keys| stamp_of(keys).is_some()),
 };
-/// Version 1 of MILC's configurations, which is only read.
+/// MILC's configurations in version 1, which can only be read.
 pub static MILC_V1: FileFormat = FileFormat {
     name: "milcv1",
     title: "MILC version 1",
@@ -58,7 +57,7 @@ pub static MILC_V1: FileFormat = FileFormat {
     metadata: MetadataPlace::None,
     ..MILC
 };
-/// A staggered propagator in the exchange format of MILC and Fermilab's codes: three colour vectors.
+/// Staggered propagators of three colour vectors, in the format that MILC's and Fermilab's codes exchange.
 pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     name: "milcpropagator",
     title: "MILC staggered propagator",
@@ -69,7 +68,7 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
         holds: |components, axes| components == ColourVector::COMPONENTS && axes == [components],
         limits: "MILC's files hold a staggered propagator of 3 colour vectors",
         instead: "SciDAC or npy",
-        // MILC's readers accept either order; big-endian is usual between machines.
+        // MILC's programs read both byte orders; big-endian is customary for exchange between machines.
         endian: Endian::Big,
         frame: propagator_frame,
     }),
@@ -77,22 +76,22 @@ pub static MILC_PROPAGATOR: FileFormat = FileFormat {
     ..MILC
 };
 
-/// Magic number of version 5, whose header has 96 bytes.
+/// Magic number of configurations in version 5, which have a header of 96 bytes.
 pub const MILC_MAGIC: u32 = 20103;
-/// Magic number of version 1, whose header has 28 bytes.
+/// Magic number of configurations in version 1, which have a header of 28 bytes.
 pub const MAGIC_V1: u32 = 59354;
-/// Magic number of a staggered propagator, whose header has 36 bytes.
+/// Magic number of staggered propagators, which have a header of 36 bytes.
 pub const MAGIC_PROPAGATOR: u32 = 0x7162_6434;
 const V5: usize = 96;
 const V1: usize = 28;
 const PROPAGATOR: usize = 36;
 
-/// Parses the header of a file in memory.
+/// Parses the header of a MILC file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// Returns byte order and version of a file that starts with these bytes, if it is MILC's.
+/// Returns the byte order and the format of a file that starts with these bytes; `None` if it is not MILC's.
 fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
         MILC_MAGIC => Some((endian, &MILC)),
@@ -102,7 +101,7 @@ fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     })
 }
 
-/// Reads the header.
+/// Reads the header of a file.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let available = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
@@ -168,8 +167,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     Ok(header)
 }
 
-/// Parses the header of a staggered propagator, where `word` returns a word: magic number, time stamp, bytes of a number, numbers on a
-/// site, extents, order of sites.
+/// Parses the header of a staggered propagator. `word` returns its words in this order: magic number, time stamp, bytes of a real number,
+/// real numbers on a site, extents, order of the sites.
 fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Result<Header, Problem> {
     const PLACE: &str = "header of a MILC propagator";
     let bad = |field, at: usize, expected| Err(Problem::field(PLACE, field, word(at).to_string(), expected));
@@ -209,29 +208,29 @@ fn endian_free(bytes: [u8; 4]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Keys of the time of creation in headers.
+/// Keys of the creation time in headers.
 pub(super) const STAMPS: [&str; 2] = ["time stamp", "CREATION_DATE"];
 
-/// Returns the time of creation, if there is one and it fits into 64 characters.
+/// Returns the creation time of a field, if it is known and shorter than 64 characters.
 pub(super) fn stamp_of(metadata: &[(String, String)]) -> Option<&str> {
     let find = |key| metadata.iter().find(|(its, _)| its == key).map(|(_, stamp)| stamp.as_str());
     STAMPS.into_iter().find_map(find).filter(|stamp| (1..64).contains(&stamp.len()))
 }
 
-/// Text after the number in the time stamp of a propagator.
+/// Text that follows the number in the time stamp of a propagator.
 const SINCE: &str = " seconds since 1970";
 
-/// Returns the time of creation of a propagator, if there is one and it is such a number.
+/// Returns the creation time of a propagator in seconds since 1970, if it is known in this form.
 pub(super) fn seconds_of(metadata: &[(String, String)]) -> Option<u32> {
     let stamp = metadata.iter().find(|(key, _)| key == STAMPS[0]);
     stamp.and_then(|(_, text)| text.strip_suffix(SINCE)?.parse().ok())
 }
 
-/// Makes the frame of a file of a staggered propagator. MILC reads single precision only.
+/// Makes the frame of a file of a staggered propagator. It must be in single precision, because MILC reads no other.
 fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable {
-            why: "MILC's propagators hold single precision only; choose it, or SciDAC or npy",
+            why: "MILC's propagators hold single precision only; choose single precision, or SciDAC or npy",
         });
     }
     let lattice = fields.lattice;
@@ -245,10 +244,12 @@ fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<
     Ok(Frame { arrangement: Arrangement::Columns(ColumnOrder::Vectors), ..frame })
 }
 
-/// Makes the frame of a file of version 5.
+/// Makes the frame of a file of links in version 5.
 pub(super) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
-        return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
+        return Err(Problem::Unwritable {
+            why: "MILC files hold single precision only; choose single precision, or ILDG or NERSC",
+        });
     }
     let endian = options.endian;
     let form =

@@ -9,26 +9,27 @@
 //! | MILC staggered propagators, either byte order | | read, write |
 //! | NumPy `.npy` | read, write | read, write |
 //! | HDF5, with the feature `hdf5` | read, write | read, write |
+//! | KYU, without a header | read, write | propagators of 12 spinors: read, write |
 //!
-//! The near-null vectors of a multigrid setup have a format of their own: [`setup`].
+//! The near-null vectors of a multigrid setup have their own format: [`setup`].
 //!
-//! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
-//! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
-//! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
+//! The format is recognised from the content of a file, never from its name. Fields that are read are checked against everything that
+//! the headers contain: lengths (before memory is allocated), checksum, plaquette and link trace. Numbers must be finite, and links
+//! unitary. Functions return a [`FileError`], whose message names the file and the place in it, and advises what to do.
 //!
-//! Extents may be odd, although devices take even ones only ([`Lattice::of_any_extents`]): such fields are read, checked and
-//! written, also by many processes, whose sections may have odd extents. openQCD's format and multigrid setups have no place for them.
+//! Extents may be odd, although devices need even ones: see [`Lattice::of_any_extents`]. Fields with odd extents can be read, checked and
+//! written, also by many processes, whose sections may have odd extents too. openQCD's format and multigrid setups need even extents.
 //!
-//! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
-//! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
+//! Sites are in lexicographic order with x fastest. A site has four links (x, y, z, t), each row-major. Spinors are spin-major in the
+//! DeGrand–Rossi basis. Files are written completely or not at all.
 //!
-//! [`read_gauge`] and the other functions take a path, which is a file that one process reads or writes whole. Many processes call them
-//! together, with the same options and a [`SharedFile`] in place of the path: each reads or writes its own
-//! [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections have to make up the lattice. Files, and
-//! messages about them, do not depend on its partitioning. The returned field is that of the section; header, checksum, plaquettes and the
-//! worst link are those of the whole field. All processes succeed, or all get the same [`FileError`], so that one of them can print it and
-//! all can exit. Only a [`Problem::Comm`] may concern a single process. Fields are also read from bytes in memory, and written to any
-//! writer: [`ReadFrom`], [`WriteTo`].
+//! [`read_gauge`] and the other functions take a path if one process reads or writes the whole file. If many processes do so together,
+//! all call the function with the same options and with a [`SharedFile`] in place of the path. Each process then reads or writes its own
+//! [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more. The sections must make up the lattice; files and
+//! messages do not depend on them. The returned field is that of the section, but the header, the checksum, the plaquettes and the worst
+//! link belong to the whole field. Either all processes succeed, or all get the same [`FileError`], so that one of them can print it and
+//! all can exit. Only a [`Problem::Comm`] may concern a single process. Fields can also be read from memory and written to any writer:
+//! see [`ReadFrom`] and [`WriteTo`].
 //!
 //! ```
 //! use ferrite::field::host::HostGauge;
@@ -96,7 +97,7 @@ use formats::FileFamily;
 use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 
-/// All file formats, by families, in the order of help texts.
+/// Families of all file formats, in the order of help texts.
 pub static FILE_FAMILIES: [&FileFamily; 7] = [
     &scidac::LIME_FAMILY,
     &nersc::NERSC_FAMILY,
@@ -110,14 +111,14 @@ pub static FILE_FAMILIES: [&FileFamily; 7] = [
 /// Number of bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FilePrecision {
-    /// 32 bits.
+    /// Single precision, 32 bits.
     Single,
-    /// 64 bits.
+    /// Double precision, 64 bits.
     Double,
 }
 
 impl FilePrecision {
-    /// Returns the number of bytes: 4 or 8.
+    /// Returns the number of bytes of a real number: 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
             Self::Single => 4,
@@ -165,7 +166,7 @@ impl Endian {
     }
 }
 
-/// A number as a header prints it, with as many digits as the writer gave.
+/// A number in a header, with the precision to which it was printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
     /// Value of the number.
@@ -175,7 +176,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Parses a number, also in Fortran's notation `1.5D-01`.
+    /// Parses a number, which may be in Fortran's notation `1.5D-01`.
     fn parse(text: &str) -> Option<Self> {
         let text = text.replace(['d', 'D'], "e");
         let value = text.parse().ok()?;
@@ -184,19 +185,20 @@ impl Printed {
         let exponent: f64 = exponent.parse().ok()?;
         Some(Self { value, resolution: 10f64.powf(exponent - decimals as f64) })
     }
-    /// Whether this number equals `computed`, up to the rounding of sums in other programs and of links in this precision.
+    /// Whether the number agrees with `computed`. Differences from rounding in other programs, and from links in this precision, are
+    /// allowed.
     pub fn agrees(&self, computed: f64, precision: FilePrecision) -> bool {
         (self.value - computed).abs() <= checks::tolerance(self, precision)
     }
-    /// Whether this number has at least four digits and agrees with `computed` to its last digit, or to the rounding of links
-    /// in single precision.
+    /// Whether the number has at least four decimals, and agrees with `computed` up to its last digit or up to rounding in single
+    /// precision.
     fn agrees_to_its_digits(&self, computed: f64) -> bool {
         self.resolution < 2e-4 && (self.value - computed).abs() <= (2.0 * self.resolution).max(5e-7)
     }
 }
 
-/// Description of the field in a file. Made by [`inspect`] or by `parse` of the module of a format; every length in it has been checked
-/// against that of the file.
+/// Description of a field in a file, from [`inspect`] or from the function `parse` of a format's module. All lengths have been checked
+/// against the length of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Format of the file.
@@ -207,33 +209,33 @@ pub struct Header {
     pub precision: FilePrecision,
     /// Byte order of the stored numbers.
     pub endian: Endian,
-    /// Number of complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour vector, 144
-    /// or 9 for a propagator of these.
+    /// Number of complex numbers stored on a site: 36 for four links, 24 for two rows of four links, 12 for a spinor, 3 for a colour
+    /// vector, 144 or 9 for a propagator of spinors or colour vectors.
     pub components: usize,
     /// Arrangement of the numbers in the file.
     pub arrangement: Arrangement,
     /// Offset of the first byte of the data.
     pub offset: u64,
-    /// Bytes from the offset to the end of the record or file.
+    /// Number of bytes from the offset to the end of the record or file.
     pub data_length: u64,
-    /// Kind and value of the stored checksum.
+    /// Kind and value of the checksum in the file; `None` if there is none.
     pub checksum: Option<(ChecksumKind, PartialChecksum)>,
-    /// Stored plaquette, Re tr / 3.
+    /// Plaquette in the file, Re tr / 3; `None` if there is none.
     pub plaquette: Option<Printed>,
-    /// Stored link trace, Re tr / 3.
+    /// Link trace in the file, Re tr / 3; `None` if there is none.
     pub link_trace: Option<Printed>,
-    /// Keys and values of the header, or types and texts of the LIME records, in the order of the file.
+    /// Keys and values of the header, or types and texts of LIME records, in the order of the file.
     pub metadata: Vec<(String, String)>,
-    /// Number of fields in the file, of which [`ReadOptions::record`] selects one; for a block, the number that [`read_block`] reads.
+    /// Number of fields in the file; [`ReadOptions::record`] selects one. For a block it is the number of fields that [`read_block`] can
+    /// read.
     pub fields: usize,
-    /// Notes on unusual content of the file that was accepted, in sentences.
+    /// Notes on unusual content that was accepted, as sentences.
     pub notes: Vec<String>,
-    /// Records besides the data that are not in `metadata`, because they are longer than 64 KiB or not text.
+    /// Descriptions of records that are not in `metadata`, because they are longer than 64 KiB or not text.
     pub omitted: Vec<String>,
 }
 
-/// Treatment of optional entries of a header that cannot be parsed: with [`ReadOptions::verify`] they are refused, without it ignored with
-/// a note.
+/// Treatment of problems with a header: with [`ReadOptions::verify`] they are errors, otherwise they become notes.
 struct Leniency {
     verify: bool,
     notes: Vec<String>,
@@ -243,18 +245,18 @@ impl Leniency {
     fn new(options: &ReadOptions) -> Self {
         Self { verify: options.verify, notes: Vec::new() }
     }
-    /// Returns the value of an entry, if it could be parsed.
+    /// Returns the value of an optional entry. An entry that cannot be parsed is an error or becomes a note.
     fn optional<T>(&mut self, read: Result<T, Problem>) -> Result<Option<T>, Problem> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(Problem::Optional { place, field, found, expected }) if !self.verify => {
-                self.notes.push(format!("{place}: {field} is {found:?}, expected {expected}; ignored"));
+                self.notes.push(format!("{place}: {field} is {found:?}, expected {expected}; the value is ignored"));
                 Ok(None)
             }
             Err(problem) => Err(problem),
         }
     }
-    /// Refuses a problem, or notes it with the consequence in `done`.
+    /// Returns the problem as an error, or notes it; `done` describes the consequence.
     fn or_note(&mut self, problem: Problem, done: &str) -> Result<(), Problem> {
         if self.verify {
             return Err(problem);
@@ -267,7 +269,7 @@ impl Leniency {
     }
 }
 
-/// Parses single or double, in the spellings of several programs.
+/// Parses the precision, single or double, in the spellings of several programs.
 fn precision_from(text: &str) -> Option<FilePrecision> {
     let word: String = text.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     match word.to_ascii_lowercase().trim_start_matches("ieee") {
@@ -281,7 +283,7 @@ fn precision_from(text: &str) -> Option<FilePrecision> {
     }
 }
 
-/// Returns N of a name that contains `SU(N)`, `suN` or the like.
+/// Returns the number of colours N in a name that contains `SU(N)` or `suN`.
 fn colours_in(name: &str) -> Option<usize> {
     let name = name.to_ascii_lowercase();
     let (_, behind) = name.split_once("su")?;
@@ -289,8 +291,8 @@ fn colours_in(name: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Parses a checksum of 32 bits in hexadecimal. Of 64 bits, which some programs print, the lower 32 are the same sum. Nine or ten digits
-/// without a letter are decimal, and so is a number with a sign.
+/// Parses a checksum of 32 bits in hexadecimal. Some programs print 64 bits, of which the lower 32 are the checksum. A text of nine or ten
+/// digits without a letter, or with a sign, is a decimal number.
 fn checksum_from(text: &str) -> Option<u32> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -307,15 +309,15 @@ fn checksum_from(text: &str) -> Option<u32> {
 }
 
 impl Header {
-    /// Returns the number of bytes of one site in the file.
+    /// Returns the number of bytes of a site in the file.
     pub fn site_bytes(&self) -> usize {
         2 * self.components * self.precision.bytes()
     }
-    /// Returns the number of complex numbers of one site once read: `components`, or 36 if only two rows are stored.
+    /// Returns the number of complex numbers of a site after reading: `components`, or 36 if the file has two rows of each link.
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
-    /// Returns the order of a propagator's numbers on a site; `None` if the field is something else.
+    /// Returns the order of a propagator's numbers on a site; `None` if the field is not a propagator.
     pub fn columns(&self) -> Option<ColumnOrder> {
         match self.arrangement {
             Arrangement::Columns(order) => Some(order),
@@ -323,12 +325,12 @@ impl Header {
             _ => None,
         }
     }
-    /// Returns the storage of the numbers.
+    /// Returns the storage of the numbers in the file.
     fn form(&self) -> StoredForm {
         let Self { components, precision, endian, .. } = *self;
         StoredForm { components, precision, endian, kind: self.checksum.map(|(kind, _)| kind) }
     }
-    /// Returns the length of the data that the lattice and precision imply.
+    /// Returns the number of bytes of data that the lattice and the precision imply.
     fn needed(&self) -> u64 {
         (self.lattice.volume() as u64).saturating_mul(self.site_bytes() as u64)
     }
@@ -342,20 +344,19 @@ impl Header {
     }
 }
 
-/// Options of reading a field.
+/// Options for reading a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadOptions {
-    /// Whether to refuse a file whose checksum, plaquette or link trace is not that of its links, or that is longer than its header
+    /// Whether to reject a file whose checksum, plaquette or link trace differs from that of its links, or that is longer than its header
     /// implies. Default: yes.
     pub verify: bool,
     /// Whether to accept links that are not in SU(3), such as fat links. Default: no.
     pub allow_non_unitary: bool,
-    /// Whether to project the links to SU(3) after all checks, as MILC and Chroma do with single-precision files. By default the numbers
-    /// are those of the file.
+    /// Whether to project the links to SU(3) after all checks, as MILC and Chroma do for files in single precision. Default: no.
     pub reunitarise: bool,
-    /// Extents of the lattice for a file that does not contain them; they must agree with the file if it does.
+    /// Extents of the lattice, for a file that does not contain them. If the file contains them, they must agree.
     pub lattice: Option<Lattice>,
-    /// Number of the field in a LIME file with several, from 0.
+    /// Number of the field in a LIME file with several fields, from 0.
     pub record: usize,
 }
 
@@ -365,23 +366,23 @@ impl Default for ReadOptions {
     }
 }
 
-/// Options of writing a field.
+/// Options for writing a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteOptions {
     /// Format of the file. Default: ILDG.
     pub format: &'static FileFormat,
     /// Precision of the stored numbers. Default: double.
     pub precision: FilePrecision,
-    /// Byte order of the stored numbers. Default: big-endian. LIME files are always big-endian, openQCD's little-endian.
+    /// Byte order of the stored numbers. Default: big-endian. LIME files are always big-endian, and openQCD's files always little-endian.
     pub endian: Endian,
-    /// Title: a line that describes the file.
+    /// Title of the file, in one line.
     pub title: String,
-    /// Keys of the header (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. In a MILC file
-    /// only the time stamp is written, from `time stamp` or `CREATION_DATE`; in a propagator from `time stamp`, if it is a number of
-    /// seconds since 1970.
+    /// Keys of a NERSC header, or lines of the user record of a LIME file. NERSC keys such as `ENSEMBLE_ID` replace the defaults. A MILC
+    /// configuration contains only the time stamp, from the key `time stamp` or `CREATION_DATE`; a MILC propagator contains it if `time
+    /// stamp` is a number of seconds since 1970.
     pub metadata: Vec<(String, String)>,
-    /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` replace those with the title and
-    /// with `metadata`; others are added after the field.
+    /// Types and texts of records for a LIME file. `scidac-file-xml` replaces the record with the title, and `scidac-record-xml` that with
+    /// `metadata`. Other records are added after the field.
     pub records: Vec<(String, String)>,
     /// Logical file name on the Lattice Data Grid.
     pub lfn: String,
@@ -401,19 +402,19 @@ impl Default for WriteOptions {
     }
 }
 
-/// The logical file name of a file that is not on the Lattice Data Grid.
+/// Logical file name of a file that is not on the Lattice Data Grid.
 const NO_LFN: &str = "lfn://none";
 
-/// Outcome of the comparison of checksums.
+/// Result of the comparison of checksums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// Checksum that agrees: the data is what was written.
+    /// The checksums agree.
     Verified(ChecksumKind),
-    /// No checksum in the file.
+    /// The file contains no checksum.
     Absent,
-    /// Checksum that differs: the data is corrupt. Occurs only with [`ReadOptions::verify`] off.
+    /// The checksums differ: the data are corrupt. This occurs only if [`ReadOptions::verify`] is off.
     Mismatch {
-        /// Kind of the checksum.
+        /// Kind of checksum.
         kind: ChecksumKind,
         /// Checksum in the file.
         stored: PartialChecksum,
@@ -442,55 +443,55 @@ impl Checksum {
     }
 }
 
-/// A gauge field that was read, with the results of the checks.
+/// A gauge field that was read, with the results of all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaugeFile {
-    /// The links.
+    /// Links of this process's section, or of the whole lattice.
     pub gauge: HostGauge,
     /// Description of the field in the file.
     pub header: Header,
-    /// Outcome of the comparison of checksums.
+    /// Result of the comparison of checksums.
     pub checksum: Checksum,
-    /// Plaquettes of the links as stored.
+    /// Mean plaquettes of the links in the file.
     pub plaquette: Plaquettes,
-    /// Link trace of the links as stored.
+    /// Mean link trace of the links in the file.
     pub link_trace: f64,
-    /// Link farthest from SU(3), of those as stored.
+    /// Link in the file that is farthest from SU(3).
     pub unitarity: Unitarity,
-    /// Whether all U_t of the last time slice are zero, as for open boundary conditions in t.
+    /// Whether all U_t on the last time slice are zero, as with open boundary conditions in t.
     pub open_boundary: bool,
 }
 
-/// A fermion field that was read, with the results of the checks.
+/// A fermion field that was read, with the results of all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FermionFile<T> {
-    /// The field.
+    /// Field of this process's section, or of the whole lattice.
     pub field: HostField<T>,
     /// Description of the field in the file.
     pub header: Header,
-    /// Outcome of the comparison of checksums.
+    /// Result of the comparison of checksums.
     pub checksum: Checksum,
 }
 
-/// All fermion fields of a file, with the results of the checks.
+/// All fermion fields of a file, with the results of all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockFile<T> {
-    /// Fields; for a propagator its columns, 3 spin + colour of the source.
+    /// Fields of the file. Those of a propagator are its columns, in the order 3 spin + colour of the source.
     pub fields: Vec<HostField<T>>,
-    /// Description of the first field in the file.
+    /// Description of the first field.
     pub header: Header,
-    /// Outcome of the comparison of checksums: the first that differs, if any does.
+    /// Result of the comparison of checksums: the first that differs, if there is one.
     pub checksum: Checksum,
 }
 
-/// Any field: numbers without a known meaning, such as colour vectors.
+/// Numbers of a field of any kind, without an interpretation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawField {
-    /// Numbers of the field, `header.values_per_site()` for each site.
+    /// Numbers of the field; each site has `header.values_per_site()` of them.
     pub values: Vec<Complex64>,
     /// Description of the field in the file.
     pub header: Header,
-    /// Outcome of the comparison of checksums.
+    /// Result of the comparison of checksums.
     pub checksum: Checksum,
 }
 
@@ -498,7 +499,7 @@ fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Proble
     Lattice::of_any_extents(size).map_err(|source| Problem::Lattice { place, source })
 }
 
-/// Makes a lattice of even extents, for formats that distinguish even and odd sites.
+/// Makes a lattice of even extents, for formats that distinguish even and odd sites; `place` is the source of the extents.
 fn even_lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
     Lattice::new(size).map_err(|source| Problem::Lattice { place, source })
 }

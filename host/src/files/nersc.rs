@@ -1,5 +1,5 @@
-//! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
-//! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
+//! NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, followed by links. Sites are ordered with x fastest, with four
+//! directions for each site. Links have two rows (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`).
 use super::formats::{FileFamily, FileFormat, LinksFormat, LinksToWrite, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::milc::{STAMPS, stamp_of};
@@ -11,7 +11,7 @@ use super::{
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// NERSC's archive format, whose links have two rows or three.
+/// The family of NERSC's archive formats.
 pub static NERSC_FAMILY: FileFamily = FileFamily {
     signature: "NERSC (\"BEGIN_HEADER\")",
     recognition: Recognition::Start(|start| start.starts_with(NERSC_MAGIC)),
@@ -20,7 +20,7 @@ pub static NERSC_FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&NERSC, &NERSC_3X3],
 };
-/// Format `4D_SU3_GAUGE`: two rows.
+/// NERSC format `4D_SU3_GAUGE`, with two rows of each link.
 pub static NERSC: FileFormat = FileFormat {
     name: "nersc",
     title: "NERSC, two rows",
@@ -32,7 +32,7 @@ pub static NERSC: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Keys { title: true },
 };
-/// Format `4D_SU3_GAUGE_3x3`: three rows.
+/// NERSC format `4D_SU3_GAUGE_3x3`, with three rows of each link.
 pub static NERSC_3X3: FileFormat = FileFormat {
     name: "nersc3x3",
     title: "NERSC, three rows",
@@ -42,19 +42,19 @@ pub static NERSC_3X3: FileFormat = FileFormat {
     ..NERSC
 };
 
-/// First bytes of the file.
+/// First bytes of a NERSC file.
 pub const NERSC_MAGIC: &[u8] = b"BEGIN_HEADER";
-/// Length of the longest header that is read.
+/// Length of the longest header that is read, in bytes.
 const LONGEST: u64 = 1 << 16;
 const PLACE: &str = "NERSC header";
 
-/// Parses the header of a file in memory.
+/// Parses the header of a NERSC file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), &ReadOptions::default())
 }
 
-/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent or empty. `FLOATING_POINT` without a byte order
-/// (`IEEE32`, `IEEE64`) has been written either way by different programs: the order that makes the links of the first site unitary is
+/// Reads the header of a file. Unknown keys are stored in `metadata`, and optional keys may be missing or empty. Programs write either byte
+/// order if `FLOATING_POINT` does not specify it (`IEEE32`, `IEEE64`). Then the order in which the links of the first site are unitary is
 /// used.
 pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
@@ -64,7 +64,11 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let (metadata, offset) = lines(&start)?;
     let get = |key: &'static str| {
         let value = metadata.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
-        value.ok_or(Problem::Missing { place: PLACE.into(), field: key, hint: "the links cannot be read without it" })
+        value.ok_or(Problem::Missing {
+            place: PLACE.into(),
+            field: key,
+            hint: "the links cannot be read without this key",
+        })
     };
     let bad = |key, found: &str, expected: &str| Problem::field(PLACE, key, found, expected);
 
@@ -89,7 +93,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let Some((precision, endian)) = floating_point(floating) else {
         return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE"));
     };
-    // Optional keys may have no value.
+    // Optional keys may be present without a value.
     let given = |key| get(key).ok().filter(|text| !text.is_empty());
     let mut leniency = Leniency::new(options);
     let mut checksum = None;
@@ -135,7 +139,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(header)
 }
 
-/// Parses precision and byte order of a `FLOATING_POINT`, in the spellings of several programs.
+/// Parses the precision and the byte order in the value of `FLOATING_POINT`, in the spellings of several programs.
 fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
     let word: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let word = word.to_ascii_uppercase();
@@ -146,7 +150,7 @@ fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
     Some((precision_from(word)?, order))
 }
 
-/// Returns key and value of every header line, and the offset of the data after `END_HEADER`.
+/// Returns the key and the value of every header line, and the offset of the data after `END_HEADER`.
 fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut offset = 0;
@@ -159,11 +163,11 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
             None => {}
         }
     }
-    let hint = "it must be on a separate line in the first 64 KiB; the file is cut short or corrupt";
+    let hint = "END_HEADER must be on a separate line in the first 64 KiB; the file is cut short or corrupt";
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
-/// Whether writers compute the value of a key from the field.
+/// Whether a key has a value that writers compute from the field.
 pub(super) fn is_computed(key: &str) -> bool {
     const KEYS: [&str; 11] = [
         "HDR_VERSION",
@@ -181,7 +185,7 @@ pub(super) fn is_computed(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// Makes the frame of a file of links in three rows, or two if `options.format` is [`NERSC`].
+/// Makes the frame of a file of links, with two rows of each link if `options.format` is [`NERSC`], otherwise with three.
 fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     let (lattice, (plaquette, link_trace)) = (links.lattice(), links.measured()?);
     let (components, datatype) =
@@ -228,16 +232,15 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
     };
     if head(PartialChecksum::default()).len() as u64 > LONGEST {
         return Err(Problem::Unwritable {
-            why: "title and metadata make the NERSC header longer than 64 KiB; shorten \
-                                               them",
+            why: "title and metadata make the NERSC header longer than 64 KiB: shorten the title or the metadata",
         });
     }
     Ok(Frame::headed(lattice, form, head))
 }
 
-/// Adds a line to a header.
+/// Appends a line KEY = VALUE to a header.
 fn put(text: &mut String, key: &str, value: &str) {
-    // A line break or `=` inside would start another line or change the value.
+    // A line break would start another line, and `=` in the key would change the value.
     let clean = |s: &str| s.replace(['\n', '\r'], " ");
     *text += &format!("{} = {}\n", clean(key).replace('=', " "), clean(value));
 }

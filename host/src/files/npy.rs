@@ -1,6 +1,6 @@
-//! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors (spin, colour) and
-//! `[T, Z, Y, X, 3]` for colour vectors, `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink colour, source colour) and
-//! `[T, Z, Y, X, 3, 3]` for propagators, which are read in this form but not written. The order of numbers is that of the other formats.
+//! NumPy's `.npy` files: complex arrays in C order. Links have the shape `[T, Z, Y, X, 4, 3, 3]`, spinors `[T, Z, Y, X, 4, 3]` (spin,
+//! colour), and colour vectors `[T, Z, Y, X, 3]`. Propagators of the shapes `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink
+//! colour, source colour) and `[T, Z, Y, X, 3, 3]` are read, but not written. The numbers on a site are in the order of the other formats.
 use super::arrangement::ColumnOrder;
 use super::formats::{FermionsFormat, FieldBlock, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
@@ -12,7 +12,7 @@ use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// NumPy's format.
+/// The family of NumPy's files.
 pub static NPY_FAMILY: FileFamily = FileFamily {
     signature: "npy",
     recognition: Recognition::Start(|start| start.starts_with(NPY_MAGIC)),
@@ -24,7 +24,7 @@ pub static NPY_FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&NPY],
 };
-/// Format of an array of links or fermion fields.
+/// NumPy format: an array of links or fermion fields.
 pub static NPY: FileFormat = FileFormat {
     name: "npy",
     title: "NumPy",
@@ -49,16 +49,16 @@ pub static NPY: FileFormat = FileFormat {
     metadata: MetadataPlace::None,
 };
 
-/// First bytes of the file.
+/// First bytes of an `.npy` file.
 pub const NPY_MAGIC: &[u8] = b"\x93NUMPY";
 const PLACE: &str = "npy header";
 
-/// Parses the header of a file in memory.
+/// Parses the header of an `.npy` file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// An array of complex numbers in C order.
+/// Description of an array of complex numbers in C order.
 pub(crate) struct Array {
     pub precision: FilePrecision,
     pub endian: Endian,
@@ -66,16 +66,16 @@ pub(crate) struct Array {
     pub axes: Vec<usize>,
     /// Offset of the first byte of the data.
     pub offset: u64,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub length: u64,
 }
 
-/// Reads the header before the data.
+/// Reads the header of an `.npy` file, and checks that it describes complex numbers in C order.
 pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     let mut bytes = Vec::new();
-    // NumPy's headers are some hundred bytes long; anything longer than this is no header.
+    // A header of NumPy has some hundred bytes, so longer ones need not be read.
     reader.by_ref().take(1 << 16).read_to_end(&mut bytes).map_err(Problem::io("read the npy header"))?;
     let cut =
         |needed: usize| Problem::Truncated { what: PLACE.into(), offset: 0, needed: needed as u64, available: length };
@@ -116,12 +116,13 @@ fn bad_shape(shape: &str) -> Problem {
     Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3), (3), (4, 4, 3, 3) or (3, 3)")
 }
 
-/// Returns numbers in parentheses.
+/// Returns the lengths of axes in parentheses.
 fn shape(axes: &[usize]) -> String {
     format!("({})", axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
 }
 
-/// Reads the header: complex64 or complex128 in either byte order, four lattice axes followed by those of the site.
+/// Reads the header of a field. The array must be complex64 or complex128 in either byte order, with four lattice axes followed by those of
+/// a site.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let array = array(reader)?;
     let bad = || bad_shape(&shape(&array.axes));
@@ -130,7 +131,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         [4, 3, 3] => 36,
         [4, 3] => 12,
         [3] => 3,
-        // The order of Propagator.array() of the Python package.
+        // The axes are in the order of `Propagator.array()` in the Python package.
         [4, 4, 3, 3] => 144,
         [3, 3] => 9,
         [4, n, m] if n == m => {
@@ -148,8 +149,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     Ok(header)
 }
 
-/// Reads the header of a propagator whose columns are the last axes of an array: of `[T, Z, Y, X, 4, 4, 3, 3]`, or of
-/// `[T, Z, Y, X, 3, 3]`, which is never taken for colour vectors on a lattice with X = 3. `None` if the file is something else.
+/// Reads the header of a propagator whose columns are the last axes of an array. The shape is `[T, Z, Y, X, 4, 4, 3, 3]`, or `[T, Z, Y, X,
+/// 3, 3]`, which is never interpreted as colour vectors on a lattice with X = 3. Returns `None` for other files.
 fn propagator_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<Option<Header>, Problem> {
     let site: &[usize] = if *site == [4, 3] { &[4, 4, 3, 3] } else { &[3, 3] };
     let array = array(reader)?;
@@ -164,8 +165,8 @@ fn propagator_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<O
     Ok(Some(header))
 }
 
-/// Reads the header of a block of fields whose numbers on a site have these axes: one axis for their number before those of a
-/// field. The header returned is that of the first field. `None` if the file is no such block.
+/// Reads the header of several fields with the axes `site` on a site; an axis for the number of the field precedes those of the lattice.
+/// Returns the header of the first field, or `None` for other files.
 fn block_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<Option<Header>, Problem> {
     let array = array(reader)?;
     let (count, lattice) = match *array.axes {
@@ -213,7 +214,7 @@ impl Array {
     }
 }
 
-/// Returns the text after `'key':` in the dictionary.
+/// Returns the text after `'key':` in a dictionary of Python.
 fn item<'a>(dictionary: &'a str, key: &'static str) -> Result<&'a str, Problem> {
     let missing = || Problem::Missing { place: PLACE.into(), field: key, hint: "the header is corrupt" };
     let found = ['\'', '"'].into_iter().find_map(|q| dictionary.split_once(&format!("{q}{key}{q}")));
@@ -221,24 +222,24 @@ fn item<'a>(dictionary: &'a str, key: &'static str) -> Result<&'a str, Problem> 
     rest.trim_start().strip_prefix(':').map(str::trim_start).ok_or_else(missing)
 }
 
-/// Returns the text in quotes at the start of `text`.
+/// Returns the text between the first two quotes.
 fn quoted(text: &str) -> &str {
     text.split(['\'', '"']).nth(1).unwrap_or("")
 }
 
-/// Returns everything before the data.
+/// Returns all bytes before the data of an array with these extents.
 fn start(descr: &str, extents: &[usize]) -> Vec<u8> {
     let shape = shape(extents);
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-    // The data starts at a multiple of 64, after a line feed.
+    // The data start after a line feed, at an offset that is a multiple of 64.
     let length = (10 + text.len() + 1).next_multiple_of(64) - 10;
     text += &" ".repeat(length - 1 - text.len());
     text.push('\n');
     [NPY_MAGIC, &[1, 0], &(length as u16).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Writes complex numbers in double precision as an array of this shape, the last axis fastest; whole or not at all. Panics
-/// unless there are as many numbers as the shape has places.
+/// Writes complex numbers in double precision as an array with this shape, the last axis fastest. The file is written completely or not at
+/// all. Panics if the number of values is not the product of the extents.
 pub fn write_complex(path: &Path, shape: &[usize], values: &[Complex64]) -> Result<(), Problem> {
     assert_eq!(values.len(), shape.iter().product::<usize>(), "as many numbers as the shape has places");
     atomic::write(path, |file| {
@@ -248,15 +249,15 @@ pub fn write_complex(path: &Path, shape: &[usize], values: &[Complex64]) -> Resu
     })
 }
 
-/// Makes the frame of a file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many fields as the axes before those of
-/// the lattice have places.
+/// Makes the frame of a file of fields with the axes `site_shape` on a site, such as `[4, 3]`. The product of `axes` is the number of
+/// fields.
 pub(super) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
     let [x, y, z, t] = lattice.size();
     let order = if options.endian == Endian::Big { '>' } else { '<' };
     let descr = format!("{order}c{}", 2 * options.precision.bytes());
     let start = start(&descr, &[axes, &[t, z, y, x], site_shape].concat());
     let components = site_shape.iter().product();
-    // The kind does not matter: the checksum has no place in this format.
+    // This format does not contain a checksum.
     let form = StoredForm { components, precision: options.precision, endian: options.endian, kind: None };
     Frame::headed(lattice, form, move |_| start.clone())
 }

@@ -1,4 +1,4 @@
-//! Configurations of openQCD, as written by its `export_cnfg`: the exchange format of CERN's codes.
+//! Configurations of openQCD, as written by its function `export_cnfg`.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | 16 to 23 | a double: the mean of Re tr P, three times the plaquette |
 //! | from 24 | for each odd site, with t slowest, then x, then y, and z fastest: eight links |
 //!
-//! A site is odd if x + y + z + t is. Its links are U₀(n), U₀(n−0̂), U₁(n), U₁(n−1̂), U₂(n), U₂(n−2̂), U₃(n), U₃(n−3̂), with the directions
-//! 0 to 3 for t, x, y, z and periodic neighbours; so every link is stored once. Numbers are doubles, little-endian in all files that
-//! openQCD writes. There is no checksum: the plaquette takes its place.
+//! A site is odd if x + y + z + t is odd. Its links are U₀(n), U₀(n−0̂), U₁(n), U₁(n−1̂), U₂(n), U₂(n−2̂), U₃(n), U₃(n−3̂), with periodic
+//! neighbours. Directions 0 to 3 stand for t, x, y and z. Every link is therefore stored once. Numbers are doubles, little-endian in all
+//! files that openQCD writes. There is no checksum; the plaquette serves as one.
 //!
-//! With open boundary conditions the links in t at t = T − 1 are zero, and so are their plaquettes in the mean.
+//! With open boundary conditions, the links in t at t = T − 1 are zero. Their plaquettes contribute zero to the mean.
 //!
 //! Source: `modules/archive/archive.c` and `main/README.global` of openQCD-2.0.
 use super::formats::{FileFamily, FileFormat, LinksFormat, LinksToWrite, MetadataPlace, OnlyPrecision, Recognition};
@@ -30,7 +30,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// openQCD's format, which has no magic number.
+/// The family of openQCD's files, which have no magic number.
 pub static OPENQCD_FAMILY: FileFamily = FileFamily {
     signature: "openQCD (extents and a plaquette)",
     recognition: Recognition::Content(|image, _| is_openqcd(image)),
@@ -39,7 +39,7 @@ pub static OPENQCD_FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&OPENQCD],
 };
-/// Format of openQCD's `export_cnfg`.
+/// Format of configurations that openQCD's function `export_cnfg` writes.
 pub static OPENQCD: FileFormat = FileFormat {
     name: "openqcd",
     title: "openQCD",
@@ -51,7 +51,7 @@ pub static OPENQCD: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::None,
 };
-/// Arrangement of eight links for each odd site.
+/// Arrangement of openQCD's files, with eight links for each odd site.
 static RECORDS: OwnArrangement = OwnArrangement {
     name: "OpenQcd",
     columns: ColumnOrder::Vectors,
@@ -63,25 +63,25 @@ static RECORDS: OwnArrangement = OwnArrangement {
     },
 };
 
-/// Number of bytes before the links.
+/// Number of bytes of the header, which precedes the links.
 pub const HEADER: u64 = 24;
-/// Number of complex numbers of a link, and its bytes in the file.
+/// Number of complex numbers of a link.
 const LINK: usize = 9;
 const LINK_BYTES: usize = 16 * LINK;
-/// Number of links, and bytes, of an odd site.
+/// Number of links of an odd site.
 const SLOTS: usize = 8;
 const RECORD: usize = SLOTS * LINK_BYTES;
-/// Ferrite's direction of each of openQCD's.
+/// Ferrite's direction μ for each of openQCD's directions.
 const DIRECTIONS: [usize; 4] = [3, 0, 1, 2];
 const PLACE: &str = "openQCD header";
 
-/// Parses the header of a file in memory.
+/// Parses the header of an openQCD file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// Returns the byte order of a file of this length that starts with these bytes, if it may be openQCD's. There is no magic number: either
-/// its length is that of the lattice in the first 16 bytes, or they are plausible extents in front of a plaquette.
+/// Returns the byte order of a file that may be openQCD's. Such a file has no magic number. Either its length must be that for the extents
+/// in the first 16 bytes, or these must be plausible extents, followed by a plausible plaquette.
 fn recognise(start: &[u8], length: u64) -> Option<Endian> {
     let bytes = start.first_chunk::<24>()?;
     let fits = |endian| {
@@ -97,26 +97,26 @@ fn recognise(start: &[u8], length: u64) -> Option<Endian> {
     orders.into_iter().find(|&endian| fits(endian)).or_else(|| orders.into_iter().find(|&endian| plausible(endian)))
 }
 
-/// Whether a file looks like one of openQCD.
+/// Whether a file may be openQCD's, according to its header and its length.
 fn is_openqcd(reader: &mut Image) -> Result<bool, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     Ok(recognise(&some(reader, HEADER)?, length).is_some())
 }
 
-/// Returns T, X, Y, Z.
+/// Returns the extents T, X, Y, Z from a header.
 fn extents(header: &[u8; 24], endian: Endian) -> [u64; 4] {
     let words = header.as_chunks::<4>().0;
     std::array::from_fn(|k| endian.u32(words[k]).into())
 }
 
-/// Returns the number as it is stored: the mean of Re tr P.
+/// Returns the mean of Re tr P from a header; this is three times the plaquette.
 fn plaquette(header: &[u8; 24], endian: Endian) -> f64 {
     let bytes = header.as_chunks::<8>().0[2];
     if endian == Endian::Big { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
 }
 
-/// Reads the header.
+/// Reads the header of a file.
 pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let available = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
@@ -141,7 +141,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         offset: HEADER,
         data_length: available - HEADER,
         checksum: None,
-        // All bits of the sum are stored.
+        // The header stores all bits of the sum, so the value has no printed digits.
         plaquette: Some(Printed { value: plaquette(bytes, endian) / 3.0, resolution: 0.0 }),
         link_trace: None,
         metadata: Vec::new(),
@@ -153,11 +153,13 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     Ok(header)
 }
 
-/// Makes the frame of a file of links.
+/// Makes the frame of a file of links; they must be in double precision on even extents.
 fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     let (lattice, (plaquettes, _)) = (links.lattice(), links.measured()?);
     if options.precision != FilePrecision::Double {
-        return Err(Problem::Unwritable { why: "openQCD's files hold double precision only; choose it, or ILDG" });
+        return Err(Problem::Unwritable {
+            why: "openQCD's files hold double precision only; choose double precision, or ILDG",
+        });
     }
     if lattice.require_even().is_err() {
         return Err(Problem::Unwritable { why: "openQCD's files hold even and odd sites: every extent must be even" });
@@ -170,12 +172,12 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
     Ok(Frame { arrangement: Arrangement::Own(&RECORDS), ..frame })
 }
 
-/// The odd sites whose records have links of a section: those of the section, and those one step ahead where the lattice is cut. Sites are
-/// given by coordinates from the section's first site, which may be as large as the extent.
+/// Odd sites whose records contain links of a section: those of the section, and those one step ahead of it in partitioned directions.
+/// Coordinates count from the section's first site, and may be as large as the extent.
 #[derive(Clone, Copy)]
 struct RecordSites {
     section: Section,
-    /// Extents of the box of these sites.
+    /// Extents of the box that contains these sites.
     size: [usize; 4],
 }
 
@@ -188,31 +190,31 @@ impl RecordSites {
     fn local(&self) -> [usize; 4] {
         self.section.local.size()
     }
-    /// Returns a coordinate in the whole lattice.
+    /// Returns the coordinate in the whole lattice for a coordinate of the section.
     fn global(&self, mu: usize, coordinate: usize) -> usize {
         (self.section.origin[mu] + coordinate) % self.section.global.size()[mu]
     }
-    /// Returns the number of pairs of neighbours in z of a row. One site of each is odd.
+    /// Returns the number of pairs of neighbours in z on a row. One site of each pair is odd.
     fn pairs(&self) -> usize {
         self.size[2].div_ceil(2)
     }
-    /// Returns the offsets of the records of the pairs in this section's own part of a row, which are contiguous, and of those of a last
-    /// pair, which is another section's and may lie elsewhere.
+    /// Returns two offsets of the records of a row: that of the section's own records, which are contiguous, and that of the record one
+    /// step ahead in z, which belongs to another section.
     fn row(&self, [x, y, t]: [usize; 3]) -> (u64, u64) {
         let [nx, ny, nz, _] = self.section.global.size();
         let row = (self.global(3, t) * nx + self.global(0, x)) * ny + self.global(1, y);
         let at = |z: usize| HEADER + ((row * nz + self.global(2, z)) / 2 * RECORD) as u64;
         (at(0), at(self.local()[2]))
     }
-    /// Returns the coordinate z of the odd site of a pair.
+    /// Returns the coordinate z of the odd site in a pair.
     fn odd(&self, [x, y, t]: [usize; 3], pair: usize) -> usize {
         2 * pair + (self.global(0, x) + self.global(1, y) + self.global(3, t) + 1) % 2
     }
-    /// Returns the coordinate one step ahead: around the lattice where it is not cut.
+    /// Returns the coordinate one step ahead, which is 0 at the end of a direction that is not partitioned.
     fn ahead(&self, mu: usize, coordinate: usize) -> usize {
         if coordinate + 1 < self.size[mu] { coordinate + 1 } else { 0 }
     }
-    /// Returns the site of the section that has the link in a slot of an odd site's record, and the link's direction.
+    /// Returns the site and the direction of the link in a slot of an odd site's record; `None` if the link belongs to another section.
     fn owner(&self, odd: [usize; 4], slot: usize) -> Option<(usize, usize)> {
         let (mu, local, mut site) = (DIRECTIONS[slot / 2], self.local(), odd);
         if slot % 2 == 1 {
@@ -233,7 +235,7 @@ fn read(
     let reach = RecordSites::of(section);
     let [nx, ny, nz, _] = reach.local();
     let (rows, pairs) = (reach.size[1], reach.pairs());
-    // The records of a time slice, `[x][y][pair]`.
+    // `slice` reads the records of a time slice, in the order `[x][y][pair]`.
     let slice = |t: usize| -> io::Result<Vec<u8>> {
         let mut records = vec![0; reach.size[0] * rows * pairs * RECORD];
         records.par_chunks_exact_mut(pairs * RECORD).enumerate().try_for_each(|(row, bytes)| {
@@ -246,7 +248,7 @@ fn read(
     };
     let mut all = || -> io::Result<()> {
         let mut here = slice(0)?;
-        // Every slice is read once, and the first one again after the last if t is not cut.
+        // Every slice is read once. If t is not partitioned, the first slice is read again after the last.
         for (t, links) in values.chunks_exact_mut(nx * ny * nz * LINKS).enumerate() {
             let next = slice(reach.ahead(3, t))?;
             let fill = |(z, plane): (usize, &mut [Complex64])| {
@@ -273,7 +275,7 @@ fn read(
     all().map_err(SystemError::of("read the data"))
 }
 
-/// Returns the bytes of the records of a row, and for each slot whether the section has the link.
+/// Returns the bytes of the records of a row, and for each slot whether the section has its link.
 fn row(values: &[Complex64], form: &StoredForm, reach: &RecordSites, [x, y, t]: [usize; 3]) -> (Vec<u8>, Vec<bool>) {
     let mut bytes = vec![0; reach.pairs() * RECORD];
     let slots = bytes.chunks_exact_mut(LINK_BYTES).enumerate().map(|(number, bytes)| {
@@ -288,7 +290,7 @@ fn row(values: &[Complex64], form: &StoredForm, reach: &RecordSites, [x, y, t]: 
     (bytes, mine)
 }
 
-/// Writes the links of a section, and nothing at the places of links of another one.
+/// Writes the links of a section. Bytes of links of other sections are not written.
 fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]) -> Result<(), SystemError> {
     let reach = RecordSites::of(section);
     let [nx, ny, _, nt] = reach.size;
@@ -310,7 +312,7 @@ fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]
     (0..nx * ny * nt).into_par_iter().try_for_each(put).map_err(SystemError::of("write"))
 }
 
-/// Passes the bytes of a whole field to the sink, in their order.
+/// Passes the bytes of a whole field to the sink in the order of the file.
 fn encode(
     lattice: Lattice,
     form: &StoredForm,

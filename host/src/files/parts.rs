@@ -1,4 +1,4 @@
-//! Processes that share a file: their parts of the field, and one result for all.
+//! Processes that read or write a file together: their parts of the field, and a common result for all.
 use super::error::Problem;
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
@@ -6,16 +6,16 @@ use crate::system::atomic::SystemError;
 use std::borrow::Cow;
 use std::io;
 
-/// The parts of a field that the processes have.
+/// Parts of a field on all processes.
 pub(crate) struct FileParts<'a> {
     pub network: &'a dyn Network,
-    /// Sections of the processes, by rank.
+    /// Sections of the processes in the order of their ranks.
     pub sections: Vec<Section>,
 }
 
 impl<'a> FileParts<'a> {
-    /// *Collective.* Exchanges the sections of all processes and the lattices of their fields, or their errors with a file. Fails on all
-    /// processes if one has an error, or if the sections are not those of the fields or do not make up the lattice.
+    /// *Collective.* Exchanges the sections of all processes, or their errors. Fails on all processes if one has an error, if the lattices
+    /// `fields` differ from the section, or if the sections do not make up the lattice.
     pub fn meet<T>(
         network: &'a dyn Network,
         section: &Section,
@@ -51,7 +51,7 @@ impl<'a> FileParts<'a> {
     pub fn mine(&self) -> &Section {
         &self.sections[self.network.rank()]
     }
-    /// *Collective.* Returns the numbers of all processes, in order of rank.
+    /// *Collective.* Returns the numbers of all processes in the order of their ranks.
     pub fn collect<const N: usize>(&self, numbers: [u64; N]) -> Result<Vec<[u64; N]>, Problem> {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         let all = self.network.all_gather(&bytes)?;
@@ -86,8 +86,8 @@ fn check_cover(sections: &[Section]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// *Collective.* Returns the encoded values of all processes, in order of rank; or, on all of them, the error of the lowest rank that has
-/// one. No process continues alone.
+/// *Collective.* Returns the encoded values of all processes in the order of their ranks. If any process has an error, all get the error of
+/// the lowest such rank, so that no process continues alone.
 pub(crate) fn gather<T>(
     network: &dyn Network,
     mine: Result<T, SystemError>,
@@ -112,13 +112,13 @@ pub(crate) fn gather<T>(
     Ok((mine?, all))
 }
 
-/// *Collective.* Performs [`gather`] for errors only.
+/// *Collective.* Returns the value of this process, or on all processes the error of the lowest rank that has one.
 pub(crate) fn agree<T>(network: &dyn Network, mine: Result<T, SystemError>) -> Result<T, Problem> {
     Ok(gather(network, mine, |_| Vec::new())?.0)
 }
 
 impl SystemError {
-    /// Encodes the error as bytes, which are not empty and do not start with 0.
+    /// Encodes the error as bytes. They are not empty and do not start with 0.
     fn to_bytes(&self) -> Vec<u8> {
         let (kind, source) = match self.source.raw_os_error() {
             Some(code) => (1, code.to_le_bytes().to_vec()),
@@ -126,7 +126,7 @@ impl SystemError {
         };
         [&[kind, self.action.len() as u8], self.action.as_bytes(), &source].concat()
     }
-    /// Decodes the error of another process. Names the rank if it is not 0, because to users rank 0 looks like the only process.
+    /// Decodes the error of another process. The message names the rank unless it is 0, which appears to users as the only process.
     fn from_bytes(bytes: &[u8], rank: usize) -> Self {
         let (head, rest) = bytes.split_first_chunk().unwrap_or((&[2, 0], &[]));
         let (action, source) = rest.split_at_checked(usize::from(head[1])).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Binary data of a field: conversion of bytes to numbers and back, with the checksum computed on the way. It works in pieces, so that a
-//! large file needs no second copy in memory, and any part of a field can be read or written alone.
+//! Binary data of a field: conversion between bytes and numbers, with the checksum. Data are processed in pieces, so that a large file
+//! needs no second copy in memory, and any part of a field can be read or written alone.
 use super::parts::gather;
 use super::runs::Runs;
 use super::source::ReadAt;
@@ -15,29 +15,29 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Number of bytes that a task reads or writes at once, where they are contiguous in the file: a size that suits parallel file systems.
+/// Largest number of contiguous bytes that a task reads or writes at a time; this size suits parallel file systems.
 const PIECE: usize = 4 << 20;
-/// Number of complex numbers per site of four links in full.
+/// Number of complex numbers of four links on a site, with all rows.
 pub(crate) const LINKS: usize = 36;
 pub(crate) const TWO_ROWS: usize = 24;
 
-/// The three checksums in use. Each is a pair of 32-bit sums over parts of the data that can be combined in any order.
+/// Kinds of checksums in use. Each consists of two 32-bit sums over parts of the data, which can be combined in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumKind {
-    /// Sum of all 32-bit words, in the byte order of the file; the second number is unused.
+    /// NERSC's checksum: the sum of all 32-bit words in the byte order of the file. The second number is not used.
     Nersc,
-    /// CRC-32 of the bytes of each site, rotated left by the site index mod 29 and mod 31, combined by exclusive or.
+    /// SciDAC's checksum: the CRC-32 of each site's bytes, rotated left by the site's index mod 29 and mod 31, combined by exclusive or.
     Scidac,
-    /// 32-bit words rotated left by their index mod 29 and mod 31, combined by exclusive or.
+    /// MILC's checksum: 32-bit words, rotated left by their index mod 29 and mod 31, combined by exclusive or.
     Milc,
 }
 
-/// Checksum of a part of the data.
+/// Checksum of a part of the data; the two numbers depend on [`ChecksumKind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialChecksum(pub [u32; 2]);
 
 impl PartialChecksum {
-    /// Combines the sums of two disjoint parts.
+    /// Combines the checksums of two disjoint parts.
     pub fn combine(self, kind: ChecksumKind, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.0, other.0);
         match kind {
@@ -45,7 +45,7 @@ impl PartialChecksum {
             ChecksumKind::Scidac | ChecksumKind::Milc => Self([a ^ c, b ^ d]),
         }
     }
-    /// Encodes the checksum for other processes.
+    /// Encodes the checksum as bytes, to be sent to other processes.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -58,7 +58,7 @@ impl PartialChecksum {
 }
 
 impl ChecksumKind {
-    /// Returns the name in messages.
+    /// Returns the name of the kind of checksum, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nersc => "NERSC",
@@ -66,16 +66,16 @@ impl ChecksumKind {
             Self::Milc => "MILC",
         }
     }
-    /// Formats the sum as in headers.
+    /// Returns the checksum as text, in the form of headers.
     pub fn print(self, PartialChecksum([a, b]): PartialChecksum) -> String {
         match self {
             Self::Nersc => format!("{a:08x}"),
             Self::Scidac | Self::Milc => format!("{a:08x} {b:08x}"),
         }
     }
-    /// Computes the sum of the bytes of whole sites starting with site number `first`.
+    /// Computes the checksum of the bytes of whole sites; `first` is the number of the first site.
     pub(crate) fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> PartialChecksum {
-        // Indices in a large lattice do not fit 32 bits: reduce before they are cast.
+        // Site indices of a large lattice do not fit into 32 bits, so they are reduced before the cast.
         let rotate = |word: u32, index: usize| PartialChecksum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
         let words = || bytes.as_chunks::<4>().0.iter().map(|w| endian.u32(*w));
         match self {
@@ -96,11 +96,12 @@ impl ChecksumKind {
     }
 }
 
-/// *Collective.* Returns the SciDAC checksum of fields in the form of an `.npy` file in double precision, little-endian and one after the
-/// other: site i of field k counts as site k V + i of V sites. Each process has the part `section` of every field.
+/// *Collective.* Returns the SciDAC checksum of several fields, as if they followed each other in an `.npy` file in double precision,
+/// little-endian. Site i of field k counts as site k V + i, where V is the number of sites. Each process has the part `section` of every
+/// field.
 ///
 /// # Errors
-/// Processes that do not respond.
+/// Fails if the communication fails.
 pub fn checksum_of_fields<T: Fermion>(
     fields: &[HostField<T>],
     section: &Section,
@@ -134,8 +135,8 @@ pub fn checksum_of_fields<T: Fermion>(
     Ok(kind.print(all(&mut answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes)))))
 }
 
-/// Reads the sites of a box from a field that starts at `offset`, as `form.values_per_site()` complex numbers each, and the
-/// checksum of their bytes. Links stored in two rows get their third.
+/// Reads the sites in `runs` from a field that starts at `offset`, with `form.values_per_site()` complex numbers for each site. Returns the
+/// checksum of their bytes. The third row of links is computed if the file has only two.
 pub(crate) fn read(
     source: &dyn ReadAt,
     offset: u64,
@@ -161,7 +162,7 @@ pub(crate) fn read(
     combined(sums, form).map_err(SystemError::of("read the data"))
 }
 
-/// Writes the sites of a box into a field that starts at `offset`, and returns the checksum of their bytes.
+/// Writes the sites in `runs` to a field that starts at `offset`, and returns the checksum of their bytes.
 pub(crate) fn write(
     file: &File,
     offset: u64,
@@ -187,7 +188,7 @@ pub(crate) fn write(
     combined(sums, form).map_err(SystemError::of("write"))
 }
 
-/// Returns the sum of all pieces, or the error of the first that has one.
+/// Combines the checksums of all pieces, or returns the first error.
 fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Result<PartialChecksum> {
     let mut total = PartialChecksum::default();
     for sum in sums {
@@ -196,8 +197,8 @@ fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Re
     Ok(total)
 }
 
-/// Encodes a field of `values_per_site` complex numbers per site, or a part of it that begins with site number `first`, and passes it on in
-/// pieces; returns the checksum. If `components` is smaller than the number of values (24 of 36), third rows are left out.
+/// Encodes a field, or a part of it that begins with site number `first`, and passes the bytes to `sink` piece by piece. Returns their
+/// checksum. If the form has 24 components of links instead of 36, third rows are omitted.
 pub(crate) fn encode(
     values: &[Complex64],
     form: &StoredForm,
@@ -216,14 +217,14 @@ pub(crate) fn encode(
     Ok(total)
 }
 
-/// Storage of numbers in a file.
+/// Storage of the numbers of a field in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredForm {
-    /// Number of complex numbers per site in the file.
+    /// Number of complex numbers on a site in the file.
     pub components: usize,
     pub precision: FilePrecision,
     pub endian: Endian,
-    /// Kind of checksum that the file has of them, if any.
+    /// Kind of the file's checksum; `None` if the file has none.
     pub kind: Option<ChecksumKind>,
 }
 
@@ -234,25 +235,25 @@ impl StoredForm {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
-    /// Decodes bytes to numbers.
+    /// Decodes bytes into numbers.
     pub fn decode(&self, bytes: &[u8], values: &mut [Complex64]) {
         decode_reals(bytes, bytemuck::cast_slice_mut(values), self);
     }
-    /// Encodes numbers to bytes.
+    /// Encodes numbers into bytes.
     pub fn encode(&self, values: &[Complex64], bytes: &mut [u8]) {
         encode_reals(bytemuck::cast_slice(values), bytes, self);
     }
-    /// Computes the checksum of the bytes of whole sites, starting with site number `first`; zero without a kind of checksum.
+    /// Computes the checksum of the bytes of whole sites, where `first` is the number of the first site. Zero if the file has no checksum.
     fn checksum(&self, bytes: &[u8], first: usize) -> PartialChecksum {
         self.kind.map(|kind| kind.of(bytes, self.site_bytes(), first, self.endian)).unwrap_or_default()
     }
-    /// Combines the sums of two disjoint parts.
+    /// Combines the checksums of two disjoint parts.
     pub fn combine(&self, one: PartialChecksum, other: PartialChecksum) -> PartialChecksum {
         self.kind.map_or(one, |kind| one.combine(kind, other))
     }
 }
 
-/// Decodes the numbers of whole sites.
+/// Decodes the numbers of whole sites. The third row of links is computed if the file has only two.
 fn decode(bytes: &[u8], values: &mut [Complex64], form: &StoredForm) {
     if form.components != TWO_ROWS {
         return decode_reals(bytes, bytemuck::cast_slice_mut(values), form);
@@ -264,8 +265,8 @@ fn decode(bytes: &[u8], values: &mut [Complex64], form: &StoredForm) {
     }
 }
 
-/// Returns the deviation of the first two rows of the links of a site from length 1. A row decoded in the wrong byte order is huge, tiny or
-/// not a number.
+/// Returns the largest deviation of a row from length 1 among the first two rows of each link on a site. In the wrong byte order, rows are
+/// huge, tiny, or not numbers.
 pub(crate) fn row_violation(site: &[u8], header: &Header) -> f64 {
     let mut values = [Complex64::ZERO; LINKS];
     decode(site, &mut values, &header.form());
@@ -288,7 +289,7 @@ fn decode_reals(bytes: &[u8], out: &mut [f64], form: &StoredForm) {
     }
 }
 
-/// Encodes the numbers of whole sites to bytes.
+/// Encodes the numbers of whole sites into bytes; third rows are omitted if the file has only two.
 fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &StoredForm) {
     if form.components != TWO_ROWS {
         return encode_reals(bytemuck::cast_slice(values), bytes, form);

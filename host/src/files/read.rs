@@ -1,4 +1,4 @@
-//! Reading and checking fields, by one process or by many.
+//! Functions that read and check fields, on one process or on many.
 use super::formats::{FieldBlock, FileFamily, Recognition, START};
 use super::image::{Image, some};
 use super::parts::{FileParts, gather};
@@ -23,15 +23,15 @@ use std::path::Path;
 
 /// Source of a field that is read.
 ///
-/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process reads whole: `read_gauge(&path, &options)`. A
-/// [`SharedFile`] converts into one that many processes read together.
+/// A path (`&Path`, `&PathBuf`, `&str`) converts to a file that one process reads completely: `read_gauge(&path, &options)`. A
+/// [`SharedFile`] converts to a file that many processes read together.
 #[derive(Clone, Copy)]
 pub enum ReadFrom<'a> {
-    /// A file, read by one process.
+    /// A file that one process reads.
     File(&'a Path),
-    /// *Collective.* A file, read by many processes.
+    /// *Collective.* A file that many processes read together.
     Shared(SharedFile<'a>),
-    /// The content of a file, in memory.
+    /// Content of a file in memory.
     Memory(&'a [u8]),
 }
 
@@ -48,7 +48,7 @@ impl<'a> From<SharedFile<'a>> for ReadFrom<'a> {
 }
 
 impl<'a> ReadFrom<'a> {
-    /// Returns the name of the source in errors.
+    /// Returns the path of the source, for errors.
     fn path(&self) -> &'a Path {
         match self {
             Self::File(path) => path,
@@ -68,21 +68,21 @@ impl<'a> ReadFrom<'a> {
     fn section(&self) -> Option<Section> {
         if let Self::Shared(file) = self { file.section } else { None }
     }
-    /// Returns the options with the lattice of the section to be read.
+    /// Returns the options with the lattice of the section that is to be read.
     fn expected(&self, options: &ReadOptions) -> ReadOptions {
         let lattice = self.section().map(|section| section.global).or(options.lattice);
         ReadOptions { lattice, ..options.clone() }
     }
 }
 
-/// Reads the header only.
+/// Reads only the header of a field.
 pub fn inspect<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<Header, FileError> {
     header_with(&from.into(), |image| header(image, options))
 }
 
-/// Reads the header of a block of fields: an `.npy` file with one axis before those of the lattice, the columns of a propagator in one
-/// record, or a LIME file with several such fields. Returns the header of the first field, with the number of fields in [`Header::fields`].
-/// `None` if the file is something else.
+/// Reads the header of a block of fields: an `.npy` file with an axis before those of the lattice, the columns of a propagator in one
+/// record, or a LIME file with several fields. Returns the header of the first field, in which [`Header::fields`] is the number of fields.
+/// Returns `None` for other files.
 pub fn inspect_block<'a, T: Fermion>(
     from: impl Into<ReadFrom<'a>>,
     options: &ReadOptions,
@@ -95,7 +95,7 @@ pub fn read_gauge<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> R
     read_with(&from.into(), options, header, |source, header, parts| gauge_at(source, header, options, parts))
 }
 
-/// Reads and checks a fermion field: a [`HostSpinor`](crate::field::host::HostSpinor) or a
+/// Reads and checks a fermion field, which is a [`HostSpinor`](crate::field::host::HostSpinor) or a
 /// [`HostColour`](crate::field::host::HostColour).
 pub fn read_fermion<'a, T: Fermion>(
     from: impl Into<ReadFrom<'a>>,
@@ -104,8 +104,8 @@ pub fn read_fermion<'a, T: Fermion>(
     read_with(&from.into(), options, header, |source, header, parts| fermion_at(source, header, options, parts))
 }
 
-/// Reads and checks field `number` of a block, counted from 0. One column of a propagator takes the time of all of them, as the checksum is
-/// that of all: [`read_fermions`] reads them at once.
+/// Reads and checks the field with this number in a block, from 0. For a propagator, this takes as long as reading all columns, because
+/// they have a common checksum; [`read_fermions`] reads all columns at once.
 pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) -> Result<FermionFile<T>, FileError> {
     block_field(&from.into(), number, &ReadOptions::default())
 }
@@ -122,7 +122,7 @@ fn block_field<T: Fermion>(from: &ReadFrom, number: usize, options: &ReadOptions
     })
 }
 
-/// Reads and checks all fermion fields of a file: one, or those of a block.
+/// Reads and checks all fermion fields of a file: a single field, or all fields of a block.
 pub fn read_fermions<'a, T: Fermion>(
     from: impl Into<ReadFrom<'a>>,
     options: &ReadOptions,
@@ -149,12 +149,12 @@ pub fn read_fermions<'a, T: Fermion>(
     Ok(BlockFile { fields, header: first, checksum: checksum.unwrap_or(Checksum::Absent) })
 }
 
-/// Reads a field of any kind and checks its checksum.
+/// Reads a field of any kind, and checks only its checksum.
 pub fn read_field<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<RawField, FileError> {
     read_with(&from.into(), options, header, |source, header, parts| field_at(source, header, options, parts))
 }
 
-/// Recognises the format and reads the header.
+/// Recognises the format of a file, and reads its header.
 fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
     let Some(family) = recognised(reader, options)? else {
         return Err(unsupported::recognise(reader)?);
@@ -174,7 +174,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
     checked(header, options)
 }
 
-/// Returns the family of formats to which a file belongs; `None` if no format is recognised.
+/// Returns the family of formats to which a file belongs; `None` if no family is recognised.
 fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'static FileFamily>, Problem> {
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     if let Some(family) = by_start(&some(reader, START)?) {
@@ -190,13 +190,13 @@ fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'stat
     Ok(None)
 }
 
-/// Returns the family of formats to which a file with these first bytes belongs.
+/// Returns the family of formats whose files begin with these bytes.
 fn by_start(start: &[u8]) -> Option<&'static FileFamily> {
     let fits = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(recognise) if recognise(start));
     FILE_FAMILIES.into_iter().find(fits)
 }
 
-/// Detects links in the wrong byte order, which the checksums of LIME files do not. `said` names the source of the order.
+/// Detects links in the wrong byte order, which checksums of LIME files do not detect. `said` names the source of the byte order.
 fn byte_order(
     reader: &mut Image,
     header: &mut Header,
@@ -205,7 +205,7 @@ fn byte_order(
 ) -> Result<(), Problem> {
     let begins_with_links = match header.arrangement {
         Arrangement::Sites | Arrangement::Columns(_) => true,
-        // The first record of a file with one for each direction is no complete site.
+        // The first record contains links of one direction only, not all links of a site.
         Arrangement::Directions(_) => false,
         Arrangement::Own(own) => own.begins_with_links,
     };
@@ -222,12 +222,12 @@ fn byte_order(
     if options.verify {
         return Err(Problem::ByteOrder { said, stated, other });
     }
-    header.notes.push(format!("{said} specifies {stated}-endian numbers; read as {other}-endian"));
+    header.notes.push(format!("{said} specifies {stated}-endian numbers; the numbers are read as {other}-endian"));
     header.endian = other;
     Ok(())
 }
 
-/// Checks that a header is on the expected lattice, and returns it.
+/// Returns the header after a check that its lattice is the expected one.
 fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     match options.lattice {
         Some(lattice) if lattice != header.lattice => Err(Problem::Disagree {
@@ -241,7 +241,7 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     }
 }
 
-/// Reads the headers of a block; `None` if the file is something else.
+/// Reads the headers of a block; returns `None` for other files.
 fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<FieldBlock>, Problem> {
     match recognised(image, options)? {
         Some(family) => (family.block)(image, options, T::SHAPE),
@@ -249,7 +249,7 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
     }
 }
 
-/// Returns the header of field `number` of a block.
+/// Returns the header of the field with this number in a block.
 fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadOptions) -> Result<Header, Problem> {
     let Some(FieldBlock { mut first, mut records }) = block::<T>(image, options)? else {
         return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
@@ -262,13 +262,14 @@ fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadO
         return Ok(records.swap_remove(number));
     }
     if let Arrangement::Sites = first.arrangement {
-        // No overflow: the fields end inside the file.
+        // This does not overflow, because the fields end inside the file.
         first.offset += number as u64 * first.needed();
     }
     Ok(first)
 }
 
-/// *Collective.* Reads the header with `parse`, which gets `options` on the lattice of the section to be read, and then the data.
+/// *Collective.* Reads the header with `parse`, and then the data with `data`. `parse` receives the options with the lattice of the section
+/// to be read.
 fn read_with<T>(
     from: &ReadFrom,
     options: &ReadOptions,
@@ -288,7 +289,7 @@ fn read_with<T>(
     all().map_err(FileError::at(from.path()))
 }
 
-/// *Collective.* Reads only the result of `parse`.
+/// *Collective.* Returns only the result of `parse`.
 pub(super) fn header_with<H>(
     from: &ReadFrom,
     parse: impl Fn(&mut Image) -> Result<H, Problem>,
@@ -298,9 +299,9 @@ pub(super) fn header_with<H>(
     header.map(|(_, header)| header).map_err(FileError::at(from.path()))
 }
 
-/// *Collective.* Returns the result of `parse`. Only rank 0 reads; the others parse the bytes that it has read. So hundreds of processes do
-/// not request the same few bytes from the file server record by record, and all of them get the same header or the same error, even if a
-/// file changes or a server shows different content to different machines. Also returns the file, where it is open.
+/// *Collective.* Returns the result of `parse`, and on rank 0 also the open file. Only rank 0 reads the header; the other ranks parse the
+/// bytes that it has read. Thus hundreds of processes do not request the same few bytes from the file server. All processes get the same
+/// header or error, even if the file changes meanwhile.
 pub(super) fn shared_header<'a, H>(
     from: &ReadFrom<'a>,
     network: &dyn Network,
@@ -324,7 +325,7 @@ pub(super) fn shared_header<'a, H>(
     }
 }
 
-/// *Collective.* Performs [`compared`], but refuses a checksum that differs.
+/// *Collective.* Reads data like [`compared`], but a checksum that differs is an error if `options` require verification.
 fn data_at(
     source: &dyn ReadAt,
     header: &Header,
@@ -337,7 +338,7 @@ fn data_at(
     Ok(checksum)
 }
 
-/// *Collective.* Reads this process's part of the data, and compares the checksum of all parts.
+/// *Collective.* Reads this process's part of the data, and compares the checksum of all parts with the header.
 fn compared(
     source: &dyn ReadAt,
     header: &Header,
@@ -347,7 +348,7 @@ fn compared(
     checksum_of(header, parts, arrangement::read(source, header, parts.mine(), values))
 }
 
-/// *Collective.* Compares the checksum of all parts with that of the header.
+/// *Collective.* Compares the combined checksum of all parts with that of the header.
 fn checksum_of(
     header: &Header,
     parts: &FileParts,
@@ -362,7 +363,7 @@ fn checksum_of(
     Ok(Checksum::compare(header.checksum, all))
 }
 
-/// Returns the failure of the communication, if there is one, otherwise `problem`.
+/// Returns the failure of the communication if `result` is one, otherwise `problem`.
 fn comm_or(result: Result<(), Problem>, problem: Problem) -> Problem {
     match result {
         Err(lost @ Problem::Comm(_)) => lost,
@@ -386,7 +387,8 @@ fn gauge_at(
     let computed =
         |measured: &(Plaquettes, f64), name| if name == PLAQUETTE_NAME { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
-        // Changed bits alter the plaquette by more than its last digits unless they are few and low; another checksum rule does not.
+        // The plaquette distinguishes two causes. Corrupt bits change it by more than its last digits, unless they are few and low. A
+        // checksum by another rule does not change it.
         let sound =
             checks::links(&gauge, header.precision, options, parts).and_then(|_| checks::measured(&gauge, parts));
         let Ok(measured) = sound else { return Err(comm_or(sound.map(|_| ()), problem)) };
@@ -413,7 +415,8 @@ fn gauge_at(
     Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity, open_boundary })
 }
 
-/// Reports open boundary conditions if the links that they set to zero are those that failed a check.
+/// Returns a problem about open boundary conditions if a check failed for a link that such conditions set to zero; otherwise returns
+/// `problem`.
 fn at_open_boundary(problem: Problem, header: &Header) -> Problem {
     match problem {
         Problem::NotUnitary { what: "link U_t", site, .. } | Problem::NotReunitarised { what: "link U_t", site }
@@ -441,7 +444,7 @@ fn fermion_at<T: Fermion>(
     Ok(FermionFile { field, header, checksum })
 }
 
-/// *Collective.* Reads some columns of a propagator.
+/// *Collective.* Reads some columns of a propagator, and checks them.
 fn columns_at<T: Fermion>(
     source: &dyn ReadAt,
     header: Header,

@@ -1,25 +1,25 @@
-//! Places of the sites of a box in a file, which has the sites of the whole lattice in lexicographic order.
+//! Positions of the sites of a box in a file that has the sites of the whole lattice in lexicographic order.
 use crate::lattice::{Cuboid, Section};
 use std::ops::Range;
 
-/// The sites of a box, as runs that are contiguous in the file: rows in x; whole planes if the box is as long as the lattice in x, and so
-/// on; everything if only t is cut.
+/// The sites of a box, divided into runs that are contiguous in the file. A run is a row in x, or a plane if the box spans the lattice in
+/// x, and so on. If the box is smaller than the lattice in t only, it is a single run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs {
     whole: [usize; 4],
     sites: Cuboid,
-    /// Number of sites of a run.
+    /// Number of sites in a run.
     length: usize,
 }
 
 impl Runs {
     fn new(whole: [usize; 4], sites: Cuboid) -> Self {
-        // Up to and including the first direction that is cut.
+        // A run includes the first direction in which the box is smaller than the lattice.
         let cut = (0..3).find(|&mu| sites.size[mu] < whole[mu]).unwrap_or(3);
         Self { whole, sites, length: sites.size[..=cut].iter().product() }
     }
-    /// Returns the pieces that are contiguous in the file, for sites numbered in the order of the box: each as the number of its first site
-    /// in the whole lattice, and its number of sites.
+    /// Returns contiguous pieces of the file for a range of sites, which are numbered in the order of the box. A piece is the number of its
+    /// first site in the whole lattice, and its number of sites.
     pub fn pieces(&self, sites: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
         let whole = Cuboid { origin: [0; 4], size: self.whole };
         let mut at = sites.start;
@@ -33,17 +33,17 @@ impl Runs {
             Some((first, count))
         })
     }
-    /// Returns the runs of time slice number `t` of a section.
+    /// Returns the runs of the time slice with number `t` in a section.
     pub fn of_slice(section: &Section, t: usize) -> Self {
         let Cuboid { mut origin, mut size } = section.cuboid();
         (origin[3], size[3]) = (origin[3] + t, 1);
         Self::new(section.global.size(), Cuboid { origin, size })
     }
-    /// Returns the runs of the even sites of a section in a file that has only the even sites of the whole lattice. The section begins at
-    /// even coordinates.
+    /// Returns the runs of the even sites of a section, for a file that contains only the even sites of the lattice. The section must begin
+    /// at even coordinates.
     ///
-    /// Of the sites 2k and 2k + 1, which are neighbours in x, one is even: it has number k among the even ones. The even sites are
-    /// therefore numbered like the sites of a lattice that is half as long in x.
+    /// Among the sites 2k and 2k + 1, which are neighbours in x, one is even; it is number k among the even sites. The even sites are
+    /// therefore numbered like the sites of a lattice of half the extent in x.
     pub fn of_even_sites(section: &Section) -> Self {
         let halved = |[x, y, z, t]: [usize; 4]| [x / 2, y, z, t];
         let Cuboid { origin, size } = section.cuboid();

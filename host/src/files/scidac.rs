@@ -1,9 +1,9 @@
-//! Fields in LIME files in the conventions of SciDAC and ILDG: a data record (`ildg-binary-data` or `scidac-binary-data`) among records of
-//! XML that describe lattice, precision, type and checksum.
+//! Fields in LIME files with the conventions of SciDAC and ILDG. A data record (`ildg-binary-data` or `scidac-binary-data`) stands among
+//! records of XML, which describe the lattice, the precision, the type and the checksum.
 //!
-//! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. A record is therefore
-//! assigned to the adjacent data record: descriptions to the following one, a checksum to the preceding one, and in a file with a single
-//! data record everything belongs to that.
+//! In existing files, any of the XML records may be missing, the message flags may be wrong, and the order of records varies. Each record
+//! is therefore assigned to an adjacent data record: descriptions to the following one, and a checksum to the preceding one. In a file with
+//! one data record, all records belong to it.
 use super::arrangement::ColumnOrder;
 use super::arrangement::LINK;
 use super::error::LengthRemedy;
@@ -22,7 +22,7 @@ use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
 
-/// LIME files.
+/// The family of LIME files.
 pub static LIME_FAMILY: FileFamily = FileFamily {
     signature: "LIME (45 67 89 ab)",
     recognition: Recognition::Start(|start| start.starts_with(&lime::LIME_MAGIC)),
@@ -31,7 +31,7 @@ pub static LIME_FAMILY: FileFamily = FileFamily {
     byte_order: "the LIME format",
     formats: &[&ILDG, &SCIDAC, &SCIDAC_DIRECTIONS],
 };
-/// Format LIME with `ildg-binary-data`.
+/// ILDG format: a LIME file with `ildg-binary-data`.
 pub static ILDG: FileFormat = FileFormat {
     name: "ildg",
     title: "ILDG",
@@ -48,7 +48,7 @@ pub static ILDG: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Records { file_name: true },
 };
-/// Format LIME with `scidac-binary-data`.
+/// SciDAC format: a LIME file with `scidac-binary-data`.
 pub static SCIDAC: FileFormat = FileFormat {
     name: "scidac",
     title: "SciDAC",
@@ -74,7 +74,7 @@ pub static SCIDAC: FileFormat = FileFormat {
     metadata: MetadataPlace::Records { file_name: false },
     ..ILDG
 };
-/// Format LIME with a record of `scidac-binary-data` for the links of each direction.
+/// SciDAC format with four records of `scidac-binary-data`, one for the links of each direction.
 pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
     name: "scidacdirections",
     title: "SciDAC, a record for each direction",
@@ -91,7 +91,7 @@ pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
 };
 
 const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
-/// Types of records whose texts are the writer's own.
+/// Type of the record whose text is the title of the file.
 const TITLE: &str = "scidac-file-xml";
 const USER_RECORD: &str = "scidac-record-xml";
 const FILE: &str = "scidac-private-file-xml record";
@@ -100,16 +100,16 @@ const ILDG_RECORD: &str = "ildg-format record";
 /// Types of records that tmLQCD writes before a propagator or a source.
 const ETMC_KINDS: [&str; 2] = ["etmc-propagator-format", "etmc-source-format"];
 const ETMC: [&str; 2] = ["etmc-propagator-format record", "etmc-source-format record"];
-/// Largest number of fields of a file that are examined together.
+/// Largest number of fields in a file that is read as a block.
 const MOST_FIELDS: usize = 1024;
 
-/// Parses the header of a field of a file in memory.
+/// Parses the header of a field in a LIME file that is in memory.
 pub fn parse(bytes: &[u8], options: &ReadOptions) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), options)
 }
 
-/// Reads the description of data record number `options.record`. A file of four records with one matrix on each site holds
-/// the links of the four directions.
+/// Reads the header of the data record with number `options.record`. Four data records with one matrix on each site are the links of the
+/// four directions, and have a common header.
 pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let records = lime::records(reader)?;
     let fields = data_records(&records);
@@ -143,7 +143,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         ..first
     };
     links.notes.extend(others.iter().flat_map(|other| other.notes.clone()));
-    // The records after the last of them belong to the file.
+    // Records after the last of the four data records describe the file, so they are added.
     for (kind, text) in others.into_iter().next_back().into_iter().flat_map(|last| last.metadata) {
         if links.metadata.iter().all(|(known, _)| *known != kind) {
             links.metadata.push((kind, text));
@@ -152,9 +152,9 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(links)
 }
 
-/// Reads the headers of a propagator in one record, or of several fields.
+/// Reads the headers of a propagator in one record, or of several fields; returns `None` for other files.
 fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Option<FieldBlock>, Problem> {
-    // Links of four directions.
+    // Links of four directions are not a block of fermion fields.
     if matches!(header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
         return Ok(None);
     }
@@ -174,8 +174,8 @@ fn data_records(records: &[LimeRecord]) -> Vec<usize> {
     (0..records.len()).filter(|&i| is_data(&records[i])).collect()
 }
 
-/// Reads the descriptions of all data records that hold a field on the whole lattice. Those of a time slice, which sources may have, are
-/// left out.
+/// Reads the headers of all data records that contain a field on the whole lattice. Records of a single time slice, as some sources have,
+/// are left out.
 fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<Header>, Problem> {
     let records = lime::records(reader)?;
     let fields = data_records(&records);
@@ -193,8 +193,8 @@ fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<
     Ok(headers)
 }
 
-/// Selects the fields of a file with `components` numbers on each site that are solutions. In files of pairs a source precedes each of
-/// them.
+/// Selects those fields that have `components` numbers on a site and are solutions. Some files contain pairs of a source and a solution; in
+/// these only the solutions are selected.
 fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
     let fits = headers.into_iter().filter(|header| header.components == components);
     let mut fits: Vec<Header> = fits.collect();
@@ -214,7 +214,7 @@ fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
     fits
 }
 
-/// Reads the description of data record number `options.record`.
+/// Reads the header of the data record with number `options.record`.
 fn describe<R: Read + Seek>(
     reader: &mut R,
     records: &[LimeRecord],
@@ -257,7 +257,7 @@ fn describe<R: Read + Seek>(
     })
 }
 
-/// A data record, and the records between it and the data records next to it.
+/// A data record, with the records between it and the neighbouring data records.
 struct Surroundings<'a> {
     all: &'a [LimeRecord],
     data: &'a LimeRecord,
@@ -268,7 +268,7 @@ struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// Finds data record number `number` of those at `fields`.
+    /// Returns the surroundings of data record number `number`; `fields` has the indices of all data records.
     fn of(all: &'a [LimeRecord], fields: &[usize], number: usize) -> Result<Self, Problem> {
         let Some(&at) = fields.get(number) else {
             let found = format!("{} data records", fields.len());
@@ -285,23 +285,24 @@ impl<'a> Surroundings<'a> {
             is_last: next.is_none(),
         })
     }
-    /// Whether this is the only data of the file.
+    /// Whether the data record is the only one of the file.
     fn alone(&self) -> bool {
         self.is_first && self.is_last
     }
-    /// Returns the record of a type that describes the data.
+    /// Returns the record of type `kind` that describes the data.
     fn described(&self, kind: &str) -> Option<&'a LimeRecord> {
         let found = self.before.iter().rev().find(|r| r.kind == kind);
         found.or_else(|| if self.alone() { self.after.iter().find(|r| r.kind == kind) } else { None })
     }
-    /// Returns the record with the checksum of the data.
+    /// Returns the record that contains the checksum of the data.
     fn sums(&self) -> Option<&'a LimeRecord> {
         let found = self.after.iter().find(|r| is_sum(r));
         found.or_else(|| if self.alone() { self.before.iter().find(|r| is_sum(r)) } else { None })
     }
-    /// Returns the records that belong to the data, and those that describe the file.
+    /// Returns the records that belong to the data, after those that describe the file.
     fn own(&self) -> impl Iterator<Item = &'a LimeRecord> {
-        // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
+        // Two kinds of records stand between two fields: the checksum of the first, and then the descriptions of the second or the start of
+        // another file.
         let (before, after) = (self.before, self.after);
         let begin = match self.is_first {
             true => 0,
@@ -328,11 +329,11 @@ fn is_file(record: &LimeRecord) -> bool {
     record.kind == "scidac-private-file-xml"
 }
 
-/// Descriptions of data by the records around them.
+/// Descriptions of the data in the records around them.
 struct Descriptions {
     file_size: Option<[usize; 4]>,
     ildg: IldgFormat,
-    /// Formats in the records of tmLQCD for spinor fields.
+    /// Lattice and precision in tmLQCD's records for spinor fields: for a propagator and for a source.
     etmc: [IldgFormat; 2],
     private: Private,
 }
@@ -357,7 +358,7 @@ impl Descriptions {
         let private = private.as_deref().map(|text| Private::parse(text, leniency)).transpose()?.unwrap_or_default();
         Ok(Self { file_size, ildg, etmc, private })
     }
-    /// Returns the lattice of data of this length, and the name of the record that states it.
+    /// Returns the lattice of the data, and the name of the record that contains it; `length` is that of the data in bytes.
     fn lattice(
         &self,
         length: u64,
@@ -385,7 +386,7 @@ impl Descriptions {
         };
         Ok((lattice_from(size, place)?, place))
     }
-    /// Returns the precision that a record states, if it fits the length of the data; otherwise the precision that does.
+    /// Returns the precision of the data: that in a record if it fits the length of the data, otherwise the one that fits.
     fn precision(&self, extent: &DataExtent, leniency: &mut Leniency) -> Result<FilePrecision, Problem> {
         let stated = agree(
             "the precision",
@@ -398,7 +399,7 @@ impl Descriptions {
             ],
         );
         let stated = match stated {
-            // The length decides between them.
+            // If the records differ, the length of the data determines the precision.
             Err(problem) => {
                 leniency.or_note(problem, "the precision that fits the length of the data is used")?;
                 None
@@ -414,10 +415,10 @@ impl Descriptions {
         }
         let said = extent.expected(stated, place);
         let other = by_length.ok_or_else(|| extent.unfit(said.clone()))?;
-        leniency.or_note(extent.unfit(said), &format!("read in {other} precision"))?;
+        leniency.or_note(extent.unfit(said), &format!("the data are read in {other} precision"))?;
         Ok(other)
     }
-    /// Compares the length of the data with the lengths that records imply besides the precision.
+    /// Compares the length of the data with the lengths that other records imply.
     fn check_lengths(
         &mut self,
         extent: &DataExtent,
@@ -443,7 +444,7 @@ impl Descriptions {
     }
 }
 
-/// The length of a data record on its lattice.
+/// Length of the data in relation to the lattice.
 struct DataExtent<'a> {
     data: &'a LimeRecord,
     lattice: Lattice,
@@ -453,22 +454,22 @@ struct DataExtent<'a> {
 }
 
 impl<'a> DataExtent<'a> {
-    /// Divides the data among the sites of a lattice, which a record at `place` states.
+    /// Divides the data among the sites of a lattice; `place` is the record that contains the lattice.
     fn of(data: &'a LimeRecord, lattice: Lattice, place: &str, format: &'static FileFormat) -> Result<Self, Problem> {
         let volume = lattice.volume() as u64;
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
         if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
-            let said = format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})");
+            let said = format!("the length is not a multiple of the {volume} sites of the {lattice} lattice ({place})");
             return Err(extent.unfit(said));
         }
         Ok(extent)
     }
-    /// Returns the problem that a statement `said` about the data does not fit their length.
+    /// Returns the problem that the data do not have the length that `said` describes.
     fn unfit(&self, said: String) -> Problem {
         let (would, remedy) = would_be(self.data.length, self.volume, self.format);
         Problem::Length { place: self.data.place(), length: self.data.length, said, would, remedy }
     }
-    /// Whether the data can be numbers in this precision. ILDG records hold links, SciDAC records any kind of field.
+    /// Whether the data may consist of numbers in this precision. ILDG records contain links, SciDAC records any kind of field.
     fn fits(&self, precision: FilePrecision) -> bool {
         let number = 2 * precision.bytes() as u64;
         match *self.format == ILDG {
@@ -476,7 +477,7 @@ impl<'a> DataExtent<'a> {
             false => self.site_bytes.is_multiple_of(number),
         }
     }
-    /// Returns the length of data in this precision, which a record at `place` states.
+    /// Returns a clause on the length of data in the precision `stated`; `place` is the record that contains the precision.
     fn expected(&self, stated: FilePrecision, place: &str) -> String {
         let (lattice, number) = (self.lattice, 2 * stated.bytes() as u64);
         match *self.format == ILDG {
@@ -485,13 +486,14 @@ impl<'a> DataExtent<'a> {
                 format!("links on the {lattice} lattice in {stated} precision ({place}) have {needed}")
             }
             false => format!(
-                "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
+                "the length is not a multiple of {number} bytes per site, a complex number in {stated} precision \
+                 ({place})"
             ),
         }
     }
 }
 
-/// Texts that are stored with a field, and the plaquette that one of them states.
+/// Texts that are stored with a field, and a plaquette that one of them contains.
 struct FieldTexts {
     metadata: Vec<(String, String)>,
     omitted: Vec<String>,
@@ -515,7 +517,7 @@ impl FieldTexts {
     }
 }
 
-/// Returns the first value present; fails if another contradicts it.
+/// Returns the first value that is present. Fails if another value differs from it.
 fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     what: &'static str,
     sources: [(Option<T>, &'static str); 5],
@@ -534,7 +536,7 @@ fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Returns the precision of data with this many bytes per site, if only one fits links, spinors or colour vectors.
+/// Returns the precision of links, spinors or colour vectors with this number of bytes on a site; `None` if none or both precisions fit.
 fn precision_by_length(site_bytes: u64, format: &FileFormat) -> Option<FilePrecision> {
     match (site_bytes, *format == ILDG) {
         (288 | 192, true) => Some(FilePrecision::Single),
@@ -546,7 +548,8 @@ fn precision_by_length(site_bytes: u64, format: &FileFormat) -> Option<FilePreci
     }
 }
 
-/// Describes the kind of field of this volume that has this length, or else the volumes of gauge fields that have it.
+/// Returns a clause on the kind of field that has this length on this volume, or on the volumes on which links have this length. Also
+/// returns advice.
 fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRemedy) {
     let names = [
         (36, "links"),
@@ -556,21 +559,21 @@ fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRem
         (144, "a propagator"),
         (9, "a staggered propagator"),
     ];
-    // ILDG records hold links only.
+    // An ILDG record contains links only.
     let names = if *format == ILDG { &names[..2] } else { &names[..] };
-    // Not SU(6): SU(3) on four times the volume has the same length.
+    // SU(6) is not listed, because links in SU(3) on four times the volume have the same length.
     let groups = [2, 4, 5].map(|n| (4 * n * n, n));
     for precision in [FilePrecision::Single, FilePrecision::Double] {
         let has = |components: u64| length == 2 * components * precision.bytes() as u64 * volume;
         if let Some((_, name)) = names.iter().find(|(components, _)| has(*components)) {
             return (
-                format!("this is the length of {name} in {precision} precision"),
+                format!("the data have the length of {name} in {precision} precision"),
                 LengthRemedy::WithoutVerification,
             );
         }
         if let Some((_, n)) = groups.iter().find(|(components, _)| has(*components)) {
             let what = format!(
-                "this is the length of links in SU({n}) in {precision} precision, but Ferrite supports SU(3) only"
+                "the data have the length of links in SU({n}) in {precision} precision, but Ferrite supports SU(3) only"
             );
             return (what, LengthRemedy::Nothing);
         }
@@ -583,7 +586,7 @@ fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRem
         let what = "no gauge field has this length: the file is damaged, or holds other data";
         return (what.into(), LengthRemedy::Nothing);
     }
-    (format!("this is the length of links on {}", links.join(" or ")), LengthRemedy::Extents)
+    (format!("the data have the length of links on {}", links.join(" or ")), LengthRemedy::Extents)
 }
 
 fn file_size(text: &str, leniency: &mut Leniency) -> Result<Option<[usize; 4]>, Problem> {
@@ -596,7 +599,7 @@ fn file_size(text: &str, leniency: &mut Leniency) -> Result<Option<[usize; 4]>, 
     size.try_into().map(Some).map_err(|_| bad())
 }
 
-/// Checks that an optional number is 0.
+/// Checks that an optional number is 0 if it is present.
 fn zero(
     xml: &Elements,
     place: &str,
@@ -613,7 +616,7 @@ fn zero(
     Ok(())
 }
 
-/// Content of `scidac-private-record-xml`, which describes the data.
+/// Content of the record `scidac-private-record-xml`, which describes the data.
 #[derive(Default)]
 struct Private {
     precision: Option<FilePrecision>,
@@ -646,7 +649,7 @@ impl Private {
         let site_bytes = size.zip(count).map(|(size, count)| size * count);
         Ok(Self { precision, site_bytes, count, datatype: given("datatype").unwrap_or_default().into() })
     }
-    /// Returns the order of a propagator with `components` numbers on a site.
+    /// Returns the order of the numbers of a propagator with `components` numbers on a site.
     fn order(&self, components: usize) -> ColumnOrder {
         let columns = if components == 144 { 12 } else { 3 };
         match self.count {
@@ -666,14 +669,14 @@ fn parse_sums(text: &str) -> Result<PartialChecksum, Problem> {
     Ok(PartialChecksum([sum("suma")?, sum("sumb")?]))
 }
 
-/// Returns the value of `plaquette = …` in the text that tmLQCD writes.
+/// Returns the plaquette after `plaquette =` in a text of tmLQCD.
 fn xlf_plaquette(text: &str) -> Option<Printed> {
     let (_, rest) = text.split_once("plaquette")?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     Printed::parse(rest.split([',', ' ', '\n', '\t']).next()?)
 }
 
-/// Returns type name, spins and number of objects per site of a field with `components` complex numbers per site.
+/// Returns the type name, the number of spins, and the number of objects on a site for a field with `components` complex numbers on a site.
 fn kind(components: usize) -> (&'static str, usize, usize) {
     match components {
         LINKS => ("ColorMatrix", 1, 4),
@@ -684,13 +687,13 @@ fn kind(components: usize) -> (&'static str, usize, usize) {
     }
 }
 
-/// Makes the frame of a file of a propagator with `columns` columns, in one record as in QDP++ and Chroma.
+/// Makes the frame of a file of a propagator with `columns` columns in one record, as QDP++ and Chroma write it.
 fn propagator_frame(lattice: Lattice, columns: usize, options: &WriteOptions) -> Frame {
     let arrangement = Arrangement::Columns(ColumnOrder::SpinMatrix);
     Frame { arrangement, ..frame(lattice, columns * columns, options) }
 }
 
-/// Appends the descriptions of a file, which are its first message.
+/// Appends the records that describe the file, which are its first message.
 fn put_file(head: &mut Vec<u8>, lattice: Lattice, options: &WriteOptions) {
     let [x, y, z, t] = lattice.size();
     let file = format!(
@@ -702,7 +705,7 @@ fn put_file(head: &mut Vec<u8>, lattice: Lattice, options: &WriteOptions) {
     lime::append(head, TITLE, MessageFlags::End, given(options, TITLE).unwrap_or_else(new).as_bytes());
 }
 
-/// Appends the descriptions of a record of this [`kind`], with which its message begins.
+/// Appends the records that describe the data and begin their message; the tuple comes from [`kind`].
 fn put_record(
     head: &mut Vec<u8>,
     form: &StoredForm,
@@ -710,7 +713,7 @@ fn put_record(
     options: &WriteOptions,
 ) {
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    // QDP++ has one name for everything except links.
+    // The datatype of QDP++ distinguishes links, and is `Lattice` for propagators.
     let name = if name == "Lattice" { name.into() } else { format!("QDP_{letter}3_{name}") };
     let private = format!(
         "{PROLOG}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
@@ -725,12 +728,13 @@ fn put_record(
     lime::append(head, USER_RECORD, MessageFlags::Middle, given(options, USER_RECORD).unwrap_or_else(new).as_bytes());
 }
 
-/// Returns the text of a record in the options.
+/// Returns the text of the record of type `kind` in the options.
 fn given(options: &WriteOptions, kind: &str) -> Option<String> {
     options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone())
 }
 
-/// Returns the bytes after `length` bytes of data: their checksum, with at least `digits` digits, which ends the message.
+/// Returns the bytes after `length` bytes of data: the record of the checksum, which ends the message. Its numbers have at least `digits`
+/// digits.
 fn after_data(length: u64, PartialChecksum([a, b]): PartialChecksum, digits: usize) -> Vec<u8> {
     let mut tail = Vec::new();
     lime::append_padding(&mut tail, length);
@@ -741,7 +745,7 @@ fn after_data(length: u64, PartialChecksum([a, b]): PartialChecksum, digits: usi
     tail
 }
 
-/// Returns the records after the last data and its checksum: SciDAC's library expects its own records first, in their order.
+/// Returns the records after the last data and its checksum. SciDAC's library requires its own records first, in their order.
 fn other_records(options: &WriteOptions) -> Vec<u8> {
     let mut tail = Vec::new();
     let others = options.records.iter().filter(|(kind, _)| ![TITLE, USER_RECORD].contains(&kind.as_str()));
@@ -749,8 +753,8 @@ fn other_records(options: &WriteOptions) -> Vec<u8> {
     tail
 }
 
-/// Makes the frame of a file of two messages, file description and field, with the order of records and the flags of the SciDAC library;
-/// those of ILDG only if `options.format` is [`ILDG`].
+/// Makes the frame of a file of two messages, the file description and the field, with the order of records and the flags of the SciDAC
+/// library. Records of ILDG are included only if `options.format` is [`ILDG`].
 fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     let form =
         StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
@@ -778,8 +782,8 @@ fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     }
 }
 
-/// Makes the frame of a file of five messages, file description and the links of the directions x, y, z and t: one matrix on each site, as
-/// in the files of QDP/C's `QDP_write_M`.
+/// Makes the frame of a file of five messages: the file description, and the links in x, y, z and t. Each data record has one matrix on
+/// each site, as in files of QDP/C's `QDP_write_M`.
 fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let kind = Some(ChecksumKind::Scidac);
     let form = StoredForm { components: LINK, precision: options.precision, endian: Endian::Big, kind };
@@ -790,7 +794,7 @@ fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let mut head = Vec::new();
     put_file(&mut head, lattice, options);
     head.extend(&record);
-    // With all digits, so that the following offsets do not depend on it.
+    // The checksum is printed with all digits, so that the offsets that follow do not depend on it.
     let sum_after = move |sum| after_data(length, sum, 8);
     let step = length + (sum_after(PartialChecksum::default()).len() + record.len()) as u64;
     let offsets = std::array::from_fn(|mu| head.len() as u64 + mu as u64 * step);

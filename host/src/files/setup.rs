@@ -1,6 +1,6 @@
-//! Files of the near-null vectors of a multigrid setup, so that a later run need not compute them again.
+//! Files that store the near-null vectors of a multigrid setup for later runs.
 //!
-//! Near-null vectors are spinor fields on the even sites. A file is a LIME message of these records:
+//! Near-null vectors are spinor fields on the even sites. A file is a LIME message with these records:
 //!
 //! | record | content |
 //! |---|---|
@@ -8,9 +8,9 @@
 //! | `ferrite-multigrid-vector`, for each vector | numbers on the even sites, single precision, big-endian, `[spin][colour]` |
 //! | `ferrite-multigrid-checksums` | JSON: CRC-32 of the first record, SciDAC checksum of each vector |
 //!
-//! Even sites are in lexicographic order with x fastest. Since extents are even, number k among them is one of the sites
-//! 2k and 2k + 1. Vectors are written and read one after the other, so memory is needed for one at a time; each process
-//! has its [`Section`] of them. The bytes of a file do not depend on the partitioning of the lattice,
+//! Even sites are in lexicographic order with x fastest. Extents are even, so even site number k is one of the sites
+//! 2k and 2k + 1. Vectors are written and read one after another, which needs memory for one at a time. Each process
+//! has its [`Section`] of the vectors. The bytes of a file do not depend on the partitioning of the lattice,
 //! and any number of processes can read it.
 //!
 //! ```
@@ -61,14 +61,14 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Name and version of the format: the only one that is written or read.
+/// Name and version of the file format; no other version is read or written.
 const FORMAT: &str = "ferrite.multigrid-setup/1";
 const SETUP: &str = "ferrite-multigrid-setup";
 const VECTOR: &str = "ferrite-multigrid-vector";
 const CHECKSUMS: &str = "ferrite-multigrid-checksums";
-/// Maximum number of vectors of a file. Their checksums fit a record of text.
+/// Largest number of vectors in a file. Their checksums must fit into one record of text.
 pub const MOST_STORED_VECTORS: usize = 1024;
-/// Maximum length of a record of text in bytes.
+/// Largest length of a record of text in bytes.
 const MOST_TEXT: usize = 1 << 16;
 const CHECKSUM: ChecksumKind = ChecksumKind::Scidac;
 const FORM: StoredForm = StoredForm {
@@ -78,11 +78,11 @@ const FORM: StoredForm = StoredForm {
     kind: Some(CHECKSUM),
 };
 
-/// *Collective.* Returns the checksum that identifies the links of a setup: SciDAC's, of their numbers in double precision. It does not
-/// depend on the partitioning of the lattice, nor on the format of the file of the links. `gauge` is this process's part.
+/// *Collective.* Returns the checksum that identifies the links of a setup: the SciDAC checksum of the links in double precision. It
+/// depends neither on the process grid nor on the format of the file of links. `gauge` is this process's part.
 ///
 /// # Errors
-/// Failures of the communication.
+/// Fails if the communication fails.
 pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<String, CommError> {
     let site = |local: usize| {
         let links = [0, 1, 2, 3].map(|mu| *gauge.link(local, mu));
@@ -97,29 +97,30 @@ pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Networ
     Ok(CHECKSUM.print(sum.fold(PartialChecksum::default(), |a, b| a.combine(CHECKSUM, b))))
 }
 
-/// Description of a setup, with the operator and the links for which it was made. A reader compares this with its own.
+/// Description of a setup, including the operator and the links for which it was made. Compare it with the present operator and links
+/// before you use the setup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetupHeader {
     /// Extents of the whole lattice.
     pub lattice: Lattice,
     /// Number of vectors, from 1 to [`MOST_STORED_VECTORS`].
     pub vectors: usize,
-    /// Operator for which the vectors were made: a JSON object with everything that distinguishes two operators. Numbers are
-    /// read back unchanged; JSON has none that are not finite.
+    /// Operator for which the vectors were made: a JSON object with all parameters that distinguish operators. Numbers are read back
+    /// unchanged; they must be finite.
     pub operator: Value,
-    /// Checksum of the links for which the vectors were made, see [`links_checksum`].
+    /// Checksum of the links for which the vectors were made, from [`links_checksum`].
     pub links: String,
     /// Name and version of the program that made the vectors.
     pub program: String,
 }
 
 impl SetupHeader {
-    /// Makes the header of vectors that this program has made.
+    /// Makes the header of a setup by this program.
     pub fn new(lattice: Lattice, vectors: usize, operator: Value, links: impl Into<String>) -> Self {
         let program = concat!("ferrite ", env!("CARGO_PKG_VERSION")).into();
         Self { lattice, vectors, operator, links: links.into(), program }
     }
-    /// Returns the text of the first record.
+    /// Returns the text of the first record, which contains the header.
     fn to_text(&self) -> Result<String, Problem> {
         let unwritable = |why| Err(Problem::Unwritable { why });
         if !(1..=MOST_STORED_VECTORS).contains(&self.vectors) {
@@ -135,7 +136,7 @@ impl SetupHeader {
         }
         Ok(text)
     }
-    /// Reads the first record, whose format has been checked.
+    /// Reads the header from the first record, whose format has been checked.
     fn of(record: &TextRecord) -> Result<Self, Problem> {
         let number = "a number from 1 to 1024";
         let vectors: usize = record.key("vectors", number)?;
@@ -152,7 +153,7 @@ impl SetupHeader {
     }
 }
 
-/// The first record, with its keys in the order of the file.
+/// Content of the first record, with its keys in the order of the file.
 #[derive(Serialize)]
 struct HeaderRecord<'a> {
     format: &'static str,
@@ -163,12 +164,12 @@ struct HeaderRecord<'a> {
     vectors: usize,
 }
 
-/// The last record.
+/// Content of the last record: checksums of all other records.
 #[derive(Serialize)]
 struct SetupChecksums {
     /// CRC-32 of the data of the first record.
     setup: String,
-    /// Checksum of each vector.
+    /// Checksum of each vector, in the order of the file.
     vectors: Vec<String>,
 }
 
@@ -176,18 +177,18 @@ fn to_json(record: &impl Serialize) -> String {
     serde_json::to_string(record).expect("texts, numbers and JSON")
 }
 
-/// Returns the number of bytes of a vector on this lattice.
+/// Returns the number of bytes of a vector on a lattice.
 fn vector_bytes(lattice: Lattice) -> u64 {
     lattice.half_volume() as u64 * FORM.site_bytes() as u64
 }
 
-/// Returns the even one of sites 2k and 2k + 1.
+/// Returns the even one of the sites 2k and 2k + 1.
 fn even_site(lattice: Lattice, k: usize) -> usize {
     2 * k + lattice.parity(lattice.coordinates(2 * k))
 }
 
-/// *Collective.* Returns the parts of all processes, after a check that they make up this lattice. Since their extents are
-/// even, all of them begin at even coordinates, and their even sites are even sites of the lattice.
+/// *Collective.* Returns the parts of all processes after a check that they make up this lattice. Their extents are even, so all parts
+/// begin at even coordinates, and their even sites are even sites of the lattice.
 fn meet<'a, T>(
     file: &SharedFile<'a>,
     lattice: Lattice,
@@ -211,12 +212,11 @@ fn other_lattice(caller: Lattice, file: Lattice) -> Problem {
     }
 }
 
-/// Writes a setup, vector by vector. The file appears under its name with [`finish`](Self::finish); until then an older
-/// one stays. If the writer is dropped before, nothing is left of the new file.
+/// Writer of a setup, one vector at a time. The file appears under its name when [`finish`](Self::finish) succeeds; until then an older
+/// file remains. If the writer is dropped before, the new file is removed.
 ///
-/// All processes make the same calls in the same order, each with its section of the vectors. A call succeeds on all of
-/// them or fails on all with the same error, except that a [`Problem::Comm`] may concern a single process. After a call that
-/// failed, no other can succeed.
+/// All processes must make the same calls in the same order, each with its section of the vectors. A call succeeds on all processes, or
+/// fails on all with the same error; only a [`Problem::Comm`] may concern a single process. After a failed call, all later calls fail.
 pub struct SetupWriter<'a> {
     path: PathBuf,
     parts: FileParts<'a>,
@@ -225,25 +225,25 @@ pub struct SetupWriter<'a> {
     head: Vec<u8>,
     /// CRC-32 of the data of the first record.
     head_sum: u32,
-    /// Checksums of the vectors that were written.
+    /// Checksums of the vectors written so far.
     sums: Vec<PartialChecksum>,
     /// File that is being written; `None` after a failure.
     output: Option<SharedOutput>,
 }
 
 impl<'a> SetupWriter<'a> {
-    /// *Collective.* Begins a file. `to` is a file in a folder that all processes share, with this process's section;
-    /// a single process that has the whole lattice needs no section.
+    /// *Collective.* Begins a file. `to` is a file in a folder that all processes share, with this process's section. A single process that
+    /// has the whole lattice needs no section.
     ///
     /// # Errors
-    /// A header that cannot be written: too many vectors or none, more than 64 KiB of text, an operator that is not a
-    /// JSON object. Sections that do not make up its lattice, or headers that differ. A file that cannot be created, a
-    /// pipe, or a device.
+    /// Fails in these cases: the number of vectors is 0 or too large, the header is longer than 64 KiB, or the operator is not a JSON
+    /// object; the sections do not make up the lattice, or the headers of the processes differ; the file cannot be created, or is a pipe or
+    /// a device.
     pub fn create(to: SharedFile<'a>, header: SetupHeader) -> Result<Self, FileError> {
         settle(to.network, Self::attempt(&to, header)).map_err(FileError::at(to.path))
     }
     fn attempt(to: &SharedFile<'a>, header: SetupHeader) -> Result<Self, Problem> {
-        // Each process sends its header, or the problem with it, since a single process may have a wrong one.
+        // Each process sends its header, or the problem with it: a wrong header may exist on one process only.
         let checked = header.to_text();
         let encode = |checked: &Result<String, Problem>| {
             checked.as_ref().map_or_else(|problem| problem.to_string(), |text| text.clone()).into_bytes()
@@ -269,23 +269,22 @@ impl<'a> SetupWriter<'a> {
         writer.output = Some(SharedOutput::create(to.path, end, to.network)?);
         Ok(writer)
     }
-    /// Returns the LIME header of the record of a vector.
+    /// Returns the LIME header for the record of a vector.
     fn vector_header(&self) -> Vec<u8> {
         let mut header = Vec::new();
         lime::append_header(&mut header, VECTOR, MessageFlags::Middle, vector_bytes(self.header.lattice));
         header
     }
-    /// Returns the offset of the record of a vector in bytes. Vectors need no padding, since their length is a multiple of 96
-    /// bytes.
+    /// Returns the offset of the record of a vector in bytes. Vectors need no padding, because their length is a multiple of 96 bytes.
     fn record(&self, number: usize) -> u64 {
         let record = self.vector_header().len() as u64 + vector_bytes(self.header.lattice);
         self.head.len() as u64 + number as u64 * record
     }
-    /// *Collective.* Writes this process's section of the next vector. Odd sites are not read.
+    /// *Collective.* Writes this process's section of the next vector. Values on odd sites are ignored.
     ///
     /// # Errors
-    /// Numbers that are not finite in single precision; a field that is not on the section; more vectors than in the
-    /// header; errors of the operating system, such as a full disk. The unfinished file is removed.
+    /// Fails if a number is not finite in single precision, if the field is not on the section, if all vectors of the header have been
+    /// written, or if the operating system fails, for example because the disk is full. The unfinished file is then removed.
     pub fn write(&mut self, vector: &HostSpinor) -> Result<(), FileError> {
         let written = self.write_next(vector);
         if written.is_err() {
@@ -307,8 +306,8 @@ impl<'a> SetupWriter<'a> {
         self.sums.push(total(&self.parts, sum)?);
         Ok(())
     }
-    /// *Collective.* Returns the spinors of this process on even sites, after a check that they are on the section and finite in
-    /// single precision.
+    /// *Collective.* Returns the spinors of this process on even sites, after a check that the field is on the section and finite in single
+    /// precision.
     fn even_sites(&self, vector: &HostSpinor) -> Result<Vec<Spinor>, Problem> {
         let section = self.parts.mine();
         let fits = vector.lattice() == section.local;
@@ -335,18 +334,16 @@ impl<'a> SetupWriter<'a> {
             _ => Ok(even),
         }
     }
-    /// *Collective.* Writes the headers and checksums of all records, flushes the file to the device and gives it its
-    /// name.
+    /// *Collective.* Writes the headers and checksums of all records, flushes the file to the device, and renames it.
     ///
     /// # Errors
-    /// Vectors that are missing, and errors of the operating system. In both cases nothing is left of the new file, and an
-    /// older one stays.
+    /// Fails if vectors are missing, or if the operating system fails. The new file is then removed, and an older file remains.
     pub fn finish(mut self) -> Result<(), FileError> {
         let finished = self.finish_all();
         settle(self.parts.network, finished).map_err(FileError::at(&self.path))
     }
     fn finish_all(&mut self) -> Result<(), Problem> {
-        // The file is removed if this returns an error, before other processes continue.
+        // If this function returns an error, the file is removed before other processes continue.
         let output = self.output.take().ok_or(FAILED)?;
         let (written, expected) = (self.sums.len(), self.header.vectors);
         if written < expected {
@@ -357,12 +354,12 @@ impl<'a> SetupWriter<'a> {
         let mut tail = Vec::new();
         lime::append(&mut tail, CHECKSUMS, MessageFlags::End, sums.as_bytes());
         let put = |bytes: &[u8], offset: u64| {
-            output.file.write_all_at(bytes, offset).map_err(SystemError::of("write the headers of its records"))
+            output.file.write_all_at(bytes, offset).map_err(SystemError::of("write the headers of the records"))
         };
         let records = || {
             (0..expected).try_for_each(|number| put(&self.vector_header(), self.record(number)))?;
             put(&tail, self.record(expected))?;
-            // The magic number comes last.
+            // The first record, with the magic number, is written last, so that an incomplete file is not recognised.
             put(&self.head, 0)
         };
         let first = self.parts.network.rank() == 0;
@@ -373,19 +370,19 @@ impl<'a> SetupWriter<'a> {
 
 const FAILED: Problem = Problem::Unwritable { why: "an earlier vector could not be written; start the file again" };
 
-/// *Collective.* Returns the checksum of a vector, from those of its parts.
+/// *Collective.* Returns the checksum of a vector, combined from those of its parts.
 fn total(parts: &FileParts, mine: Result<PartialChecksum, SystemError>) -> Result<PartialChecksum, Problem> {
     let (_, answers) = gather(parts.network, mine, |sum| sum.to_bytes())?;
     let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     Ok(sums.fold(PartialChecksum::default(), |a, b| FORM.combine(a, b)))
 }
 
-/// Contents of the text records, with the positions of the vectors.
+/// Content of the text records, and the positions of the vectors.
 struct Contents {
     header: SetupHeader,
-    /// Offset of the data of each vector in bytes.
+    /// Offset of each vector's data in bytes.
     offsets: Vec<u64>,
-    /// Checksum of each vector, as the file contains it.
+    /// Checksum of each vector in the file.
     sums: Vec<String>,
 }
 
@@ -398,17 +395,17 @@ impl Contents {
         let start = some(image, 4)?;
         if start != lime::LIME_MAGIC {
             let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
-            let found = format!("it starts with the bytes {start}, but a LIME file starts with 45 67 89 ab");
+            let found = format!("the file starts with the bytes {start}, but a LIME file starts with 45 67 89 ab");
             return Err(Problem::NotASetup { found });
         }
         let records = lime::records(image)?;
         let Some(first) = records.first().filter(|first| first.kind == SETUP) else {
             let first = records.first().map_or("", |first| &first.kind);
-            let found = format!("its first LIME record is {first:?}, not {SETUP:?}");
+            let found = format!("the first LIME record is {first:?}, not {SETUP:?}");
             return Err(Problem::NotASetup { found });
         };
         let first = TextRecord::read(image, first)?;
-        // The format is checked first, since all other keys may differ in another version.
+        // The format is checked first, because all other keys may differ in another version.
         let format = &first.json["format"];
         if format != FORMAT {
             let expected = format!(
@@ -454,7 +451,7 @@ impl Contents {
     }
 }
 
-/// A record of text, and the JSON in it.
+/// A record of text that contains JSON.
 struct TextRecord {
     place: String,
     text: String,
@@ -469,7 +466,7 @@ impl TextRecord {
         let json = serde_json::from_str(&text).map_err(|_| wrong(&text))?;
         Ok(TextRecord { place, text, json })
     }
-    /// Reads the value of a key.
+    /// Returns the value of a key; `expected` describes valid values in the error.
     fn key<T: DeserializeOwned>(&self, key: &'static str, expected: &str) -> Result<T, Problem> {
         T::deserialize(&self.json[key]).map_err(|_| self.wrong(key, expected))
     }
@@ -481,15 +478,15 @@ impl TextRecord {
 /// *Collective* with a [`SharedFile`]. Reads only the header of a setup file.
 ///
 /// # Errors
-/// The errors of [`SetupReader::open`], except those about sections and their lattice.
+/// See [`SetupReader::open`]; errors about sections cannot occur.
 pub fn inspect_setup<'a>(from: impl Into<ReadFrom<'a>>) -> Result<SetupHeader, FileError> {
     header_with(&from.into(), |image| Contents::parse(image).map(|contents| contents.header))
 }
 
-/// Reads a setup, one vector at a time.
+/// Reader of a setup, one vector at a time.
 ///
-/// All processes make the same calls in the same order. A call succeeds on all of them or fails on all with the same
-/// error, except that a [`Problem::Comm`] may concern a single process.
+/// All processes must make the same calls in the same order. A call succeeds on all processes, or fails on all with the same error; only a
+/// [`Problem::Comm`] may concern a single process.
 pub struct SetupReader<'a> {
     path: PathBuf,
     parts: FileParts<'a>,
@@ -498,13 +495,13 @@ pub struct SetupReader<'a> {
 }
 
 impl<'a> SetupReader<'a> {
-    /// *Collective.* Opens a file and checks its records, but not the numbers of the vectors. With a section in `from`
-    /// the file has to be on the section's lattice; a single process without a section reads the whole of any lattice.
+    /// *Collective.* Opens a file and checks its records, but not the numbers of the vectors. If `from` has a section, the file must be on
+    /// the section's lattice. A single process without a section reads the whole of any lattice.
     ///
     /// # Errors
-    /// A file that cannot be opened, is no setup, is of another version or cut short, or has other records than its
-    /// header specifies; a header whose checksum is wrong; a lattice that differs from the lattice of the sections;
-    /// sections that do not make up the lattice.
+    /// Fails in these cases: the file cannot be opened, is not a setup, has another version, is cut short, or has other records than its
+    /// header implies; the checksum of the header is wrong; the lattice differs from that of the sections, or the sections do not make up
+    /// the lattice.
     pub fn open(from: SharedFile<'a>) -> Result<Self, FileError> {
         let all = || {
             let read = ReadFrom::Shared(from);
@@ -519,11 +516,10 @@ impl<'a> SetupReader<'a> {
     pub fn header(&self) -> &SetupHeader {
         &self.contents.header
     }
-    /// *Collective.* Reads this process's section of vector `number`, counted from 0. It is zero on odd sites.
+    /// *Collective.* Reads this process's section of the vector with this number, from 0. The field is zero on odd sites.
     ///
     /// # Errors
-    /// A number that is not below the number of vectors, a checksum that is wrong, numbers that are not finite, and errors of
-    /// the operating system.
+    /// Fails if there is no such vector, if its checksum is wrong, if a number is not finite, or if the operating system fails.
     pub fn read(&self, number: usize) -> Result<HostSpinor, FileError> {
         let header = &self.contents.header;
         let all = || {

@@ -1,15 +1,15 @@
-//! Sources of the bytes of fields.
+//! Sources of the bytes of a field: an open file, or memory.
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// Bytes that can be read at any place, by several threads at once.
+/// Bytes that several threads can read at once, at any offset.
 pub(crate) trait ReadAt: Sync {
-    /// Fills `bytes` with the content from `offset` on.
+    /// Fills `bytes` with the content that starts at `offset`.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
-/// A file that was opened, or bytes in memory.
+/// An open file, or bytes in memory.
 #[derive(Debug)]
 pub(crate) enum Opened<'a> {
     File(File),
@@ -17,14 +17,14 @@ pub(crate) enum Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// Returns the number of bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> io::Result<u64> {
         match self {
             Self::File(file) => (&*file).seek(SeekFrom::End(0)),
             Self::Memory(memory) => Ok(memory.len() as u64),
         }
     }
-    /// Reads some bytes from `offset` on; none at the end.
+    /// Reads bytes that start at `offset`, and returns their number, which is 0 at the end.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read_at(bytes, offset),
@@ -42,7 +42,7 @@ impl ReadAt for Opened<'_> {
     }
 }
 
-/// Returns the bytes from `offset` on.
+/// Returns the bytes that start at `offset`; empty beyond the end.
 fn behind(memory: &[u8], offset: u64) -> &[u8] {
     usize::try_from(offset).ok().and_then(|offset| memory.get(offset..)).unwrap_or_default()
 }

@@ -433,8 +433,8 @@ fn errors_say_what_the_data_would_be() {
     let refused = |bytes: &[u8]| reread(bytes, &ReadOptions::default()).unwrap_err().to_string();
     // Precision.
     for (stated, links, right, is) in [
-        (FilePrecision::Single, &double, "double", "this is the length of links in double precision"),
-        (FilePrecision::Double, &single, "single", "this is the length of links in single precision"),
+        (FilePrecision::Single, &double, "double", "the data have the length of links in double precision"),
+        (FilePrecision::Double, &single, "single", "the data have the length of links in single precision"),
     ] {
         let file = ildg(&format([2, 2, 2, 4], stated), links);
         let error = refused(&file);
@@ -450,7 +450,7 @@ fn errors_say_what_the_data_would_be() {
         let file = ildg(&format(size, FilePrecision::Double), &double);
         let error = refused(&file);
         assert!(
-            error.contains("this is the length of links on 64 sites in single precision or 32 sites in double"),
+            error.contains("the data have the length of links on 64 sites in single precision or 32 sites in double"),
             "{error}"
         );
         assert!(reread(&file, &lenient).is_err());

@@ -1,4 +1,4 @@
-//! Recognises files of unsupported formats, so that errors can name them.
+//! Recognition of files in unsupported formats, so that errors can name the format.
 use super::Problem;
 use super::formats::{START, signatures};
 use super::image::{Image, some};
@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom};
 const UNPACK: &str = "unpack it first";
 const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
 
-/// First bytes of files that are often given in place of a configuration, with descriptions of these files and advice.
+/// First bytes of files that users often give instead of a configuration, each with a description of the file and advice.
 const STARTS: [(&[u8], &str, &str); 10] = [
     (b"\x1f\x8b", "packed with gzip", UNPACK),
     (b"BZh", "packed with bzip2", UNPACK),
@@ -16,16 +16,16 @@ const STARTS: [(&[u8], &str, &str); 10] = [
     (
         b"PK\x03\x04",
         "a zip archive, such as an .npz file of numpy.savez",
-        "save one array with numpy.save, or unpack it",
+        "save one array with numpy.save, or unpack the archive",
     ),
-    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch the file with `git lfs pull`"),
     (b"<!DOCTYPE", "an HTML page, probably a server error message", "download it again"),
     (b"<html", "an HTML page, probably a server error message", "download it again"),
     (b"CDF", "a NetCDF file", NO_READER),
     (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];
 
-/// Returns the problem of a file of no supported format.
+/// Returns the problem for a file that is in no supported format.
 pub(super) fn recognise(reader: &mut Image) -> Result<Problem, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     if length == 0 {

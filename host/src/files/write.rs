@@ -1,4 +1,4 @@
-//! Writing fields, by one process or by many.
+//! Functions that write fields, on one process or on many.
 use super::formats::{FermionsFormat, FermionsToWrite, LinksToWrite};
 use super::frame::Frame;
 use super::parts::FileParts;
@@ -14,14 +14,14 @@ use std::path::Path;
 
 /// Destination of a field that is written.
 ///
-/// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process writes: `write_gauge(&path, &gauge, &options)`.
-/// A [`SharedFile`] converts into one that many processes write together.
+/// A path (`&Path`, `&PathBuf`, `&str`) converts to a file that one process writes: `write_gauge(&path, &gauge, &options)`. A
+/// [`SharedFile`] converts to a file that many processes write together.
 pub enum WriteTo<'a> {
-    /// A file, written by one process.
+    /// A file that one process writes.
     File(&'a Path),
-    /// *Collective.* A file, written by many processes.
+    /// *Collective.* A file that many processes write together.
     Shared(SharedFile<'a>),
-    /// Any writer, such as a `Vec<u8>`. After an error it may hold a part of the bytes.
+    /// A writer, such as a `Vec<u8>`. After an error, it may contain a part of the bytes.
     Writer(&'a mut dyn Write),
 }
 
@@ -37,13 +37,13 @@ impl<'a> From<SharedFile<'a>> for WriteTo<'a> {
     }
 }
 
-/// Writes a gauge field. Refuses numbers that are not finite, and formats of two rows for links that are not in SU(3).
+/// Writes a gauge field. Fails if a number is not finite, or if the format stores two rows and a link is not in SU(3).
 pub fn write_gauge<'a>(to: impl Into<WriteTo<'a>>, gauge: &HostGauge, options: &WriteOptions) -> Result<(), FileError> {
     let values = bytemuck::cast_slice(gauge.links());
     write(to.into(), &[(gauge.lattice(), values)], |parts| gauge_frame(gauge, options, parts))
 }
 
-/// Writes a fermion field in a format that holds fermion fields, such as SciDAC LIME, NumPy or HDF5.
+/// Writes a fermion field. The format must store fermion fields, as SciDAC LIME, NumPy and HDF5 do.
 pub fn write_fermion<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     field: &HostField<T>,
@@ -52,10 +52,10 @@ pub fn write_fermion<'a, T: Fermion>(
     write(to.into(), &[(field.lattice(), field.numbers())], |parts| fermion_frame(field, options, parts))
 }
 
-/// Writes several fermion fields into one `.npy` file, with `axes` before those of the lattice: `[12]` for the columns of
-/// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis. As
-/// [`SCIDAC`](super::SCIDAC) twelve spinors, or three colour vectors, are written as one record: a propagator with these columns;
-/// as [`MILC_PROPAGATOR`](super::MILC_PROPAGATOR) three colour vectors are.
+/// Writes several fermion fields into one file. In an `.npy` file, `axes` precede those of the lattice: `[12]` for the columns of a
+/// propagator, `[2, 12]` for two propagators. [`read_block`](super::read_block) reads files with one such axis. In the format
+/// [`SCIDAC`](super::SCIDAC), twelve spinors or three colour vectors become a propagator in one record, with the fields as columns. In the
+/// format [`MILC_PROPAGATOR`](super::MILC_PROPAGATOR), three colour vectors do.
 pub fn write_block<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
@@ -83,8 +83,8 @@ pub fn write_block<'a, T: Fermion>(
 
 const NO_FIELD: Problem = Problem::Unwritable { why: "no field is given" };
 
-/// *Collective.* Writes fields, each given by its extents on this process and its numbers, into the frame that `frame` makes after checking
-/// them.
+/// *Collective.* Writes fields, each given by its local lattice and its numbers. `frame` checks the fields, and makes the frame of the
+/// file.
 fn write(
     to: WriteTo,
     fields: &[(Lattice, &[Complex64])],
@@ -104,7 +104,7 @@ fn write(
         match to {
             WriteTo::Writer(writer) => frame.write_to(writer, &values),
             WriteTo::File(_) | WriteTo::Shared(_) => match Destination::of(path) {
-                // A stream is written in order, which needs all data in one process.
+                // A stream must be written in order, which requires all data on one process.
                 Ok(Destination::Stream(stream)) if network.size() == 1 => {
                     let mut writer = BufWriter::with_capacity(1 << 20, open_stream(&stream)?);
                     frame.write_to(&mut writer, &values)?;
@@ -117,7 +117,7 @@ fn write(
     all().map_err(FileError::at(path))
 }
 
-/// *Collective.* Checks the field and makes its frame.
+/// *Collective.* Checks a gauge field, and makes the frame of its file.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let Some(format) = &options.format.links else {
         return Err(Problem::Unwritable { why: "this format holds propagators, not links" });
@@ -127,7 +127,7 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> 
     (format.frame)(&LinksToWrite { gauge, parts }, options)
 }
 
-/// *Collective.* Checks the field and makes its frame.
+/// *Collective.* Checks a fermion field, and makes the frame of its file.
 fn fermion_frame<T: Fermion>(
     field: &HostField<T>,
     options: &WriteOptions,

@@ -1,20 +1,20 @@
-//! The part of XML that the headers of lattice files need: the texts of elements.
+//! Parser for the XML in headers of lattice files, which extracts the texts of elements.
 //!
-//! A parser splits the text, so that comments, declarations and quoted attributes are not mistaken for elements. Existing files
-//! contain XML that is not well formed: a quote that is not closed, several documents in one record, no end tag, a single
-//! ampersand. Of these everything is read that can be parsed, and the rest is ignored.
+//! It uses an XML parser, so that comments, declarations and quoted attributes are not mistaken for elements. Some existing files contain
+//! XML that is not well formed: quotes or elements that are not closed, several documents in one record, or a bare ampersand. All that can
+//! be parsed is read, and the rest is ignored.
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-/// Elements of a text.
+/// Elements of an XML text.
 #[derive(Debug, Default)]
 pub(crate) struct Elements {
-    /// Local names and texts, in the order of start tags. `None`: an element that is not closed.
+    /// Names without prefix, and texts of all elements, in the order of start tags. The text is `None` if an element is not closed.
     all: Vec<(String, Option<String>)>,
 }
 
 impl Elements {
-    /// Parses the elements of `xml`; none if that is not XML.
+    /// Parses the elements of an XML text; the result is empty if the text is not XML.
     pub fn of(xml: &str) -> Self {
         let mut elements = Self::default();
         let (mut rest, mut open) = (xml, Vec::new());
@@ -23,13 +23,13 @@ impl Elements {
         }
         elements
     }
-    /// Returns the trimmed text of the first element of this name, with or without a prefix.
+    /// Returns the trimmed text of the first element with this name, with or without a prefix.
     pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.all.iter().find(|(its, text)| its == name && text.is_some());
         found.and_then(|(_, text)| text.as_deref()).map(str::trim)
     }
-    /// Adds the elements in `xml` up to its end, or up to a tag with a quote that is not closed, and then returns the text after this tag.
-    /// `open` holds the elements that are not closed yet, with their texts.
+    /// Adds the elements of `xml` up to its end, or up to a tag in which a quote is not closed. In the latter case it returns the text
+    /// after this tag. `open` contains the elements that are not closed yet, with their texts so far.
     fn add<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
         let mut reader = Reader::from_str(xml);
         let config = reader.config_mut();
@@ -38,7 +38,7 @@ impl Elements {
             let at = reader.buffer_position() as usize;
             let event = reader.read_event();
             let text = match &event {
-                // Attributes cannot contain `<`: a quote is not closed. The tag is read as if it had no quotes.
+                // Attributes cannot contain `<`, so a quote is not closed. The tag is read as if it had no quotes.
                 Ok(Event::Start(tag) | Event::Empty(tag)) if tag.contains('<') => return self.broken(&xml[at..], open),
                 Ok(Event::Start(tag)) => {
                     open.push((self.all.len(), String::new()));
@@ -70,7 +70,7 @@ impl Elements {
                 },
                 Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => continue,
                 Ok(Event::Eof) => return None,
-                // Without progress this would not end.
+                // Stop if nothing was consumed; the loop would otherwise not end.
                 Err(_) => return self.broken(&xml[at..], open).filter(|behind| behind.len() < xml.len()),
             };
             if let Some((_, so_far)) = open.last_mut() {
@@ -78,13 +78,13 @@ impl Elements {
             }
         }
     }
-    /// Adds the element of a start tag at the beginning of `xml` with a quote that is not closed, and returns the text after
-    /// the tag; `None` if there is no start tag.
+    /// Adds the element of a start tag at the beginning of `xml` in which a quote is not closed, and returns the text after the tag.
+    /// Returns `None` if there is no start tag.
     fn broken<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
         let start = xml.find('<')?;
         let (tag, behind) = xml[start + 1..].split_once('>')?;
         let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
-        // After a comment that is not closed, nothing can be trusted.
+        // If a comment is not closed, what follows cannot be interpreted.
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             return None;
         }
@@ -95,7 +95,7 @@ impl Elements {
     }
 }
 
-/// Replaces the characters that text in XML may not hold.
+/// Replaces the characters that have a special meaning in XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

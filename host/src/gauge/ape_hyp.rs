@@ -1,23 +1,24 @@
-//! APE and HYP smearing of links, on a device.
+//! APE and HYP smearing of links on a device.
 //!
-//! **APE** (Albanese et al. 1987): all links at once become
+//! **APE** smearing (Albanese et al. 1987) replaces all links at once by
 //!
 //! U′_μ(x) = P{ (1 − α) U_μ(x) + α/n Σ_{ν≠μ} S_ν },
 //! S_ν = U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂),
 //!
-//! with n = 6 staples, or 4 in space. In Chroma the weight of the link beside staples of weight 1 is n (1 − α)/α.
+//! where n is the number of staples: 6, or 4 in spatial smearing. Chroma's parameter, the weight of the link if staples have weight 1, is
+//! n (1 − α)/α.
 //!
-//! **HYP** (Hasenfratz and Knechtli 2001): three levels of such sums, each with staples of decorated links from the one before, so that only
-//! links of the hypercubes next to a link contribute:
+//! **HYP** smearing (Hasenfratz and Knechtli 2001) has three levels of such sums. The staples of each level consist of links from the level
+//! before, so that only links of the hypercubes next to a link contribute:
 //!
 //! V̄_{μ;νρ} = P{ (1 − α_3) U_μ + α_3/2 Σ_{±η ≠ ρ,ν,μ} U_η U_μ U†_η },
 //! Ṽ_{μ;ν} = P{ (1 − α_2) U_μ + α_2/4 Σ_{±ρ ≠ ν,μ} V̄_{ρ;νμ} V̄_{μ;ρν} V̄†_{ρ;νμ} },
 //! U′_μ = P{ (1 − α_1) U_μ + α_1/6 Σ_{±ν ≠ μ} Ṽ_{ν;μ} Ṽ_{μ;ν} Ṽ†_{ν;μ} }.
 //!
-//! In space there are two levels, of staples in the only other direction and of these with 4 staples: the weights are α_2/2 and α_1/4, and
-//! α_3 is not used.
+//! Spatial HYP smearing has two levels. The first has 2 staples in the remaining direction with the weight α_2/2, and the second 4 staples
+//! with the weight α_1/4; α_3 is not used.
 //!
-//! P is the projection to SU(3) with the largest Re tr (P{V} V†), as in Hasenfratz and Knechtli.
+//! P is the projection to the SU(3) matrix with the largest Re tr (P{V} V†), as in Hasenfratz and Knechtli.
 use crate::domain::{DeviceError, Result};
 use crate::field::GaugeField;
 use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
@@ -25,45 +26,46 @@ use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
-/// Smearing of links by projected sums of staples.
+/// APE or HYP smearing: links are replaced by projected sums of links and staples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProjectedSmearing {
-    /// Sums that are projected.
+    /// Sums that are projected, with the weights of the staples.
     pub sums: SumsOfStaples,
-    /// Number of times that links are replaced by smeared ones.
+    /// Number of smearing steps; each replaces all smeared links.
     pub levels: usize,
-    /// Whether links in t stay as they are, and others have no staples that reach into t.
+    /// Whether only spatial links are smeared, by spatial staples. Links in t then remain unchanged.
     pub spatial: bool,
 }
 
-/// Sums that are projected, with the share of staples in each.
+/// Kind of smearing, with the share of the staples in each sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SumsOfStaples {
-    /// APE smearing with the share α.
+    /// APE smearing; the value is the share α of the staples.
     Ape(f64),
-    /// HYP smearing with the shares α_1, α_2 and α_3.
+    /// HYP smearing; the values are the shares α_1, α_2 and α_3 of the staples in the three levels.
     Hyp([f64; 3]),
 }
 
 impl SumsOfStaples {
-    /// HYP with the weights that Hasenfratz and Knechtli found best.
+    /// HYP smearing with the weights that Hasenfratz and Knechtli recommend.
     pub const USUAL_HYP: Self = SumsOfStaples::Hyp([0.75, 0.6, 0.3]);
 }
 
 impl ProjectedSmearing {
-    /// *Collective.* Returns smeared copies of links in double precision.
+    /// *Collective.* Returns a smeared copy of links, which must be in double precision.
     ///
     /// # Errors
-    /// Links in another precision, [`DeviceError::SingularSums`] where sums have no projection, and failures of the device.
+    /// [`DeviceError::SingularSums`] if a sum has no projection to SU(3). Fails also if the links are in another precision, or if the
+    /// device fails.
     pub fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
         let smeared = self.smeared_while(links, &mut || ControlFlow::Continue(()))?;
         Ok(smeared.expect("nothing ended it"))
     }
-    /// *Collective.* Smears links like [`smeared`](Self::smeared) and calls `after` after each level; `None` if that returns `Break`, which
-    /// it has to do on all processes or on none.
+    /// *Collective.* Smears links like [`smeared`](Self::smeared), and calls `after` after each step. Returns `None` if `after` returns
+    /// `Break`, which it must do either on all processes or on none.
     ///
     /// # Errors
-    /// Those of [`smeared`](Self::smeared).
+    /// See [`smeared`](Self::smeared).
     pub fn smeared_while(
         &self,
         links: &GaugeField,
@@ -86,7 +88,7 @@ impl ProjectedSmearing {
         }
         Ok(Some(smeared))
     }
-    /// Returns the number of fields of links in double precision that exist at once, the given and the smeared ones included.
+    /// Returns the number of fields of links in double precision that exist at the same time, including the given and the smeared links.
     pub fn fields(&self) -> usize {
         match (self.sums, self.spatial) {
             (SumsOfStaples::Ape(_), _) => 3,
@@ -94,7 +96,7 @@ impl ProjectedSmearing {
             (SumsOfStaples::Hyp(_), false) => 11,
         }
     }
-    /// Returns the number of directions whose links are smeared and have staples, counted from x.
+    /// Returns the number of directions, from x, whose links are smeared and whose staples count.
     fn directions(&self) -> u32 {
         if self.spatial { 3 } else { 4 }
     }
@@ -108,7 +110,8 @@ impl ProjectedSmearing {
         Ok(out)
     }
     fn hyp(&self, links: &GaugeField, [first, second, third]: [f64; 3]) -> Result<GaugeField> {
-        // Indexed by the direction of the staples: the links along μ of number η are V̄_{μ;νρ}, where ν and ρ are the other two directions.
+        // Fields are indexed by the direction η of their staples. The links along μ in field η are V̄_{μ;νρ}, where ν and ρ are the other
+        // two directions.
         let innermost = if self.spatial { second } else { third };
         let mut inner = Vec::new();
         for eta in 0..self.directions() {
@@ -116,13 +119,13 @@ impl ProjectedSmearing {
             for mu in self.others(&[eta]) {
                 projected_sum(links, &decorated, mu, innermost, &[(links, links, eta)])?;
             }
-            // Parts of the lattice may have borders of two sites, and staples of staples of staples reach three sites far.
+            // The border may be only two sites wide, but HYP needs links up to three sites away; so the border is filled again.
             decorated.fill_border()?;
             inner.push(decorated);
         }
         let out = links.copied()?;
         if self.spatial {
-            // Ṽ_{μ;ν} has staples in the third direction, and so has Ṽ_{ν;μ}.
+            // Ṽ_{μ;ν} and Ṽ_{ν;μ} both have staples in the third spatial direction, so they are in the same field of `inner`.
             for mu in 0..3 {
                 let staples: Vec<_> =
                     self.others(&[mu]).map(|nu| (nu, &inner[3 - mu as usize - nu as usize])).collect();
@@ -132,7 +135,7 @@ impl ProjectedSmearing {
             out.fill_border()?;
             return Ok(out);
         }
-        // Indexed by ν: the links along μ of number ν are Ṽ_{μ;ν}.
+        // Fields are indexed by ν. The links along μ in field ν are Ṽ_{μ;ν}.
         let mut outer = Vec::new();
         for nu in 0..4 {
             let decorated = links.empty_like()?;
@@ -155,15 +158,15 @@ impl ProjectedSmearing {
         out.fill_border()?;
         Ok(out)
     }
-    /// Returns the directions that are smeared, except those in `taken`.
+    /// Returns the directions whose links are smeared, except those in `taken`.
     fn others<'a>(&self, taken: &'a [u32]) -> impl Iterator<Item = u32> + use<'a> {
         (0..self.directions()).filter(move |nu| !taken.contains(nu))
     }
 }
 
-/// Computes the links of `out` along μ: the projection of (1 − α) U_μ plus α times the mean of the staples. Each element of `staples` has
-/// the field of the staples' outer links, the field of their middle links, and their direction. Computes the border as well, except for its
-/// outermost sites.
+/// Computes the links of `out` along μ: the projection of (1 − α) U_μ plus α times the mean of the staples. An element of `staples`
+/// contains the field of the outer links of a staple, the field of its middle link, and its direction. The border is computed too, except
+/// for its outermost sites.
 fn projected_sum(
     links: &GaugeField,
     out: &GaugeField,
@@ -180,7 +183,7 @@ fn projected_sum(
             let kernel = Staple {
                 links: sides.both(),
                 input: middle.both().map(|middle| middle.direction(mu)),
-                // Not written, as the result is not stored.
+                // This argument has no effect, because `keep` is 0.
                 out,
                 sum: out,
                 geometry: links.bordered().geometry,

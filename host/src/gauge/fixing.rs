@@ -1,10 +1,10 @@
-//! Temporal gauge, and in [`relax`] Coulomb and Landau gauge.
+//! Gauge fixing: temporal gauge, and Coulomb and Landau gauge in [`relax`].
 //!
-//! In temporal gauge links in t are 1, but for one time slice (Clark et al. 2009, section 4.3).
+//! In temporal gauge, links in t are 1 except on one time slice (Clark et al. 2009, section 4.3).
 //!
-//! A gauge transformation g changes U_μ(x) to g(x) U_μ(x) g†(x+μ̂) and ψ(x) to g(x) ψ(x); solutions and products are the same, rotated.
-//! With g(x+t̂) = g(x) U_t(x), from g = 1 on the first slice on, every U_t becomes 1 except those from the last slice to the first, which
-//! become the product of all links in t at that point of space. Kernels for links in temporal gauge then read three directions of four.
+//! A gauge transformation g changes U_μ(x) to g(x) U_μ(x) g†(x+μ̂) and ψ(x) to g(x) ψ(x). Solutions transform like ψ. The transformation
+//! g(x+t̂) = g(x) U_t(x), with g = 1 on the first time slice, turns every U_t into 1 except on the last slice. There U_t becomes the
+//! product of all links in t at that point of space. Kernels for links in temporal gauge read only three of four directions.
 //!
 //! ```
 //! use ferrite::field::host::HostSpinor;
@@ -35,7 +35,7 @@ use comms::{CommError, Direction, Tag};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// A gauge transformation: a matrix g(x) of SU(3) at every site.
+/// A gauge transformation: an SU(3) matrix g(x) on every site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transformation {
     lattice: Lattice,
@@ -43,11 +43,11 @@ pub struct Transformation {
 }
 
 impl Transformation {
-    /// Returns the lattice.
+    /// Returns the lattice of the transformation.
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// Returns g(x) in lexicographic order of sites.
+    /// Returns the matrices g(x) in lexicographic order of the sites.
     pub fn matrices(&self) -> &[Matrix] {
         &self.matrices
     }
@@ -67,12 +67,12 @@ impl Transformation {
             colours.iter_mut().for_each(|spin| *spin = times(&g, spin));
         });
     }
-    /// Returns g(x) U_μ(x) g†(x+μ̂). Panics if the lattices differ.
+    /// Returns the transformed links g(x) U_μ(x) g†(x+μ̂). Panics if the lattices differ.
     pub fn links(&self, gauge: &HostGauge) -> HostGauge {
         self.links_with(gauge, &[const { None }; 4])
     }
-    /// Returns g(x) U_μ(x) g†(x+μ̂) on a part of a lattice. Where the lattice is cut in direction μ, `ahead[μ]` holds the matrices of the
-    /// sites after the last ones, in the order of sites.
+    /// Returns the transformed links g(x) U_μ(x) g†(x+μ̂) on a part of a lattice. In a partitioned direction μ, `ahead[μ]` has the matrices
+    /// of the sites that follow the last ones, in the order of sites.
     fn links_with(&self, gauge: &HostGauge, ahead: &[Option<Vec<Matrix>>; 4]) -> HostGauge {
         assert_eq!(gauge.lattice(), self.lattice, "transformation and links are on the same lattice");
         let size = self.lattice.size();
@@ -90,27 +90,27 @@ impl Transformation {
     }
 }
 
-/// Returns links in temporal gauge, and the transformation to it. Links in t on all slices but the last are exactly 1.
+/// Returns the links in temporal gauge, and the transformation to it. Links in t are exactly 1, except on the last time slice.
 ///
-/// Links must be in SU(3). Those of a file in single precision are to 1e-7 only: the transformation is in SU(3) nevertheless, as is every
-/// link that becomes 1, so fields then differ by that much, as with reconstructed links.
+/// The links must be in SU(3). Links from a file in single precision are in SU(3) only up to 1e-7. The transformation and the unit links
+/// are in SU(3) nevertheless, so the transformed field differs from the original by about 1e-7, as with reconstructed links.
 pub fn temporal_gauge(gauge: &HostGauge) -> (HostGauge, Transformation) {
     let (transformation, _) = Transformation::along_t(gauge, None);
     let fixed = with_unit_links(transformation.links(gauge), true);
     (fixed, transformation)
 }
 
-/// *Collective.* Computes [`temporal_gauge`] of a gauge field of which each process has its part of a domain, with the same bits as for the
-/// whole. Panics if the links are not on that part.
+/// *Collective.* Computes [`temporal_gauge`] of a gauge field that is distributed over processes, with the same bits as on one process.
+/// Panics if the links are not on this process's part of the lattice.
 ///
 /// # Errors
-/// Processes that do not respond.
+/// Fails if the communication fails.
 pub fn temporal_gauge_on(domain: &Domain, gauge: &HostGauge) -> Result<(HostGauge, Transformation), CommError> {
     assert_eq!(gauge.lattice(), domain.local(), "links are those of the process's part");
     let (grid, network, size) = (domain.grid(), domain.network(), domain.local().size());
     let to = |mu: usize, direction: Direction| grid.neighbour(network.rank(), mu, direction);
     let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
-    // One part in t after the other.
+    // The parts are computed in the order of t: each waits for the slice of the part before it.
     let first = match place {
         0 => None,
         _ => Some(receive(network, to(3, Direction::Backward), TAG, size[0] * size[1] * size[2])?.finish()?),
@@ -137,20 +137,21 @@ pub fn temporal_gauge_on(domain: &Domain, gauge: &HostGauge) -> Result<(HostGaug
 }
 
 impl Transformation {
-    /// Computes g(x+t̂) = g(x) U_t(x) from the first slice on, which is 1 if it is not given. Returns the slice after the last, too.
+    /// Computes g(x+t̂) = g(x) U_t(x) from the first time slice on, where g is `first`, or 1 without it. Also returns g on the slice that
+    /// follows the last one.
     fn along_t(gauge: &HostGauge, first: Option<Vec<Matrix>>) -> (Self, Vec<Matrix>) {
         let lattice = gauge.lattice();
         let slices = lattice.size()[3];
         let space = lattice.volume() / slices;
         let mut matrices = first.unwrap_or_else(|| vec![unit(); space]);
         matrices.resize((slices + 1) * space, unit());
-        // Slice by slice: each follows from the one before.
+        // Each time slice follows from the one before, so they are computed in order.
         for t in 1..=slices {
             let (done, rest) = matrices.split_at_mut(t * space);
             let before = &done[(t - 1) * space..];
             rest[..space].par_iter_mut().enumerate().for_each(|(x, g)| {
                 *g = product(&before[x], gauge.link((t - 1) * space + x, 3));
-                // Rounding errors would add up from slice to slice.
+                // Without this, rounding errors would accumulate from slice to slice.
                 reunitarise_link(g);
             });
         }
@@ -159,8 +160,8 @@ impl Transformation {
     }
 }
 
-/// Sets links in t to 1, which they are except for rounding, but not those from the lattice's last slice, which is on this process if
-/// `has_last`.
+/// Sets links in t to 1, from which they differ by rounding only. Links on the last time slice of the whole lattice remain unchanged; this
+/// process has that slice if `has_last`.
 fn with_unit_links(mut links: HostGauge, has_last: bool) -> HostGauge {
     let lattice = links.lattice();
     let unit_sites = if has_last { lattice.volume() - lattice.volume() / lattice.size()[3] } else { lattice.volume() };
@@ -168,15 +169,16 @@ fn with_unit_links(mut links: HostGauge, has_last: bool) -> HostGauge {
     links
 }
 
-/// Returns the index of a site among those with the same coordinate in direction μ, in the order of sites.
+/// Returns the index of a site among the sites with the same coordinate in direction μ, in the order of sites.
 fn on_face(size: [usize; 4], mu: usize, site: [usize; 4]) -> usize {
     (0..4).rev().filter(|nu| *nu != mu).fold(0, |index, nu| index * size[nu] + site[nu])
 }
 
-/// Tags of the messages: the slice of t that is passed on, then one for each direction. Those of plaquettes are below.
+/// First tag of the messages: TAG for the time slice that is passed on, and TAG + 1 + μ for the faces. The tags of messages for plaquettes
+/// are smaller.
 const TAG: Tag = 0x4700;
 
-/// Matrices that are being received.
+/// Message with matrices that is being received.
 struct MatrixReception(Box<dyn Message>);
 
 impl MatrixReception {

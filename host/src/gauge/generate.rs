@@ -1,8 +1,8 @@
-//! Configurations made from a seed: unit, random and weak field; random and point sources.
+//! Fields made from a seed: unit, random and weak links, and random and point sources.
 //!
-//! The random numbers of a link or a site depend only on the seed and on the place in the global lattice, so that the same seed gives the
-//! same field on every machine, process grid and backend. Every function makes a [`Section`] of such a field; a
-//! [`Lattice`](crate::lattice::Lattice) is one, too.
+//! The random numbers of a link or a site depend only on the seed and on the place in the global lattice, so that a seed gives the same
+//! field on every machine, process grid and backend. Every function makes a [`Section`] of a field; a [`Lattice`](crate::lattice::Lattice)
+//! converts to the section that contains all of it.
 use super::su3;
 use crate::field::host::{Fermion, HostColour, HostField, HostGauge, HostSpinor, Matrix};
 use crate::lattice::Section;
@@ -10,7 +10,7 @@ use gpu_kernels::random::Philox;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
-/// Substreams of the generator: different uses of one seed never share numbers.
+/// Substreams of the random generator. Each use of a seed has its own, so that different uses never share random numbers.
 const LINKS: u32 = 1;
 const SOURCE: u32 = 2;
 
@@ -19,7 +19,7 @@ fn normal(stream: &mut Philox) -> Complex64 {
     Complex64::new(re, im)
 }
 
-/// Returns links whose elements are `unit` · 1 + `noise` · (normal complex numbers), made unitary again.
+/// Returns links U = P(`unit` · 1 + `noise` · N), where N has normal complex elements and P makes the matrix unitary.
 fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
     let mut gauge = HostGauge::unit(section.local);
     gauge.links_mut().par_iter_mut().enumerate().for_each(|(index, link)| {
@@ -33,7 +33,7 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
                     *element = noise * normal(&mut stream) + diagonal;
                 }
             }
-            // Two nearly parallel rows, which do not form a basis, are very rare: draw again.
+            // In the rare case that two rows are nearly parallel and do not form a basis, the matrix is drawn again.
             if su3::orthonormalise(&mut u) {
                 *link = u;
                 return;
@@ -43,34 +43,35 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
     gauge
 }
 
-/// Returns a weak field: unit links, mixed with random noise and made unitary again (Babich, Clark and Joó 2010, section VII.A). `noise` is
-/// the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
+/// Returns a weak field: unit links to which random noise is added, made unitary again (Babich, Clark and Joó 2010, section VII.A). `noise`
+/// is the standard deviation of the added real and imaginary parts; 0.1 gives a plaquette near 0.9.
 ///
 /// # Panics
-/// If the noise is not a number, or outside ±10⁵⁰, where products of the elements of links overflow.
+/// Panics if `noise` is not a number, or outside ±10⁵⁰: products of elements of links would overflow.
 pub fn weak_field(section: impl Into<Section>, seed: u64, noise: f64) -> HostGauge {
     assert!(noise.abs() <= 1e50, "noise of {noise}: links are drawn until they can be projected to SU(3)");
     noisy(section.into(), seed, 1.0, noise)
 }
 
-/// Returns independent links with the Haar measure of SU(3): the limit of infinitely strong coupling.
+/// Returns independent random links with the Haar measure of SU(3), which is the limit of infinitely strong coupling.
 pub fn random(section: impl Into<Section>, seed: u64) -> HostGauge {
     noisy(section.into(), seed, 0.0, 1.0)
 }
 
-/// Returns a source with independent normal components, ⟨|η|²⟩ = 2 each.
+/// Returns a source with independent normal complex components, ⟨|η|²⟩ = 2 for each.
 pub fn random_source<T: Fermion>(section: impl Into<Section>, seed: u64) -> HostField<T> {
     noise_source(section, seed, 0)
 }
 
-/// Number of independent sources that [`noise_source`] makes from a seed.
+/// Number of independent sources that [`noise_source`] can make from one seed.
 pub const NOISE_SOURCES: u32 = 1 << 24;
 
-/// Returns source `number` of a seed, below [`NOISE_SOURCES`]; the first is [`random_source`], and all are independent.
+/// Returns random source number `number` of a seed, which must be below [`NOISE_SOURCES`]. Source 0 is [`random_source`], and all sources
+/// are independent.
 pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: u32) -> HostField<T> {
     let section = section.into();
     let mut source = HostField::<T>::zero(section.local);
-    // The number is stored above the bits that distinguish uses.
+    // The number of the source stands above the bits that distinguish different uses of a seed.
     let substream = SOURCE | (number % NOISE_SOURCES) << 8;
     source.sites_mut().par_iter_mut().enumerate().for_each(|(index, site)| {
         let mut stream = Philox::new(seed, section.global_index(index) as u64, substream);
@@ -81,8 +82,8 @@ pub fn noise_source<T: Fermion>(section: impl Into<Section>, seed: u64, number: 
     source
 }
 
-/// Returns a source that is one at a single site of the whole lattice and component, `[spin, colour]` or `[colour]`, and zero elsewhere.
-/// `None` if the site is outside the lattice or there is no such component.
+/// Returns a point source: one component at one site of the whole lattice is 1, all others are 0. `component` is `[spin, colour]` or
+/// `[colour]`. Returns `None` if the site or the component does not exist.
 pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], component: &[usize]) -> Option<HostField<T>> {
     let section = section.into();
     let inside = |place: &[usize], extents: &[usize]| {
@@ -99,12 +100,14 @@ pub fn point<T: Fermion>(section: impl Into<Section>, site: [usize; 4], componen
     Some(source)
 }
 
-/// Returns a source that is one at a single site, spin and colour, and zero elsewhere. `None` if these are outside the lattice.
+/// Returns a point source of Wilson fermions, which is 1 for one site, spin and colour, and 0 elsewhere. Returns `None` if the site or the
+/// component does not exist.
 pub fn point_source(section: impl Into<Section>, site: [usize; 4], spin: usize, colour: usize) -> Option<HostSpinor> {
     point(section, site, &[spin, colour])
 }
 
-/// Returns a source that is one at a single site and colour, and zero elsewhere. `None` if these are outside the lattice.
+/// Returns a point source of staggered fermions, which is 1 for one site and colour, and 0 elsewhere. Returns `None` if the site or the
+/// component does not exist.
 pub fn point_colour_source(section: impl Into<Section>, site: [usize; 4], colour: usize) -> Option<HostColour> {
     point(section, site, &[colour])
 }

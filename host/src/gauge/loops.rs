@@ -1,4 +1,4 @@
-//! Closed paths of links and the means of their traces.
+//! Closed paths of links, and mean values of their traces.
 use crate::domain::{DeviceError, Result};
 use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{LOOP, Loop};
@@ -7,25 +7,25 @@ use gpu_kernels::{Format, Precision};
 /// Shape of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {
-    /// Plaquette: one link by one.
+    /// Plaquette of 1×1 links.
     Plaquette,
-    /// Rectangle: one link by two.
+    /// Rectangle of 2×1 links.
     Rectangle,
-    /// Parallelogram: six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+    /// Parallelogram of six links along three axes: (μ, ν, ρ, −μ, −ν, −ρ).
     Parallelogram,
 }
 
-/// A closed loop.
+/// A closed path of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPath {
     /// Shape of the loop.
     pub kind: LoopKind,
-    /// Steps of the loop: direction, and whether forward.
+    /// Steps of the loop: the direction μ of each, and whether it goes forward.
     pub steps: Vec<(usize, bool)>,
 }
 
 impl LoopPath {
-    /// Returns the largest distance from the loop's first site, forward or backward, along each axis.
+    /// Returns the largest distance of the loop from its first site along each axis, in sites, forward or backward.
     fn reach(&self) -> [usize; 4] {
         let (mut place, mut reach) = ([0i32; 4], [0; 4]);
         for &(mu, forward) in &self.steps {
@@ -36,7 +36,7 @@ impl LoopPath {
     }
 }
 
-/// Returns the 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
+/// Returns the 6 plaquettes, 12 rectangles and 16 parallelograms of a site. Each loop is listed once, in one of its two orientations.
 pub fn closed_loops() -> Vec<LoopPath> {
     let forward = |mu: usize| (mu, true);
     let backward = |mu: usize| (mu, false);
@@ -51,7 +51,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
     };
     let rectangles = planes().flat_map(|(mu, nu)| [(mu, nu), (nu, mu)]).map(rectangle);
     let triples = (0..4).map(|left_out| (0..4).filter(|mu| *mu != left_out).collect::<Vec<_>>());
-    // The first step is forward, the others go either way: each loop once.
+    // The first step is always forward, and the other two go either way, so that each loop is listed once.
     let parallelograms = triples.flat_map(|axes| {
         [(true, true), (true, false), (false, true), (false, false)].map(|(second, third)| {
             let [a, b, c] = [(axes[0], true), (axes[1], second), (axes[2], third)];
@@ -62,14 +62,14 @@ pub fn closed_loops() -> Vec<LoopPath> {
     plaquettes.chain(rectangles).chain(parallelograms).collect()
 }
 
-/// *Collective.* Computes the mean of Re tr L over the sites of the whole lattice for each path, from links in double precision.
+/// *Collective.* Computes the mean of Re tr L over all sites of the whole lattice for each path; the links must be in double precision.
 ///
 /// # Errors
-/// [`DeviceError::PathTooLong`] for a path that leaves the border of links in a direction that is cut, which is 4 sites wide,
-/// or 2 where a part of the lattice is no longer than that; and failures of the device.
+/// [`DeviceError::PathTooLong`] if a path leaves the border of links in a partitioned direction. The border is 4 sites wide, or 2 if a
+/// local extent is below 4. Fails also if the device fails.
 ///
 /// # Panics
-/// If a path has more than eight steps, or a direction is not one of 0 to 3.
+/// Panics if a path has more than eight steps, or a direction other than 0 to 3.
 pub fn mean_traces(links: &GaugeField, paths: &[LoopPath]) -> Result<Vec<f64>> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());

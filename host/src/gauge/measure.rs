@@ -1,7 +1,7 @@
-//! Numbers by which a gauge field is verified: plaquettes, link trace, distance from SU(3).
+//! Numbers by which a gauge field is verified: plaquettes, link trace, and distance from SU(3).
 //!
-//! All are computed in double precision on the host, in parallel, and summed in fixed point: the same field gives the same bits for any
-//! number of threads, and of processes that have a part of it each.
+//! Functions for host fields compute in double precision, in parallel, and sum in fixed point. The same field gives the same bits for any
+//! number of threads and processes.
 use super::part::GaugePart;
 use super::su3::{product, violation};
 use crate::domain::Result;
@@ -14,34 +14,34 @@ use rayon::prelude::*;
 
 /// Name of the mean plaquette in results, messages and JSON.
 pub const PLAQUETTE_NAME: &str = "plaquette";
-/// Name of the mean of Re tr U / 3.
+/// Name of the mean link trace, Re tr U / 3, in results, messages and JSON.
 pub const LINK_TRACE_NAME: &str = "link trace";
-/// Number of sites per partial sum.
+/// Number of sites of each partial sum.
 const BLOCK: usize = 512;
 
-/// Mean of Re tr P / 3 over the lattice, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). One for the unit field.
+/// Mean plaquettes: averages of Re tr P / 3 with P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x). They are 1 for the unit field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plaquettes {
     /// Mean over all six planes.
     pub mean: f64,
-    /// Mean over the planes xy, xz, yz.
+    /// Mean over the spatial planes xy, xz and yz.
     pub spatial: f64,
-    /// Mean over the planes xt, yt, zt.
+    /// Mean over the temporal planes xt, yt and zt.
     pub temporal: f64,
 }
 
-/// The link farthest from SU(3).
+/// Link that is farthest from SU(3), with its distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unitarity {
-    /// The larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|; NaN if the link is not finite.
+    /// Larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|; NaN if an element of the link is not finite.
     pub violation: f64,
-    /// Lexicographic index of the link's site.
+    /// Lexicographic index of the site at which the link starts.
     pub site: usize,
-    /// Direction of the link, 0 to 3 for x, y, z, t.
+    /// Direction μ of the link, 0 to 3 for x to t.
     pub mu: usize,
 }
 
-/// Computes the mean, spatial and temporal plaquette.
+/// Computes the mean plaquette, and the means over spatial and temporal planes.
 pub fn plaquette(gauge: &HostGauge) -> Plaquettes {
     Plaquettes::of_sums(plaquette_sums(&GaugePart::whole(gauge)), gauge.lattice().volume())
 }
@@ -51,12 +51,12 @@ pub fn link_trace(gauge: &HostGauge) -> f64 {
     link_trace_of_sum(trace_sum(gauge), gauge.lattice().volume())
 }
 
-/// Sums Re tr P over the spatial and over the temporal planes at the sites of a part.
+/// Sums Re tr P over the spatial planes and over the temporal planes at the sites of a part.
 pub(crate) fn plaquette_sums(part: &GaugePart) -> [FixedPointSum; 2] {
     sum_over_sites(part.gauge.lattice().volume(), |site| site_plaquettes(part, site))
 }
 
-/// Sums Re tr U over the links of a part.
+/// Sums Re tr U over all links of a part.
 pub(crate) fn trace_sum(gauge: &HostGauge) -> FixedPointSum {
     let [sum] = sum_over_sites(gauge.lattice().volume(), |site| {
         [(0..4).map(|mu| gauge.link(site, mu)).map(|u| u[0][0].re + u[1][1].re + u[2][2].re).sum()]
@@ -64,23 +64,23 @@ pub(crate) fn trace_sum(gauge: &HostGauge) -> FixedPointSum {
     sum
 }
 
-/// Computes [`link_trace`] of a lattice of `volume` sites from the sum.
+/// Computes [`link_trace`] of a lattice of `volume` sites from the sum of all traces.
 pub(crate) fn link_trace_of_sum(sum: FixedPointSum, volume: usize) -> f64 {
     sum.total() / (12.0 * volume as f64)
 }
 
 impl Plaquettes {
-    /// Computes the mean plaquettes from the sums over a lattice of `volume` sites.
+    /// Computes the mean plaquettes of a lattice of `volume` sites from the sums over spatial and temporal planes.
     pub(crate) fn of_sums(sums: [FixedPointSum; 2], volume: usize) -> Self {
-        // Three planes of either sort, three colours.
+        // A site has three spatial and three temporal planes; the trace is divided by three colours.
         let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
         Plaquettes { mean: 0.5 * (spatial + temporal), spatial, temporal }
     }
 }
 
-/// Finds the link farthest from SU(3). A link that is not finite counts as farther than any other.
+/// Finds the link that is farthest from SU(3). A link that is not finite counts as farther than any other.
 pub fn unitarity(gauge: &HostGauge) -> Unitarity {
-    // NaN must win, hence the total order, in which a positive NaN is above infinity.
+    // NaN must be found. The total order of floating-point numbers puts a positive NaN above infinity.
     let (index, violation) = gauge
         .links()
         .par_iter()
@@ -90,7 +90,7 @@ pub fn unitarity(gauge: &HostGauge) -> Unitarity {
     Unitarity { violation, site: index / 4, mu: index % 4 }
 }
 
-/// Sums Re tr P at one site over the spatial and over the temporal planes.
+/// Sums Re tr P at one site over the spatial planes and over the temporal planes.
 fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
     let coordinates = part.gauge.lattice().coordinates(site);
     let forward: [&[Matrix]; 4] = std::array::from_fn(|mu| part.forward(coordinates, mu));
@@ -107,7 +107,7 @@ fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
 }
 
 impl GaugeField {
-    /// *Collective.* Computes the mean plaquettes and the mean link trace, Re tr / 3, over the lattice of all processes.
+    /// *Collective.* Computes the mean plaquettes and the mean link trace, both as Re tr / 3, on the device, for the whole lattice.
     pub fn plaquette(&self) -> Result<(Plaquettes, f64)> {
         self.expect_in(Precision::Double)?;
         for parity in 0..2 {

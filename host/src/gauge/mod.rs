@@ -1,10 +1,10 @@
 //! Gauge fields without quarks: generation, measurement, smearing and gauge fixing.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`generate`] | fields from a seed: links, and sources, whose random numbers are those of links |
-//! | [`su3`] | matrices: distance from SU(3), projection |
-//! | [`measure`] | plaquette, link trace, unitarity, by which a field is verified |
+//! | [`generate`] | links and sources from a seed |
+//! | [`su3`] | SU(3) matrices: products, distance from SU(3), projection |
+//! | [`measure`] | plaquette, link trace and unitarity, by which a field is verified |
 //! | [`loops`] | traces of closed paths |
 //! | [`ape_hyp`] | APE and HYP smearing of links, on a device |
 //! | [`fixing`] | temporal, Coulomb and Landau gauge |

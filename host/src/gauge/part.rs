@@ -1,26 +1,26 @@
-//! A part of a gauge field with the links of other processes' parts that its plaquettes need.
+//! A part of a gauge field on the host, with the links of neighbouring parts that its plaquettes need.
 use crate::field::host::{HostGauge, Matrix};
 use crate::lattice::{Cuboid, Section};
 use crate::network::{HostBuffer, Message, Network};
 use comms::{CommError, Tag};
 
-/// Tags of the messages, one for each direction; those of the halo exchange of fields are below.
+/// First tag of the messages; each direction has its own. The tags of the halo exchange of fields are smaller.
 const TAG: Tag = 0x4600;
 
-/// Links of a box, and those of the sites one step ahead of it in the directions that are cut.
+/// Links of a box, and links of the sites one step ahead of it in partitioned directions.
 pub(crate) struct GaugePart<'a> {
     pub gauge: &'a HostGauge,
-    /// `[μ]`: in the order of [`Section::ahead`].
+    /// Links one step ahead in direction μ, in the order of [`Section::ahead`]; `None` if this process has them in its box.
     ahead: [Option<(Cuboid, Vec<Matrix>)>; 4],
 }
 
 impl<'a> GaugePart<'a> {
-    /// Wraps a field that is complete on this process.
+    /// Wraps a gauge field that is complete on this process.
     pub fn whole(gauge: &'a HostGauge) -> Self {
         GaugePart { gauge, ahead: [const { None }; 4] }
     }
-    /// *Collective.* Makes the part of this process, whose section is the one of `sections` at its rank. Receives the links ahead by
-    /// messages from the processes that have them.
+    /// *Collective.* Makes the part of this process. `sections` lists the sections of all ranks. The links ahead are received from the
+    /// processes that have them.
     pub fn exchange(gauge: &'a HostGauge, sections: &[Section], network: &dyn Network) -> Result<Self, CommError> {
         let mut part = Self::whole(gauge);
         for (mu, slot) in part.ahead.iter_mut().enumerate() {
@@ -28,7 +28,7 @@ impl<'a> GaugePart<'a> {
         }
         Ok(part)
     }
-    /// Returns the four links at the site one step forward in direction `mu` of `site`, whose coordinates count from the box.
+    /// Returns the four links that start one step forward of `site` in direction `mu`. The coordinates of `site` count in the box.
     pub fn forward(&self, site: [usize; 4], mu: usize) -> &[Matrix] {
         let lattice = self.gauge.lattice();
         let extent = lattice.size()[mu];
@@ -42,7 +42,7 @@ impl<'a> GaugePart<'a> {
     }
 }
 
-/// Exchanges the links ahead in direction `mu`: receives the layer of this process, and sends others the links that they lack.
+/// *Collective.* Exchanges the links ahead in direction `mu`: receives those of this process, and sends those that other processes need.
 fn layer(
     gauge: &HostGauge,
     mu: usize,

@@ -1,11 +1,11 @@
-//! Quenched ensembles: SU(3) links with the weight exp(−S), S = −(β/3) Σ Re tr P, the Wilson plaquette action.
+//! Quenched ensembles: SU(3) links with the weight exp(−S), where S = −(β/3) Σ Re tr P is the Wilson plaquette action.
 //!
-//! A sweep is some heat-bath passes over all links (Cabibbo and Marinari 1982; Kennedy and Pendleton 1985) and then some over-relaxation
-//! passes (Brown and Woch 1987), which preserve the action and move the links far; the formulas are documented with the kernels,
-//! [`gpu_kernels::heatbath`]. Links are made unitary again whenever they change.
+//! A sweep consists of heat-bath passes over all links (Cabibbo and Marinari 1982; Kennedy and Pendleton 1985) followed by over-relaxation
+//! passes (Brown and Woch 1987), which preserve the action and move the links far. The documentation of the kernels,
+//! [`gpu_kernels::heatbath`], has the formulas. Links are made unitary again whenever they change.
 //!
-//! Random numbers depend on the seed, the site, the direction and the number of the heat-bath pass: they are the same on every backend and
-//! with any number of threads, and a run that is continued from its last configuration at its last pass gives the results of an
+//! Random numbers depend only on the seed, the site, the direction and the number of the heat-bath pass. They are the same on every
+//! backend and with any number of threads. A run that is continued from its last configuration and pass gives the results of an
 //! uninterrupted run.
 //!
 //! ```
@@ -33,33 +33,34 @@ use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
 use gpu_kernels::{Format, Precision};
 use std::ops::ControlFlow;
 
-/// Largest number of heat baths and over-relaxations of all links that users may request in one run: years on a lattice of any size.
+/// Largest number of heat-bath and over-relaxation passes that a user can request in one run. So many passes take years on a lattice of any
+/// size.
 pub const MOST_PASSES: u64 = 1_000_000_000;
 
-/// The first configuration.
+/// Initial configuration of a Markov chain.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// All links 1.
+    /// Cold start: all links are 1.
     Cold,
-    /// Independent links with the Haar measure, of the generator's seed.
+    /// Hot start: independent links with the Haar measure, from the seed of the chain.
     Hot,
-    /// The given links, with the number of heat-bath passes that made them under the same seed: 0 for links from elsewhere.
+    /// Given links, and the number of heat-bath passes that have produced them with the same seed; 0 for links from elsewhere.
     Links(&'a HostGauge, u32),
 }
 
-/// A Markov chain of gauge fields on a device.
+/// Markov chain of gauge fields on a device.
 pub struct Generator {
     links: GaugeField,
     beta: f64,
     seed: u64,
     passes: u32,
-    /// Memory for the links before a sweep that may be ended.
+    /// Memory for the links before a sweep that may be interrupted.
     before: Option<GaugeField>,
 }
 
 impl Generator {
-    /// *Collective.* Starts a chain with `start`, which does not depend on how the lattice is cut. Panics if β is negative or not a number,
-    /// or if the lattice of `start` is not the domain's part.
+    /// *Collective.* Starts a chain. The initial configuration is the same on every process grid. Panics if β is negative or not a number,
+    /// or if the links of `start` are not on this process's part of the lattice.
     pub fn new(domain: &Domain, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
         assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
         let upload = |gauge: &HostGauge| GaugeField::upload(domain, gauge);
@@ -70,16 +71,16 @@ impl Generator {
         };
         Ok(Generator { links, beta, seed, passes, before: None })
     }
-    /// Performs `heatbath` heat-bath passes over all links, then `overrelax` over-relaxation passes.
+    /// *Collective.* Performs `heatbath` heat-bath passes over all links, and then `overrelax` over-relaxation passes.
     pub fn sweep(&mut self, heatbath: u32, overrelax: u32) -> Result {
         self.passes_while(heatbath, overrelax, &mut |_| ControlFlow::Continue(())).map(drop)
     }
-    /// *Collective.* Sweeps like [`sweep`](Self::sweep), calls `after` between two passes with the number of those that are done, and ends
-    /// if that returns `Break`, which it has to do on all processes or on none. The links are then those before the sweep, for which it
-    /// keeps a second field of links. Returns whether the sweep was completed.
+    /// *Collective.* Sweeps like [`sweep`](Self::sweep), and calls `after` between two passes with the number of completed passes. If
+    /// `after` returns `Break`, which it must do either on all processes or on none, the sweep ends, and the links are those before the
+    /// sweep. This needs memory for a second field of links. Returns whether the sweep was completed.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     pub fn sweep_while(
         &mut self,
         heatbath: u32,
@@ -98,7 +99,7 @@ impl Generator {
         }
         Ok(is_done)
     }
-    /// Performs passes until `after` ends them; returns whether all were completed.
+    /// Performs the passes of a sweep until `after` ends them. Returns whether all were completed.
     fn passes_while(
         &mut self,
         heatbath: u32,
@@ -112,7 +113,7 @@ impl Generator {
             if done >= all {
                 return Ok(false);
             }
-            // A launch may return before its work is done.
+            // A launch may return before its work is done, so `after` would be called too early without this wait.
             domain.backend().synchronize()?;
             Ok(after(done).is_break())
         };
@@ -144,15 +145,15 @@ impl Generator {
         }
         Ok(true)
     }
-    /// Returns the number of heat-bath passes made so far, those of [`Start::Links`] included.
+    /// Returns the number of heat-bath passes so far, including those of [`Start::Links`].
     pub fn passes(&self) -> u32 {
         self.passes
     }
-    /// Computes the mean plaquettes on the device.
+    /// *Collective.* Computes the mean plaquettes on the device.
     pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
-    /// Returns the current links.
+    /// Returns the current links of this process's part.
     pub fn gauge(&self) -> Result<HostGauge> {
         self.links.download()
     }

@@ -1,4 +1,4 @@
-//! 3×3 matrices on the host: products, the distance from SU(3) and from U(3), projection to SU(3).
+//! 3×3 matrices on the host: products, distance from SU(3) and U(3), projection to SU(3).
 use crate::field::host::{HostGauge, Matrix};
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -7,29 +7,29 @@ use rayon::prelude::*;
 pub(crate) fn unit() -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(f64::from(u8::from(i == j)))))
 }
-/// Computes A B.
+/// Computes the matrix product A B.
 pub(crate) fn product(a: &Matrix, b: &Matrix) -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j]))
 }
-/// Computes A†.
+/// Computes the Hermitian conjugate A†.
 pub(crate) fn adjoint(a: &Matrix) -> Matrix {
     std::array::from_fn(|i| std::array::from_fn(|j| a[j][i].conj()))
 }
-/// Computes A v.
+/// Computes the product A v of a matrix and a vector.
 pub(crate) fn times(a: &Matrix, v: &[Complex64; 3]) -> [Complex64; 3] {
     std::array::from_fn(|i| a[i][0] * v[0] + a[i][1] * v[1] + a[i][2] * v[2])
 }
 
-/// Returns the distance of one matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
+/// Returns the distance of a matrix from SU(3): the larger of ‖U U† − 1‖ (Frobenius norm) and |det U − 1|.
 pub fn violation(u: &Matrix) -> f64 {
     let third = third_row(&u[0], &u[1]);
     let determinant: Complex64 = (0..3).map(|k| third[k].conj() * u[2][k]).sum();
     let (norm, off) = (violation_of_u3(u), (determinant - 1.0).norm());
-    // `f64::max` would drop a NaN.
+    // `f64::max` would ignore a NaN.
     if norm.is_nan() || off.is_nan() { f64::NAN } else { norm.max(off) }
 }
 
-/// Returns the distance of one matrix from U(3): ‖U U† − 1‖ (Frobenius norm).
+/// Returns the distance of a matrix from U(3): the Frobenius norm ‖U U† − 1‖.
 pub fn violation_of_u3(u: &Matrix) -> f64 {
     let mut square = 0.0;
     for i in 0..3 {
@@ -42,20 +42,20 @@ pub fn violation_of_u3(u: &Matrix) -> f64 {
     square.sqrt()
 }
 
-/// Projects every link to SU(3): Gram–Schmidt on rows 0 and 1, row 2 = conj(row 0 × row 1). Removes rounding errors, for example of links
-/// stored in single precision; a link far from SU(3) becomes some SU(3) matrix.
+/// Projects every link to SU(3): Gram–Schmidt for rows 0 and 1, and row 2 = conj(row 0 × row 1). This removes rounding errors, for example
+/// of links that were stored in single precision. A link far from SU(3) becomes some SU(3) matrix.
 pub fn reunitarise(gauge: &mut HostGauge) {
     gauge.links_mut().par_iter_mut().for_each(reunitarise_link);
 }
 
 impl HostGauge {
-    /// Applies [`reunitarise`] to this field.
+    /// Projects every link of the field to SU(3) with [`reunitarise`].
     pub fn reunitarise(&mut self) {
         reunitarise(self);
     }
 }
 
-/// Returns the third row of the SU(3) matrix with rows `a` and `b`: conj(a × b).
+/// Returns the third row of the SU(3) matrix with the first rows `a` and `b`: conj(a × b).
 pub(crate) fn third_row(a: &[Complex64; 3], b: &[Complex64; 3]) -> [Complex64; 3] {
     std::array::from_fn(|i| {
         let (j, k) = ((i + 1) % 3, (i + 2) % 3);
@@ -63,17 +63,18 @@ pub(crate) fn third_row(a: &[Complex64; 3], b: &[Complex64; 3]) -> [Complex64; 3
     })
 }
 
-/// Applies [`reunitarise`] to one matrix of any size of elements; false if its first two rows are (nearly) parallel or zero.
+/// Projects a matrix of any size to SU(3) like [`reunitarise`]. Returns false if its first two rows are parallel, nearly parallel, or zero.
 pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     let norm2 = |row: &[Complex64; 3]| row.iter().map(Complex64::norm_sqr).sum::<f64>();
     let overlap: Complex64 = u[0].iter().zip(&u[1]).map(|(a, b)| a.conj() * b).sum();
     let (first, second) = (norm2(&u[0]), norm2(&u[1]));
-    // The square of the sine of the angle between them.
+    // `sine2` is the squared sine of the angle between the first two rows.
     let sine2 = 1.0 - overlap.norm_sqr() / (first * second);
     let independent = sine2 > 1e-6;
     if independent {
         reunitarise_link(u);
-        // One projection leaves a part of the first row in the second that is rounding over the sine: two projections suffice.
+        // After one projection, the second row still contains a part of the first one, of the size of rounding divided by the sine. A
+        // second projection removes it.
         if sine2 < 0.01 {
             reunitarise_link(u);
         }
@@ -81,7 +82,7 @@ pub(crate) fn orthonormalise(u: &mut Matrix) -> bool {
     independent
 }
 
-/// Applies [`reunitarise`] to one matrix near SU(3).
+/// Projects a matrix near SU(3) like [`reunitarise`].
 pub(crate) fn reunitarise_link(u: &mut Matrix) {
     normalise(&mut u[0]);
     let [first, second, third] = u;

@@ -1,4 +1,4 @@
-//! Other processes' links and spinors around the local lattice.
+//! Borders of links and ghost zones of fields: sites of other processes around the local lattice.
 use super::Halo;
 use super::exchange::ExchangeContext;
 use super::trace::Trace;
@@ -13,26 +13,26 @@ use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Precision};
 use std::cmp::Ordering;
 
-/// A slab of a lattice with a border, and the memory of the message that it comes from or goes to.
+/// A slab of a lattice with a border, and the memory of the message that is made from the slab or copied into it.
 struct Slab {
     region: Region,
-    /// Sites of one parity.
+    /// Number of sites of one parity.
     sites: u32,
     message: *mut u8,
-    /// Direction of the message.
+    /// Direction in which data are copied.
     way: SlabDirection,
 }
 
 enum SlabDirection {
-    /// Message from the slab to the neighbour.
+    /// Copy from the slab into a message to the neighbour.
     Out,
-    /// Message into the slab from the neighbour at the forward or the backward end of direction μ.
+    /// Copy from a message into the slab; the neighbour is at the forward or the backward end of direction μ.
     In { mu: usize, forward: bool },
 }
 
 impl Halo {
-    /// *Collective.* Updates a border of links that is `border` sites wide: an even number in all directions that are cut, and no more than
-    /// any neighbour has.
+    /// *Collective.* Fills a border of links from the neighbours. The border is `border[μ]` sites wide, an even number in partitioned
+    /// directions, and not wider than the part of any neighbour.
     pub fn fill_links(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks; 2], precision: Precision) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
         let half = |sites: u32| GaugeField::bytes_for(precision, sites as usize);
@@ -55,9 +55,9 @@ impl Halo {
         };
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
-    /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to a field of the same format on the [same
-    /// lattice with a ghost zone](Domain::with_ghost_zone) of `width` sites and fills the ghost zone from the neighbours. Sites across an
-    /// end of the whole lattice in t are multiplied by `across`.
+    /// *Collective.* Copies the first `nrhs` right-hand sides of a field, on the sites of `parity`, to a field on the [lattice with a ghost
+    /// zone](Domain::with_ghost_zone) of `width` sites, and fills the ghost zone from the neighbours. Both fields have the same format.
+    /// Sites beyond an end of the whole lattice in t are multiplied by `across`.
     pub fn fill_ghost_zone(
         &self,
         input: &DeviceField,
@@ -94,8 +94,8 @@ impl Halo {
         let bytes = |sites: u32| shape.bytes(sites as usize);
         self.fill(domain, border, geometry, bytes, copy)
     }
-    /// *Collective.* Sends and receives slabs of the border's width, one direction after the other, each with the borders that are already
-    /// filled, so that corners are included. `bytes` gives the size of the message for a number of sites of each parity.
+    /// *Collective.* Exchanges slabs of the border's width, one direction after another. A slab includes the borders that are already
+    /// filled, so that corners are exchanged too. `bytes` returns the size of a message for a number of sites of each parity.
     fn fill(
         &self,
         domain: &Domain,
@@ -109,7 +109,7 @@ impl Halo {
         let mut exchanges = self.exchanges();
         for mu in (0..4).filter(|mu| self.cut() >> mu & 1 == 1) {
             let width = border[mu];
-            // The slab from `start` on.
+            // `slab` returns the slab of the border's width that begins at `start`.
             let slab = |start: u32| {
                 let interval = |nu: usize| match nu.cmp(&mu) {
                     Ordering::Less => (0, whole[nu]),
@@ -119,7 +119,7 @@ impl Halo {
                 let intervals: [(u32, u32); 4] = std::array::from_fn(interval);
                 Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length))
             };
-            // Source and destination for the neighbour's sites at the backward and at the forward end.
+            // Index 0 is for the message that fills the receiver's backward zone, index 1 for the forward zone.
             let sources = [slab(local[mu]), slab(width)];
             let targets = [slab(0), slab(width + local[mu])];
             let sites = sources[0].sites(&geometry);

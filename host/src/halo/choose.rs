@@ -1,17 +1,17 @@
-//! The choice of the fastest transport by measurement.
+//! Choice of the fastest transport by measurement.
 use super::{Hop, HopBoundary, hop};
 use crate::domain::{Domain, Result, Transport};
 use crate::field::{DeviceField, FieldShape};
 use gpu_kernels::Precision;
 
-/// Transports between GPUs of one machine; the other transports follow from where the processes run.
+/// Transports to compare. The other transports are used for processes that cannot access each other's device memory.
 const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
-/// Number of exchanges before the clock starts, and while it runs.
+/// Number of exchanges before the measurement, and during it.
 const EXCHANGES: [u32; 2] = [3, 20];
 
-/// *Collective.* Returns the transport whose exchanges of a spinor field take least time for the slowest process. `domain` gives the
-/// lattice with a transport. Where no process reaches the device of a neighbour, there is nothing to choose, and the result is the
-/// transport of messages: [`Transport::Mpi`] or [`Transport::Host`].
+/// *Collective.* Returns the transport with the shortest exchange of a spinor field for the slowest process. `domain` makes the domain with
+/// a transport. If no process can access the device memory of a neighbour, there is no choice, and the transport of the messages is
+/// returned: [`Transport::Mpi`] or [`Transport::Host`].
 pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport> {
     let mut best = (f64::INFINITY, Transport::default());
     for transport in CANDIDATES {
@@ -29,11 +29,11 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
     Ok(best.1)
 }
 
-/// *Collective.* Returns the transports that faces have used so far, whichever was requested; they can differ between pairs of processes.
-/// Empty where there were no exchanges.
+/// *Collective.* Returns the transports that faces have used so far, which may differ from the requested one and between pairs of
+/// processes. The list is empty if there were no exchanges.
 ///
 /// # Errors
-/// Those of the other processes.
+/// Fails if the communication fails.
 pub fn transports(domain: &Domain) -> Result<Vec<Transport>> {
     let Some(halo) = domain.halo()? else { return Ok(Vec::new()) };
     let bit = |transport: Transport| 1 << transport as u8;
@@ -43,7 +43,7 @@ pub fn transports(domain: &Domain) -> Result<Vec<Transport>> {
     Ok(all.into_iter().filter(|transport| bits & bit(*transport) != 0).collect())
 }
 
-/// Returns the seconds of one exchange with nothing else to do.
+/// *Collective.* Returns the seconds of one exchange without other work, for the slowest process.
 fn seconds(domain: &Domain) -> Result<f64> {
     let field = DeviceField::zero(domain, FieldShape::spinors(Precision::Half, 1))?;
     let backend = domain.backend();

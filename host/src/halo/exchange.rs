@@ -1,4 +1,4 @@
-//! Repeated exchange of ghost zones of one size with the neighbours.
+//! Repeated exchange of ghost zones of equal size with the neighbours.
 use super::peers::Peers;
 use super::trace::Trace;
 use super::transport::{Connector, ExchangeRound, HaloTransport};
@@ -10,31 +10,31 @@ use tracing::warn;
 
 /// Ghost zones of one size, and the connections with the neighbours that fill them.
 ///
-/// Zones exist twice and take turns. A neighbour that writes directly into them may do so as soon as it has this process's message of the
-/// previous exchange, which was packed after the kernels that read the zones of the exchange before that.
+/// Each zone exists twice, and the two copies are used in turn. A neighbour may write directly into a zone as soon as it has received this
+/// process's message of the previous exchange. That message was packed after all kernels that read the zone in the exchange before.
 pub(super) struct Exchange {
-    /// Backward and forward neighbour `[μ]` in the directions that have zones. Declared before the memory that their messages use, so that
-    /// it is dropped first.
+    /// Backward and forward neighbour for each direction μ that has zones. Neighbours must be dropped before `memory`, which their messages
+    /// use.
     neighbours: [Option<[Neighbour; 2]>; 4],
     memory: ZoneMemory,
-    /// Event after which fields can be packed.
+    /// Event after which fields can be packed: their values are complete.
     given: Event,
-    /// Event after which the exteriors are done.
+    /// Event after which the exteriors are computed.
     done: Event,
-    /// Access to the neighbours' zones, kept open.
+    /// Access to the zones of the neighbours, which stays open.
     _peers: Peers,
 }
 
-/// The process at one end of a direction.
+/// Connection with the process at one end of a direction.
 struct Neighbour {
     end: ZoneEnd,
     transport: Box<dyn HaloTransport>,
 }
 
-/// A stream for each end of each direction that is cut.
+/// Streams for the backward and forward end of each partitioned direction.
 pub(super) type Streams = [Option<[Stream; 2]>; 4];
 
-/// Addresses of zones: `[μ][forward]`.
+/// Addresses of zones, indexed by `[μ][forward]`.
 pub(crate) type Zones = [[*mut u8; 2]; 4];
 
 /// Device, streams and timeline of an exchange.
@@ -42,15 +42,15 @@ pub(crate) type Zones = [[*mut u8; 2]; 4];
 pub(super) struct ExchangeContext<'a> {
     pub backend: &'a dyn Backend,
     pub trace: Trace<'a>,
-    /// Streams of the ends of directions.
+    /// Streams of the ends of all directions.
     pub streams: &'a Streams,
-    /// Stream that packed; `None` for the main order of work.
+    /// Stream that packs faces; `None` for the main stream.
     pub packing: Option<&'a Stream>,
 }
 
 impl Exchange {
-    /// *Collective.* Makes an exchange for zones of `bytes[μ]` bytes; 0 where no zones are needed. Warns of failed transports, unless a
-    /// warning was printed before (`warned`).
+    /// *Collective.* Makes an exchange of zones of `bytes[μ]` bytes; a direction without zones has 0. If the requested transport is not
+    /// available, a warning is printed, unless `warned` is set already.
     pub fn new(domain: &Domain, bytes: [usize; 4], warned: &mut bool) -> Result<Self> {
         let (backend, network, transport) = (domain.backend(), domain.network(), domain.transport());
         let memory = ZoneMemory::new(backend, ZoneLayout::new(bytes))?;
@@ -77,19 +77,20 @@ impl Exchange {
         let (given, done) = (backend.event(false)?, backend.event(false)?);
         Ok(Exchange { neighbours, memory, given, done, _peers: peers })
     }
-    /// Closes the memory of other processes, and returns the memory that they may still have open.
+    /// Closes the memory of other processes, and returns this process's memory, which others may still have open.
     pub fn release_peers(self) -> ZoneMemory {
         self.memory
     }
     fn neighbours(&self) -> impl Iterator<Item = &Neighbour> {
         self.neighbours.iter().flatten().flatten()
     }
-    /// Returns the transports by which sites leave this process.
+    /// Returns the transports by which faces leave this process.
     pub fn transports(&self) -> impl Iterator<Item = Transport> {
         self.neighbours().map(|neighbour| neighbour.transport.kind())
     }
-    /// Begins the next exchange. Returns where kernels put what others need: `[μ][forward]` is for the neighbour that owns zone
-    /// `[μ][forward]`, which for `forward` is the one at the backward end. The kernels run on the stream `packing`, or in the main order.
+    /// Begins the next exchange, and returns the places for packed faces. Place `[μ][forward]` is for the neighbour whose zone
+    /// `[μ][forward]` the face fills: for a forward zone, this is the neighbour at the backward end. The kernels that pack run on the
+    /// stream `packing`, or on the main stream.
     pub fn begin(&mut self, backend: &dyn Backend, packing: Option<&Stream>) -> Result<Zones> {
         if packing.is_some() {
             backend.mark(&self.given, None)?;
@@ -102,7 +103,7 @@ impl Exchange {
         }
         Ok(places)
     }
-    /// Returns the addresses of the ghost zones in this exchange.
+    /// Returns the addresses of this process's ghost zones in the present exchange.
     pub fn zones(&self) -> Zones {
         let mut zones = [[std::ptr::null_mut(); 2]; 4];
         for Neighbour { end, .. } in self.neighbours() {
@@ -110,9 +111,9 @@ impl Exchange {
         }
         zones
     }
-    /// Sends what the launches since [`begin`](Self::begin) have packed and fills the zones; meanwhile launches `interior`, and `exterior`
-    /// for one direction after the other as soon as its zones are on their way to the device. Exteriors go to the stream that packed,
-    /// beside the interior. With `overlap` off, all is in the main order and the interior waits too.
+    /// Sends the faces that were packed since [`begin`](Self::begin), and fills the zones. Meanwhile it launches `interior`, and then
+    /// `exterior` for each direction as soon as its zones are filled or are being copied to the device. The exteriors run beside the
+    /// interior, on the stream that packed. Without `overlap`, interior and exteriors follow the exchange on the main stream.
     pub fn run(
         &mut self,
         context: ExchangeContext<'_>,
@@ -130,7 +131,7 @@ impl Exchange {
         while next < 4 {
             let (all_sent, received) = self.poll(context)?;
             while next < 4 && received[next] {
-                // The last of the exteriors waits until all messages are sent, so that the other processes can continue.
+                // The last exterior waits until all messages are sent: otherwise another process could wait for this one.
                 if next == 3 && !all_sent {
                     break;
                 }
@@ -147,7 +148,7 @@ impl Exchange {
             interior()?;
             (0..4).filter(|mu| self.neighbours[*mu].is_some()).try_for_each(|mu| exterior(mu, None))?;
         }
-        // Later work may write to the packed memory, and needs the results of this exchange.
+        // Later work of the main stream may write to the packed memory, and needs the results of this exchange.
         match (packing, beside) {
             (_, Some(_)) => {
                 backend.mark(&self.done, beside)?;
@@ -158,7 +159,7 @@ impl Exchange {
         }
         Ok(())
     }
-    /// Starts everything that is sent, and prepares to receive.
+    /// Starts to send all packed faces, and prepares to receive.
     fn send(&mut self, context: ExchangeContext<'_>) -> Result {
         let ExchangeContext { backend, packing, .. } = context;
         let words: Vec<_> = self.neighbours().filter_map(|neighbour| neighbour.transport.packed_word()).collect();
@@ -170,8 +171,7 @@ impl Exchange {
         }
         self.for_each(context, |neighbour, round, stream| neighbour.transport.send(round, stream))
     }
-    /// Progresses all messages. Returns whether all are sent, and for each direction whether those for its zones have arrived, as far as
-    /// the host is involved.
+    /// Progresses all messages. Returns whether all are sent, and for each direction whether the host has received those for its zones.
     fn poll(&mut self, context: ExchangeContext<'_>) -> Result<(bool, [bool; 4])> {
         let (mut all_sent, mut received) = (true, [true; 4]);
         self.for_each(context, |Neighbour { end, transport }, round, stream| {
@@ -182,20 +182,20 @@ impl Exchange {
         })?;
         Ok((all_sent, received))
     }
-    /// Applies `work` to one neighbour after the other, with the stream of its end.
+    /// Calls `work` for each neighbour, with the stream of its end.
     fn for_each(
         &mut self,
         context: ExchangeContext<'_>,
         mut work: impl FnMut(&mut Neighbour, &ExchangeRound<'_>, &Stream) -> Result,
     ) -> Result {
         let round = ExchangeRound::new(context.backend, context.trace, &self.memory);
-        // Where an exchange has a neighbour, there are streams.
+        // A direction with a neighbour always has streams.
         let streams = context.streams.iter().map(|streams| streams.iter().flatten());
         let pairs = self.neighbours.iter_mut().zip(streams);
         let mut pairs = pairs.flat_map(|(neighbours, streams)| neighbours.iter_mut().flatten().zip(streams));
         pairs.try_for_each(|(neighbour, stream)| work(neighbour, &round, stream))
     }
-    /// Makes a stream, or the main order of work, wait until a direction's zones are filled.
+    /// Makes a stream, or the main stream, wait until the zones of a direction are filled.
     fn finish(&self, backend: &dyn Backend, mu: usize, stream: Option<&Stream>) -> Result {
         let mut words = Vec::with_capacity(2);
         for neighbour in self.neighbours[mu].iter().flatten() {

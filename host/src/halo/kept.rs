@@ -1,4 +1,4 @@
-//! Streams and exchanges that a domain and its clones keep.
+//! Streams and exchanges that a domain shares with its clones.
 use super::exchange::{Exchange, Streams};
 use super::trace::{Recorder, Span, Track};
 use crate::backend::Stream;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Streams of a domain's ends, and its exchanges with the neighbours.
+/// Streams of the ends of a domain, and its exchanges with the neighbours.
 pub(crate) struct Halo {
     cut: u32,
     pub(super) streams: Streams,
@@ -15,17 +15,17 @@ pub(crate) struct Halo {
     recorder: Mutex<Option<Recorder>>,
 }
 
-/// The exchanges of a domain.
+/// Exchanges that a domain has made so far.
 #[derive(Default)]
 pub(super) struct KeptExchanges {
-    /// Exchanges by bytes of their zones: kinds of fields whose zones are equally large share one.
+    /// Exchanges by the size of their zones in bytes. Fields whose zones have equal sizes share one exchange.
     by_bytes: HashMap<[usize; 4], Exchange>,
-    /// Whether a warning was printed that another transport is used than was requested.
+    /// Whether a warning was printed that the requested transport is not available.
     warned: bool,
 }
 
 impl KeptExchanges {
-    /// *Collective.* Returns the exchange for zones of `bytes[μ]` bytes, made when it is first needed.
+    /// *Collective.* Returns the exchange of zones of `bytes[μ]` bytes; makes it if it does not exist.
     pub fn exchange(&mut self, domain: &Domain, bytes: [usize; 4]) -> Result<&mut Exchange> {
         Ok(match self.by_bytes.entry(bytes) {
             Entry::Occupied(there) => there.into_mut(),
@@ -44,7 +44,7 @@ impl Halo {
         }
         Ok(Halo { cut: domain.cut(), streams, exchanges: Mutex::default(), recorder: Mutex::new(None) })
     }
-    /// Returns the directions that are cut, one bit each.
+    /// Returns the partitioned directions μ as bits.
     pub fn cut(&self) -> u32 {
         self.cut
     }
@@ -54,7 +54,7 @@ impl Halo {
     pub(super) fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
         lock(&self.recorder)
     }
-    /// Returns the stream that packs faces: that of the first end.
+    /// Returns the stream that packs faces: that of the backward end of the first partitioned direction.
     pub(super) fn packing(&self) -> (Track, &Stream) {
         let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
         let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
@@ -71,31 +71,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Domain {
-    /// Returns the halo, which exchanges with the other processes; `None` without other processes.
+    /// Returns the halo of the domain; `None` if no direction is partitioned.
     pub(crate) fn halo(&self) -> Result<Option<&Halo>> {
         if self.cut() == 0 { Ok(None) } else { self.kept(|| Halo::new(self)).map(Some) }
     }
-    /// *Collective.* Frees the ghost zones once no other process has them open; they are made again when needed. Must be called before the
-    /// last clone of a domain is dropped while the other processes continue: otherwise others may still have open what one process frees,
-    /// which CUDA does not allow.
+    /// *Collective.* Frees the ghost zones after all processes have closed them; later exchanges allocate them again. Call this before the
+    /// last clone of a domain is dropped. Otherwise a process could free memory that another one has open, which CUDA does not allow.
     ///
     /// # Errors
-    /// Fails on failures of the device and of the other processes.
+    /// Fails if the device or the communication fails.
     pub fn release(&self) -> Result {
         let Some(halo) = self.halo()? else { return Ok(()) };
         let exchanges = std::mem::take(&mut halo.exchanges().by_bytes);
-        // Writes into others' memory have to end before it is closed.
+        // Writes into the memory of other processes must end before the memory is closed.
         self.backend().synchronize()?;
         let own: Vec<_> = exchanges.into_values().map(Exchange::release_peers).collect();
         self.network().barrier()?;
         drop(own);
         Ok(())
     }
-    /// *Collective.* Does work, and returns what its exchanges did and when, in time since all processes began together; empty with one
-    /// process only. The work takes longer than without a timeline.
+    /// *Collective.* Runs `work`, and returns what its exchanges did with the times since the common start of all processes. The timeline
+    /// is empty if there is only one process. Recording makes the work slower.
     ///
     /// # Errors
-    /// Fails where the work or the device does.
+    /// Fails if the work, the device or the communication fails.
     pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
         let Some(halo) = self.halo()? else { return work().map(|()| Vec::new()) };
         self.backend().synchronize()?;

@@ -1,6 +1,6 @@
-//! Memory that sharing a lattice takes: borders of links, and the buffers of the messages that processes exchange.
+//! Memory that processes need in order to share a lattice: borders of links, ghost zones and messages.
 //!
-//! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
+//! The sizes follow from the extents before anything is allocated, so that a run that does not fit into memory can be rejected at once.
 use super::zones::ZoneLayout;
 use crate::domain::Part;
 use crate::field::{FieldShape, GaugeField};
@@ -10,16 +10,16 @@ use gpu_kernels::storage::{PADDING, padded};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Names of the users of memory, with their bytes.
+/// Users of memory, with the bytes that each needs.
 pub type Needs = Vec<(&'static str, usize)>;
 
 impl Part {
-    /// Returns the bytes of links that are stored once, on both parities and with their border.
+    /// Returns the number of bytes of a [`GaugeField`] with its border, on both parities.
     pub fn links_bytes(&self, precision: Precision) -> usize {
         2 * GaugeField::bytes_for(precision, self.bordered_sites())
     }
-    /// Returns the number of sites of one parity in the message that fills a border of this width, for each direction: those that are cut
-    /// are filled one after the other, each with the borders that are already filled.
+    /// Returns, for each direction, the number of sites of one parity in the message that fills a border of `border[μ]` sites. Directions
+    /// are filled one after another, and each message includes the borders that are already filled.
     fn slabs(&self, border: [u32; 4]) -> [usize; 4] {
         let local = self.local.size();
         std::array::from_fn(|mu| {
@@ -33,29 +33,29 @@ impl Part {
     }
 }
 
-/// Kinds of fields that are exchanged.
+/// Fermion field of which faces are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HaloField {
-    /// Halves of spinors, for hops of one step.
+    /// Spinors of Wilson-like operators, with hops of one step; half spinors are exchanged.
     Spinors,
-    /// Colour vectors, for hops of this many steps.
+    /// Colour vectors; the value is the number of steps of the longest hop.
     Colours(u32),
 }
 
-/// Exchanges with neighbours that a run makes. Each is made when it is first needed, and kept as long as the
-/// [`Domain`](crate::domain::Domain) lives; fields whose ghost zones are equally large share one.
+/// Exchanges with the neighbours that a run will make. Each is allocated when it is first needed, and kept as long as the
+/// [`Domain`](crate::domain::Domain); fields whose ghost zones have equal sizes share one.
 ///
-/// An exchange has, for each end of each direction that is cut, two ghost zones, which take turns, and the sites packed for the neighbour,
-/// on the device; and two messages in page-locked memory of the host if they go that way.
+/// For each end of each partitioned direction, an exchange has two ghost zones and the packed sites for the neighbour in device memory. If
+/// faces go through host memory, it also has two messages in page-locked memory.
 #[derive(Clone, Debug)]
 pub struct Exchanges {
     part: Part,
-    /// Bytes of the zones of each direction.
+    /// Sizes in bytes of the zones for each direction, one entry for each exchange.
     zones: BTreeSet<[usize; 4]>,
 }
 
 impl Exchanges {
-    /// Returns an empty set of exchanges.
+    /// Returns an empty set of exchanges for a local lattice.
     pub fn of(part: Part) -> Self {
         Exchanges { part, zones: BTreeSet::new() }
     }
@@ -64,7 +64,7 @@ impl Exchanges {
             self.zones.insert(zones);
         }
     }
-    /// Adds the exchanges of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
+    /// Adds the exchanges of an operator's hops on fields in one precision, for each number of right-hand sides in `nrhs`.
     #[must_use]
     pub fn hops(mut self, what: HaloField, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
@@ -75,7 +75,7 @@ impl Exchanges {
         self.zones_of(faces, steps, bytes, nrhs);
         self
     }
-    /// Adds the exchanges of hops on a coarse level whose part has these extents, with `spinors` spinors in single precision at each site.
+    /// Adds the exchanges of hops on a coarse level with the local extents `local` and `spinors` spinors on each site, in single precision.
     #[must_use]
     pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
         let half_volume = local.iter().product::<usize>() / 2;
@@ -83,7 +83,7 @@ impl Exchanges {
         self.zones_of(faces, 1, FieldShape::spinors(Precision::Single, 1).site_bytes(), nrhs);
         self
     }
-    /// Adds the exchange of the links that begin on the last sites of a coarse level, `bytes` bytes each.
+    /// Adds the exchange of the links of a coarse level; a link has `bytes` bytes.
     #[must_use]
     pub fn level_links(mut self, local: [usize; 4], bytes: usize) -> Self {
         let volume: usize = local.iter().product();
@@ -91,7 +91,7 @@ impl Exchanges {
         self.add(std::array::from_fn(zone));
         self
     }
-    /// Adds zones of `layers` layers, each with `faces[μ]` elements of `bytes` bytes.
+    /// Adds exchanges of zones of `layers` layers, for each number of right-hand sides. A layer has `faces[μ]` elements of `bytes` bytes.
     fn zones_of(&mut self, faces: [usize; 4], layers: u32, bytes: usize, nrhs: &[usize]) {
         for nrhs in nrhs {
             let zone = |mu: usize| match self.part.grid.is_partitioned(mu) {
@@ -101,7 +101,7 @@ impl Exchanges {
             self.add(std::array::from_fn(zone));
         }
     }
-    /// Adds the exchanges that update the border of links that are stored once.
+    /// Adds the exchanges that fill the border of a [`GaugeField`].
     #[must_use]
     pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
@@ -117,7 +117,7 @@ impl Exchanges {
         }
         self
     }
-    /// Adds one exchange for each direction.
+    /// Adds one exchange for each direction; `messages[μ]` is the size of its zones in bytes.
     fn slabs(&mut self, messages: [usize; 4]) {
         for (mu, bytes) in messages.into_iter().enumerate() {
             let mut zones = [0; 4];
@@ -125,16 +125,17 @@ impl Exchanges {
             self.add(zones);
         }
     }
-    /// Returns the bytes on the device.
+    /// Returns the number of bytes of all exchanges on the device.
     pub fn device_bytes(&self) -> usize {
         self.zones.iter().map(|zones| ZoneLayout::new(*zones).device_bytes()).sum()
     }
-    /// Returns the bytes of page-locked memory of the host, used where messages go through it: always on the CPU, on GPUs with the
-    /// transport [`Host`](crate::domain::Transport::Host) and to neighbours on other machines.
+    /// Returns the number of bytes of all exchanges in page-locked host memory. They are needed only for messages that go through host
+    /// memory: on the CPU, with the transport [`Host`](crate::domain::Transport::Host), and between machines if the MPI library cannot
+    /// access device memory.
     pub fn pinned_bytes(&self) -> usize {
         self.zones.iter().map(|zones| 4 * zones.iter().sum::<usize>()).sum()
     }
-    /// Returns the device bytes of the exchanges with a name for them, if there are any.
+    /// Returns the number of bytes on the device, with a description; `None` if there are no exchanges.
     pub fn needs(&self) -> Option<(&'static str, usize)> {
         Some(("ghost zones and messages", self.device_bytes())).filter(|(_, bytes)| *bytes > 0)
     }

@@ -1,9 +1,9 @@
 //! Halo exchange: hops that reach sites of other processes (Babich et al. 2011, section 6).
 //!
-//! A kernel packs the faces of all directions that are cut. Each end of each of these directions has a stream of its own, which sends the
-//! packed face to the neighbour's ghost zone, while the main stream computes the interior. The stream of the first end also packs, and
-//! computes the sites near the ends: one kernel for each direction, as soon as its zones are filled, one after the other. There are nine
-//! streams in all, none of which waits for the whole device.
+//! A kernel packs the faces of all partitioned directions. Each end of each of these directions has its own stream, which sends the packed
+//! face to the neighbour's ghost zone. Meanwhile the main stream computes the interior. The stream of the first end also packs faces and
+//! computes the exteriors, one kernel for each direction as soon as its zones are filled. With four partitioned directions there are nine
+//! streams, and none of them waits for the whole device.
 mod border;
 mod choose;
 mod exchange;
@@ -35,18 +35,19 @@ use gpu_kernels::{FermionKind, Format, Precision};
 use regions::{Parts, RegionPart};
 use trace::{Trace, Track, direction};
 
-/// Values that hops read across the ends of the local lattice.
+/// Source of the values that hops read beyond the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HopBoundary {
-    /// Sites of other processes.
+    /// Values come from the neighbouring processes.
     #[default]
     Neighbours,
-    /// No values: the local lattice is cut into blocks of these extents, which are even and divide it, and fields are taken to be zero
-    /// outside a block, except in a direction in which one block is the whole lattice. Each block then has its own system.
+    /// No values: the local lattice is divided into blocks of these extents, and hops out of a block contribute zero. Each block is a
+    /// separate system. The extents are even and divide those of the lattice. A direction in which one block is the whole lattice remains
+    /// periodic.
     Blocks([usize; 4]),
 }
 
-/// Returns the bytes of a site in a ghost zone: of spinors only the part that a hop needs is sent.
+/// Returns the number of bytes of a site in a ghost zone. For spinors, only the half that a hop needs is sent.
 pub(crate) fn zone_bytes(kind: FermionKind, precision: Precision) -> usize {
     match kind {
         FermionKind::Wilson => precision.half_spinor_bytes(),
@@ -54,7 +55,7 @@ pub(crate) fn zone_bytes(kind: FermionKind, precision: Precision) -> usize {
     }
 }
 
-/// Launches the kernel that packs the faces of a field.
+/// Launches the kernel that packs the faces of a field for its neighbours.
 fn pack(
     backend: &dyn Backend,
     stream: &Stream,
@@ -77,38 +78,38 @@ fn pack(
 /// Parameters of a hopping term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
-    /// Steps of the longest hop.
+    /// Number of steps of the longest hop.
     pub steps: u32,
-    /// Parity of the sites that the hopping term reaches.
+    /// Parity of the sites on which the result is computed.
     pub parity: usize,
-    /// Whether to apply the Hermitian conjugate.
+    /// Whether to apply the Hermitian conjugate of the hopping term.
     pub dagger: bool,
-    /// Values that the hopping term reads across the ends.
+    /// Source of the values beyond the ends of the local lattice.
     pub boundary: HopBoundary,
-    /// Number of blocks, counted from the first of a field: L_s for each right-hand side.
+    /// Number of blocks of the field to process, counted from the first; there are L_s blocks for each right-hand side.
     pub blocks: usize,
 }
 
-/// Sites whose hops leave this device.
+/// A part of the sites whose hops leave this device.
 pub(crate) struct ExteriorPart<'a> {
-    /// Number of the part, from 1; part 0 is the interior.
+    /// Number of the part, from 1; the interior is part 0.
     pub part: usize,
     pub region: Region,
-    /// Number of sites.
+    /// Number of sites in the region.
     pub sites: u32,
-    /// Ghost zones that the hops read.
+    /// Ghost zones that the hops of these sites read.
     pub ghosts: Ghosts,
-    /// Stream on which to compute; `None` for the main order of work.
+    /// Stream on which to compute; `None` for the main stream.
     pub stream: Option<&'a Stream>,
 }
 
-/// Computes the sites of a region, given with their number.
+/// Launches the interior; the arguments are its region and the number of its sites.
 pub(crate) type InteriorLaunch<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
-/// Computes sites whose hops leave this device.
+/// Launches one part of the exterior.
 pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(ExteriorPart<'_>) -> Result;
 
-/// Applies a hopping term to `input`: calls `interior` with the sites whose hops stay on this device, and `exterior` with
-/// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
+/// Applies a hopping term to `input`. It calls `interior` for the sites whose hops stay on this device, and `exterior` for each part of the
+/// other sites. Both are called through pointers, so that this function is compiled only once for all kernels.
 pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, exterior: ExteriorLaunch<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
@@ -119,7 +120,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, e
     let Some(halo) = domain.halo()? else {
         return interior(Region::WHOLE, domain.half_sites());
     };
-    // A hop must not reach farther than the neighbour.
+    // A hop must not reach beyond the neighbouring process.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
     let bytes = zone_bytes(input.kind(), input.precision()) * hop.blocks;
     let zones = LevelZones { geometry, steps: hop.steps, spinors: 1, bytes };
@@ -129,8 +130,8 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, e
     between_neighbours(domain, halo, zones, hop.parity, &pack, interior, exterior)
 }
 
-/// Applies [`hop`] of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site in single precision, from
-/// the other parity to `parity`.
+/// Applies a hopping term of one step on a coarse level of multigrid, from the other parity to `parity`, like [`hop`]. Each site has
+/// `spinors` spinors in single precision.
 pub(crate) fn hop_on_level(
     input: &DeviceField,
     (geometry, spinors): (Geometry, u32),
@@ -160,22 +161,22 @@ pub(crate) fn hop_on_level(
     )
 }
 
-/// Contents of the ghost zones around a lattice.
+/// Size of the ghost zones around a lattice.
 #[derive(Clone, Copy)]
 struct LevelZones {
     geometry: Geometry,
-    /// Number of layers.
+    /// Number of layers of a zone.
     steps: u32,
-    /// Number of spinors of a site.
+    /// Number of spinors on a site.
     spinors: u32,
-    /// Bytes of a spinor of all right-hand sides.
+    /// Number of bytes of a spinor, for all right-hand sides together.
     bytes: usize,
 }
 
-/// Packs faces on a stream, for neighbours that have zones at the given places.
+/// Function that packs faces on a stream; the last argument contains the places for the packed faces.
 type Pack<'a> = dyn Fn(&dyn Backend, &Stream, Faces, Ghosts) -> Result + 'a;
 
-/// Applies [`hop`] from the other parity to `parity` where the lattice is cut.
+/// Applies a hopping term from the other parity to `parity` on a partitioned lattice.
 fn between_neighbours(
     domain: &Domain,
     halo: &Halo,
@@ -206,7 +207,7 @@ fn between_neighbours(
         }
         None => Ok(()),
     };
-    // Faces are packed while the interior is computed: a kernel that writes into neighbours' memory waits more than it works.
+    // Faces are packed while the interior is computed: a kernel that writes into neighbours' memory spends most of its time waiting.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
     let mut pack = || pack(backend, stream, faces, ghosts(places));
@@ -225,9 +226,9 @@ fn between_neighbours(
     exchange.run(context, domain.overlap(), &mut interior, &mut exterior)
 }
 
-/// *Collective.* Performs one exchange with the neighbours in the directions that are cut, in the main order of work: `pack` is called with
-/// the places where `bytes[μ]` bytes are put for zone `[μ][forward]` of the neighbour that owns it. Returns this process's zones, which are
-/// valid until the exchange after the next one of as many bytes, or until the domain is released.
+/// *Collective.* Performs one exchange with the neighbours in partitioned directions on the main stream. `pack` receives the places for
+/// packed faces, `[μ][forward]`, of `bytes[μ]` bytes each. Returns this process's zones. They remain valid until the exchange after the
+/// next one of equal size, or until the domain is released.
 pub(crate) fn exchange_once(
     domain: &Domain,
     halo: &Halo,
@@ -244,7 +245,7 @@ pub(crate) fn exchange_once(
     Ok(exchange.zones())
 }
 
-/// Applies [`hop`] without neighbours: nothing is sent.
+/// Applies [`hop`] within blocks; nothing is exchanged.
 fn in_blocks(domain: &Domain, blocks: &Blocks, interior: InteriorLaunch<'_>, exterior: ExteriorLaunch<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
@@ -252,7 +253,7 @@ fn in_blocks(domain: &Domain, blocks: &Blocks, interior: InteriorLaunch<'_>, ext
     let closed = closed | domain.closed();
     let ghosts = Ghosts::closed(closed, *blocks);
     if blocks.count() > 1 {
-        // Most sites are near an end of their block.
+        // With several blocks, most sites are near an end of their block, so all are computed as exterior.
         let (region, sites) = (Region::WHOLE, domain.half_sites());
         return exterior(ExteriorPart { part: 1, region, sites, ghosts, stream: None });
     }

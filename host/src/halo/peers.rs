@@ -1,4 +1,4 @@
-//! Processes that reach each other's device memory.
+//! Device memory that processes of one machine share with each other.
 use super::zones::ORDERED;
 use crate::backend::{Backend, DeviceBuffer, Peer};
 use crate::domain::{Result, Transport};
@@ -6,15 +6,16 @@ use crate::network::Network;
 use comms::CommError;
 use std::collections::HashMap;
 
-/// The ghost zones of the other processes of this machine, where each process of a pair reaches the other's.
+/// Access to the ghost zones of other processes of this machine. It exists only for pairs of processes that can access each other's memory.
 pub(super) struct Peers {
-    /// Open memory by rank.
+    /// Open memory of each rank; `None` for a rank without access.
     opened: Vec<Option<Peer>>,
 }
 
 impl Peers {
-    /// *Collective.* Shares `zones`, of which the first `room` bytes may hold anything, and opens those of the others. None are opened
-    /// between machines, if the driver refuses, or with a host-only transport. Also returns what failed, the same on all processes.
+    /// *Collective.* Shares `zones` with other processes, and opens theirs. The first `room` bytes of `zones` are used for a test. Nothing
+    /// is opened between machines, if the driver refuses, or with the transports `Host` and `Mpi`. Also returns a message about a failure,
+    /// the same on all processes.
     pub fn new(
         backend: &dyn Backend,
         network: &dyn Network,
@@ -23,9 +24,9 @@ impl Peers {
         room: usize,
     ) -> Result<(Self, Option<String>)> {
         let (rank, size) = (network.rank(), network.size());
-        // A process cannot open its own memory; processes that are threads share a machine and a process.
+        // A process cannot open its own memory. Processes of the crate `comms` can be threads of one process of the operating system.
         let place = format!("{}/{}", host_name(), std::process::id());
-        // Pending work on this memory, which clears it or belongs to an earlier owner, must not come after what others write.
+        // Pending work on this memory, such as clearing it, must end before other processes write to it.
         backend.synchronize()?;
         let by_messages = matches!(transport, Transport::Host | Transport::Mpi);
         let shared = if by_messages { Err(None) } else { backend.share(zones).map_err(Some) };
@@ -46,12 +47,12 @@ impl Peers {
                 None => None,
             });
         }
-        // A process that does not reach ours gets messages and sends them: both ends of a connection are alike.
+        // Access must be mutual: if only one process of a pair can access the other, both use messages.
         let reach_us = everybodys(network, &opened)?;
         let both_reach = opened.into_iter().zip(reach_us).map(|(peer, reaches_us)| peer.filter(|_| reaches_us));
         let mut peers = Peers { opened: both_reach.collect() };
         let works = peers.works(backend, network, zones, room, &numbers_on_machines(&places))?;
-        // One failure makes all fall back: a machine that fails once is not to be trusted with the others.
+        // After a single failure no process uses shared memory, because the machine's other connections cannot be trusted either.
         let mut failed = [f64::from(u8::from(!works))];
         network.sum(&mut failed)?;
         if failed[0] > 0.0 {
@@ -61,12 +62,12 @@ impl Peers {
         let problem = problem.filter(|_| !by_messages && backend.name() != "cpu").unwrap_or_default();
         Ok((peers, first_problem(&network.all_gather(problem.as_bytes())?)))
     }
-    /// Returns the address of another process's zones, if they can be reached.
+    /// Returns the address of the zones of process `rank`; `None` without access.
     pub fn zones_of(&self, backend: &dyn Backend, rank: usize) -> Option<*mut u8> {
         self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
     }
-    /// *Collective.* Checks that memory is shared: each process writes a number into the memory of all that it reaches, and checks those
-    /// that the others have written. `numbers` are the numbers of the ranks on their machines.
+    /// *Collective.* Tests shared memory. Each process writes a number into the memory of all processes that it can access, and checks the
+    /// numbers that they have written here. `numbers[rank]` is the number of a rank on its machine.
     fn works(
         &self,
         backend: &dyn Backend,
@@ -76,7 +77,7 @@ impl Peers {
         numbers: &[usize],
     ) -> Result<bool> {
         const FIELD: usize = 16;
-        // Not after the zones: processes that wait for zones read the words there.
+        // The test uses the beginning of the zones. It must not change the words after the zones, which processes read while they wait.
         let fits = |rank: usize| (numbers[rank] + 1) * FIELD <= room;
         let number = |rank: usize| 0x5EED_0000 + rank as u32;
         for peer in self.opened.iter().flatten().filter(|_| fits(network.rank())) {
@@ -96,25 +97,25 @@ impl Peers {
     }
 }
 
-/// *Collective.* Returns, by rank, whether that process has opened this process's memory.
+/// *Collective.* Returns, for each rank, whether that process has opened the memory of this one.
 fn everybodys<P>(network: &dyn Network, opened: &[Option<P>]) -> std::result::Result<Vec<bool>, CommError> {
     let mine: Vec<u8> = opened.iter().map(|peer| u8::from(peer.is_some())).collect();
     let all = network.all_gather(&mine)?;
     Ok(all.into_iter().map(|theirs| theirs.get(network.rank()) == Some(&1)).collect())
 }
 
-/// Returns the first process's problem with its rank, and how many other processes had one, so that a single process can report it.
+/// Returns the first problem, with its rank and the number of other processes that have a problem; `None` without problems.
 fn first_problem(all: &[Vec<u8>]) -> Option<String> {
     let (rank, first) = all.iter().enumerate().find(|(_, problem)| !problem.is_empty())?;
     let first = String::from_utf8_lossy(first);
     Some(match all.iter().filter(|problem| !problem.is_empty()).count() {
         1 => format!("rank {rank}: {first}"),
-        2 => format!("rank {rank} and another: {first}"),
+        2 => format!("rank {rank} and one other rank: {first}"),
         several => format!("rank {rank} and {} others: {first}", several - 1),
     })
 }
 
-/// Whether two places, `machine/process`, are different processes of one machine.
+/// Whether two places of the form `machine/process` are different processes of one machine.
 fn on_same_machine(a: &[u8], b: &[u8]) -> bool {
     a != b && machine(a) == machine(b)
 }
@@ -123,7 +124,7 @@ fn machine(place: &[u8]) -> Option<&[u8]> {
     place.rsplitn(2, |c| *c == b'/').nth(1)
 }
 
-/// Returns, by rank, how many ranks before it are on the same machine.
+/// Returns, for each rank, how many ranks before it are on the same machine.
 fn numbers_on_machines(places: &[&[u8]]) -> Vec<usize> {
     let (mut counts, mut numbers) = (HashMap::new(), Vec::with_capacity(places.len()));
     for place in places {
@@ -147,7 +148,7 @@ mod tests {
         let all = |problems: [&str; 3]| first_problem(&problems.map(|problem| problem.as_bytes().to_vec()));
         assert_eq!(all(["", "", ""]), None);
         assert_eq!(all(["", "no access", ""]).unwrap(), "rank 1: no access");
-        assert_eq!(all(["", "no access", "none"]).unwrap(), "rank 1 and another: no access");
+        assert_eq!(all(["", "no access", "none"]).unwrap(), "rank 1 and one other rank: no access");
     }
 
     #[test]

@@ -1,34 +1,34 @@
-//! The interior and the exteriors of a lattice.
+//! Interior and exteriors of a local lattice.
 use gpu_kernels::lattice::{Geometry, Region};
 
-/// A part of the local lattice and its sites of one parity.
+/// A part of the local lattice.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionPart {
-    /// Box of the sites.
+    /// Box that contains the sites.
     pub region: Region,
     /// Number of sites of one parity.
     pub sites: u32,
 }
 
-/// The local lattice in parts: the interior, whose hops stay on it, and for each direction that is cut the sites that can be computed once
-/// the ghosts of that direction and of those before it have arrived. Every site is in one part.
+/// Division of the local lattice: the interior, whose hops stay on the lattice, and one exterior for each partitioned direction. An
+/// exterior can be computed when the ghost zones of its direction and of those before it are filled. Every site is in exactly one part.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
-    /// Interior; `None` if the lattice is too thin to have any.
+    /// Interior; `None` if the lattice is too thin to have one.
     pub interior: Option<RegionPart>,
-    /// Exteriors `[μ]`; `None` where the direction is not cut.
+    /// Exterior for each direction μ; `None` if μ is not partitioned.
     pub exteriors: [Option<RegionPart>; 4],
 }
 
 impl Parts {
-    /// Returns the parts for hops of up to `hops` steps where the directions in `cut` (bit μ) are cut.
+    /// Divides a lattice for hops of up to `hops` steps; the bits μ of `cut` are the partitioned directions.
     pub fn new(geometry: &Geometry, cut: u32, hops: u32) -> Self {
         let extents = geometry.size();
         let is_cut = |mu: usize| cut >> mu & 1 == 1;
-        // The first site whose hops along μ reach no neighbour, and how many of those there are.
+        // `unreached` returns the first coordinate along μ whose hops do not leave the lattice, and the number of such coordinates.
         let unreached =
             |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
-        // The other sites, around the end: all, if the lattice is so thin that there is no interior.
+        // `edge` returns the other coordinates, around the end: all of them if the lattice is too thin for an interior.
         let edge = |mu: usize| match extents[mu].checked_sub(hops) {
             Some(start) if 2 * hops < extents[mu] => (start, 2 * hops),
             _ => (0, extents[mu]),
@@ -41,7 +41,7 @@ impl Parts {
             Some(RegionPart { region, sites: region.sites(geometry) })
         };
         let interior = part(std::array::from_fn(unreached));
-        // Sites near an end of two directions wait for the later one.
+        // Sites near an end in two directions belong to the later direction.
         let exterior = |mu: usize| {
             let interval = |nu: usize| match nu.cmp(&mu) {
                 std::cmp::Ordering::Less => (0, extents[nu]),

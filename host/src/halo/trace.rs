@@ -1,30 +1,30 @@
-//! Timeline of an exchange, as in figure 4 of Babich et al. 2011.
+//! Timeline of a halo exchange, as in figure 4 of Babich et al. 2011.
 use crate::backend::{Backend, Event, Stream};
 use crate::domain::Result;
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// A piece of work.
+/// A piece of work in a timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Name of the work: `pack`, `interior`, `exterior x`, `copy`, `message`, `wait`.
+    /// Name of the work, such as `pack`, `interior`, `exterior x`, `copy to the neighbour` or `message`.
     pub name: String,
-    /// Stream or messages: `main` for the main stream, `x-` to `t+` for the stream and the messages of an end.
+    /// Track of the timeline: `main` for the main stream, `x-` to `t+` for the stream and the messages of an end.
     pub track: String,
-    /// Seconds since all processes started the timeline together.
+    /// Seconds from the common start of all processes to the start of the work.
     pub start: f64,
-    /// Seconds from the start of the timeline to the end of the work.
+    /// Seconds from the common start of all processes to the end of the work.
     pub end: f64,
 }
 
-/// Names of the ends of directions: `[μ][forward]`.
+/// Names of the ends of directions, indexed by `[μ][forward]`.
 const ENDS: [[&str; 2]; 4] = [["x-", "x+"], ["y-", "y+"], ["z-", "z+"], ["t-", "t+"]];
 
-/// The stream of a piece of work.
+/// Track of a piece of work.
 #[derive(Clone, Copy)]
 pub(super) enum Track {
     Main,
-    /// End of direction μ, forward if 1.
+    /// Track of the end of direction μ; the second value is 1 for the forward end and 0 for the backward end.
     End(usize, usize),
 }
 
@@ -37,12 +37,12 @@ impl Track {
     }
 }
 
-/// Returns the name of a direction.
+/// Returns the letter of direction μ.
 pub(super) fn direction(mu: usize) -> &'static str {
     ["x", "y", "z", "t"][mu]
 }
 
-/// Recorder of what is done, while a timeline is requested.
+/// Recorder of a timeline, with events of the device and times of the host.
 pub(super) struct Recorder {
     start: Event,
     started: Instant,
@@ -51,7 +51,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Waits until the device is idle and starts recording.
+    /// Waits until the device is idle, and starts a timeline.
     pub fn start(backend: &dyn Backend) -> Result<Self> {
         backend.synchronize()?;
         Ok(Recorder {
@@ -61,7 +61,7 @@ impl Recorder {
             host: RefCell::default(),
         })
     }
-    /// Waits for the device and returns all recorded spans.
+    /// Waits for the device, and returns all recorded pieces of work in the order of their start.
     pub fn spans(self, backend: &dyn Backend) -> Result<Vec<Span>> {
         backend.synchronize()?;
         let mut spans = Vec::new();
@@ -79,7 +79,7 @@ impl Recorder {
     }
 }
 
-/// A recorder, if there is one.
+/// A recorder, or `None` if no timeline is requested.
 #[derive(Clone, Copy)]
 pub(super) struct Trace<'a>(Option<&'a Recorder>);
 
@@ -87,7 +87,7 @@ impl<'a> Trace<'a> {
     pub fn new(recorder: Option<&'a Recorder>) -> Self {
         Trace(recorder)
     }
-    /// Does work of a stream, the main one by default, and records how long it takes on the device.
+    /// Runs `work`, and records how long it takes on the device. It must use `stream`, or the main stream if that is `None`.
     pub fn device(
         &self,
         backend: &dyn Backend,
@@ -104,11 +104,11 @@ impl<'a> Trace<'a> {
         recorder.device.borrow_mut().push((name(), track, from, to));
         Ok(())
     }
-    /// Returns the time, if a timeline is requested.
+    /// Returns the present time; `None` if no timeline is requested.
     pub fn now(&self) -> Option<Instant> {
         self.0.map(|_| Instant::now())
     }
-    /// Records what the host has done since `from`.
+    /// Records a piece of work of the host that began at `from` and ends now.
     pub fn host(&self, track: Track, name: &str, from: Option<Instant>) {
         if let (Some(recorder), Some(from)) = (self.0, from) {
             recorder.host.borrow_mut().push((name.into(), track, from, Instant::now()));

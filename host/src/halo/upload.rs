@@ -1,4 +1,4 @@
-//! Copies of host links on a device, with the border of the neighbours' links: making a gauge field is an exchange, too.
+//! Upload of host links to a device. The border contains links of neighbours, so this needs an exchange.
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
 use crate::field::{DeviceGauge, GaugeField};
@@ -26,7 +26,7 @@ impl GaugeField {
         device_links.fill_border()?;
         Ok(device_links)
     }
-    /// *Collective.* Updates the border after links have changed.
+    /// *Collective.* Fills the border of the links from the neighbours; required after the links have changed.
     pub(crate) fn fill_border(&self) -> Result {
         match self.domain().halo()? {
             Some(halo) => halo.fill_links(self.domain(), self.border(), self.both(), self.precision()),
@@ -36,7 +36,7 @@ impl GaugeField {
 }
 
 impl DeviceGauge {
-    /// *Collective.* Copies host links to the device and packs them.
+    /// *Collective.* Copies host links to the device, and packs them in a precision and a storage.
     pub fn upload(domain: &Domain, gauge: &HostGauge, precision: Precision, storage: LinkStorage) -> Result<Self> {
         GaugeField::upload(domain, gauge)?.pack(precision, storage)
     }

@@ -1,8 +1,8 @@
-//! Layout of ghost zones, and of sites packed for those of neighbours, in the memory of a device.
+//! Layout of ghost zones in device memory, and of the packed sites for the zones of neighbours.
 use crate::backend::{Backend, DeviceBuffer, Event, Ordered};
 use crate::domain::Result;
 
-/// Promise that the modules of halo exchange keep.
+/// Promise of the exchange: memory of messages and zones of peers is used in an order without races.
 // SAFETY: memory of messages is touched by a copy or by a message only behind the event, or the end, of what came before;
 // zones take turns (see `Exchange`); and addresses of peers are within zones that they have shared, which stay open as long
 // as the exchange.
@@ -12,18 +12,18 @@ pub(super) const ORDERED: Ordered = unsafe { Ordered::promised() };
 /// One end of a partitioned direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ZoneEnd {
-    /// Direction: 0 to 3 for x to t.
+    /// Direction μ: 0 to 3 for x to t.
     pub mu: usize,
-    /// End: 1 for the forward one, 0 for the backward one.
+    /// End of the direction: 1 for forward, 0 for backward.
     pub forward: usize,
 }
 
 impl ZoneEnd {
-    /// Returns the end of the neighbour at which this process is.
+    /// Returns the end at which the neighbour has its connection with this process.
     pub fn opposite(self) -> Self {
         ZoneEnd { forward: 1 - self.forward, ..self }
     }
-    /// Returns the tag of the messages that fill the ghost zone of this end.
+    /// Returns the tag of messages that fill the ghost zone of this end.
     pub fn tag(self) -> u16 {
         self.number() as u16
     }
@@ -32,83 +32,83 @@ impl ZoneEnd {
     }
 }
 
-/// Bytes between the words of ghost zones.
+/// Number of bytes from one word of a ghost zone to the next.
 const WORD: usize = 16;
 
-/// The layout of ghost zones: for each of two turns the zones `[μ][forward]`, one after the other; then a word for each zone, in which the
-/// process that writes into it counts the exchanges. All processes have the same layout.
+/// Layout of ghost zones. For each of the two turns there are the zones `[μ][forward]` in a row. After them, each zone has a word, in which
+/// the process that writes into the zone counts the exchanges. All processes have the same layout.
 #[derive(Clone, Copy)]
 pub(super) struct ZoneLayout {
-    /// Bytes of a zone of each direction, 0 where there are none.
+    /// Number of bytes of a zone for each direction; 0 for a direction without zones.
     bytes: [usize; 4],
 }
 
 impl ZoneLayout {
-    /// Returns the layout of zones of `bytes[μ]` bytes.
+    /// Makes the layout of zones of `bytes[μ]` bytes.
     pub fn new(bytes: [usize; 4]) -> Self {
         ZoneLayout { bytes }
     }
     pub fn has_zones(&self, mu: usize) -> bool {
         self.bytes[mu] > 0
     }
-    /// Returns the bytes of the zone of an end.
+    /// Returns the number of bytes of the zone of an end.
     pub fn bytes(&self, end: ZoneEnd) -> usize {
         self.bytes[end.mu]
     }
-    /// Returns the bytes of all zones of a turn, and so of what is packed for the neighbours.
+    /// Returns the number of bytes of all zones of a turn, which is also the number of packed bytes for the neighbours.
     pub fn turn_bytes(&self) -> usize {
         2 * self.bytes.iter().sum::<usize>()
     }
-    /// Returns where the zone of an end begins in its turn, and where the sites for the neighbour there begin in packed memory.
+    /// Returns the offset of an end: that of its zone in a turn, and also that of the packed sites for the neighbour at this end.
     pub fn offset(&self, end: ZoneEnd) -> usize {
         2 * self.bytes[..end.mu].iter().sum::<usize>() + end.forward * self.bytes[end.mu]
     }
-    /// Returns where the zone of an end begins.
+    /// Returns the offset of the zone of an end in a turn.
     pub fn zone(&self, turn: usize, end: ZoneEnd) -> usize {
         turn * self.turn_bytes() + self.offset(end)
     }
-    /// Returns where the word of an end's zone is.
+    /// Returns the offset of the word of an end's zone.
     pub fn word(&self, end: ZoneEnd) -> usize {
         2 * self.turn_bytes() + WORD * end.number()
     }
-    /// Returns the bytes of the zones of both turns and their words.
+    /// Returns the number of bytes of the zones of both turns, with their words.
     fn zone_bytes(&self) -> usize {
         2 * self.turn_bytes() + 8 * WORD
     }
-    /// Returns the bytes that an exchange takes on the device.
+    /// Returns the number of bytes of an exchange on the device.
     pub fn device_bytes(&self) -> usize {
         self.zone_bytes() + self.turn_bytes()
     }
 }
 
-/// The memory of an exchange on the device, and the number of its turn.
+/// Device memory of an exchange, and the number of the last exchange.
 pub(super) struct ZoneMemory {
     pub layout: ZoneLayout,
-    /// The ghost zones.
+    /// Ghost zones of both turns, with their words.
     pub zones: DeviceBuffer,
-    /// Packed sites that are sent to neighbours.
+    /// Packed sites for the neighbours.
     pub packed: DeviceBuffer,
     /// Number of the last exchange.
     pub count: u32,
-    /// Event after which everything is packed.
+    /// Event after which all faces are packed.
     pub ready: Event,
 }
 
 impl ZoneMemory {
     pub fn new(backend: &dyn Backend, layout: ZoneLayout) -> Result<Self> {
         let zones = backend.allocate_apart(layout.zone_bytes(), "ghost zones")?;
-        let packed = backend.allocate_apart(layout.turn_bytes(), "what other processes' ghost zones get")?;
+        let packed = backend.allocate_apart(layout.turn_bytes(), "faces for ghost zones of other processes")?;
         Ok(ZoneMemory { layout, zones, packed, count: 0, ready: backend.event(false)? })
     }
-    /// Returns the turn of the last exchange.
+    /// Returns the turn of the last exchange, 0 or 1.
     pub fn turn(&self) -> usize {
         self.count as usize & 1
     }
-    /// Returns the address of an end's zone in this turn.
+    /// Returns the address of the zone of an end in this turn.
     pub fn zone(&self, end: ZoneEnd) -> *mut u8 {
         self.zones.address().wrapping_add(self.layout.zone(self.turn(), end))
     }
-    /// Returns where sites are packed for the neighbour at an end.
+    /// Returns the address of the packed sites for the neighbour at an end.
     pub fn packed_for(&self, end: ZoneEnd) -> *mut u8 {
         self.packed.address().wrapping_add(self.layout.offset(end))
     }

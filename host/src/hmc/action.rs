@@ -8,9 +8,9 @@ use gpu_kernels::gauge_force::{
 };
 use gpu_kernels::{Format, Precision};
 
-/// The gauge action S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles
-/// and 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ). docs/rhmc.md has the β of other
-/// codes.
+/// The gauge action S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)]. Each site has 6 plaquettes P, 12
+/// rectangles R and 16 parallelograms C. A parallelogram is a closed path of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+/// docs/rhmc.md compares β with that of other codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAction {
     /// Coupling β.
@@ -25,12 +25,12 @@ pub struct GaugeAction {
     pub anisotropy: GaugeAnisotropy,
 }
 
-/// Factors of loops by their orientation relative to t.
+/// Factors of c_P and c_R that depend on the orientation of a loop relative to t.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAnisotropy {
-    /// Factors of spatial plaquettes, and of those with t.
+    /// Factor of spatial plaquettes, and factor of plaquettes with t.
     pub plaquettes: [f64; 2],
-    /// Factors of spatial rectangles, of those with their short side in t, and of those with their long side in t.
+    /// Factors of three kinds of rectangles: spatial, with the short side in t, and with the long side in t.
     pub rectangles: [f64; 3],
 }
 
@@ -44,13 +44,13 @@ impl GaugeAnisotropy {
 pub struct AnisotropicLattice {
     /// Bare ratio ξ_0 of the lattice spacings in space and in t.
     pub xi: f64,
-    /// Tadpole factor u_s of links in space. Wilson's action has none.
+    /// Tadpole factor u_s of links in space; not used by Wilson's action.
     pub space: f64,
-    /// Tadpole factor u_t of links in t.
+    /// Tadpole factor u_t of links in t; not used by Wilson's action.
     pub time: f64,
 }
 
-/// Gauge actions that have a name.
+/// Gauge actions that users can choose by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ActionName {
     /// Wilson's action of plaquettes alone (Wilson 1974).
@@ -66,7 +66,7 @@ pub enum ActionName {
 }
 
 impl ActionName {
-    /// All named actions, with the names for users.
+    /// All named actions, each with its name in inputs.
     pub const ALL: [(&str, ActionName); 5] = [
         ("wilson", ActionName::Wilson),
         ("symanzik-tree", ActionName::SymanzikTree),
@@ -78,12 +78,12 @@ impl ActionName {
     pub fn has_tadpole_factor(self) -> bool {
         matches!(self, ActionName::SymanzikTree | ActionName::LuscherWeisz)
     }
-    /// Whether the action exists with an anisotropy.
+    /// Whether the action is defined on anisotropic lattices.
     pub fn can_be_anisotropic(self) -> bool {
         matches!(self, ActionName::Wilson | ActionName::SymanzikTree)
     }
-    /// Returns the action with β and tadpole factor u₀. `flavours` are those of HISQ quarks in the coefficients of
-    /// [`LuscherWeisz`](Self::LuscherWeisz).
+    /// Returns the action on an isotropic lattice with coupling β and tadpole factor u₀. `flavours` is the number of flavours of HISQ
+    /// quarks in the coefficients of [`LuscherWeisz`](Self::LuscherWeisz); `None` for coefficients without quarks.
     pub fn isotropic(self, beta: f64, u0: f64, flavours: Option<f64>) -> GaugeAction {
         match (self, flavours) {
             (ActionName::Wilson, _) => GaugeAction::wilson(beta),
@@ -97,7 +97,7 @@ impl ActionName {
 }
 
 impl GaugeAction {
-    /// Returns Wilson's action: plaquettes only.
+    /// Returns Wilson's action, which contains plaquettes only.
     pub fn wilson(beta: f64) -> Self {
         GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0, anisotropy: GaugeAnisotropy::NONE }
     }
@@ -109,28 +109,28 @@ impl GaugeAction {
     pub fn iwasaki(beta: f64) -> Self {
         Self::with_rectangles(beta, -0.331)
     }
-    /// Returns the DBW2 action, made from doubly blocked Wilson links with two couplings: c_1 = −1.4088 (Takaishi 1996; de Forcrand et al.
-    /// 2000).
+    /// Returns the DBW2 action (doubly blocked Wilson links, two couplings): c_1 = −1.4088 (Takaishi 1996; de Forcrand et al. 2000).
     pub fn dbw2(beta: f64) -> Self {
         Self::with_rectangles(beta, -1.4088)
     }
-    /// Returns Wilson's action on an anisotropic lattice: spatial plaquettes are divided by ξ_0, those with t multiplied (Klassen 1998).
+    /// Returns Wilson's action on an anisotropic lattice: spatial plaquettes are divided by ξ_0, and plaquettes with t are multiplied by
+    /// ξ_0 (Klassen 1998).
     pub fn anisotropic_wilson(beta: f64, xi: f64) -> Self {
         let anisotropy = GaugeAnisotropy { plaquettes: [1.0 / xi, xi], ..GaugeAnisotropy::NONE };
         GaugeAction { anisotropy, ..Self::wilson(beta) }
     }
-    /// Returns Symanzik's action at tree level on an anisotropic lattice, improved in space only: no loop takes two steps in t, so that
-    /// there are no additional states (Morningstar and Peardon 1997, eq. 2). Divided by the factor 5/3 u_s⁻⁴ of their plaquettes, which β
-    /// includes here as on isotropic lattices, c_P is 1/ξ_0 in space and (4/5) ξ_0 u_s²/u_t² with t, and c_R is −1/(20 u_s² ξ_0) and −ξ_0 /
-    /// (20 u_t²).
+    /// Returns Symanzik's action at tree level on an anisotropic lattice (Morningstar and Peardon 1997, eq. 2). It is improved in space
+    /// only: no loop takes two steps in t, so that there are no additional states. As on isotropic lattices, β includes the factor of
+    /// plaquettes, which is 5/3 u_s⁻⁴ in that paper. Then c_P is 1/ξ_0 for spatial plaquettes and (4/5) ξ_0 u_s²/u_t² for plaquettes with
+    /// t. c_R is −1/(20 u_s² ξ_0) for spatial rectangles and −ξ_0/(20 u_t²) for rectangles with their short side in t.
     pub fn anisotropic_symanzik(beta: f64, lattice: AnisotropicLattice) -> Self {
         let AnisotropicLattice { xi, space, time } = lattice;
         let ratio = xi * (space / time).powi(2);
         let anisotropy = GaugeAnisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
         GaugeAction { anisotropy, ..Self::tree_level_symanzik(beta, space) }
     }
-    /// Returns Symanzik's action at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
-    /// of the plaquette, which is 5/3 of that in actions normalised to c_0 + 8 c_1 = 1.
+    /// Returns Symanzik's action at tree level with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
+    /// of the plaquette; with the normalisation c_0 + 8 c_1 = 1, β is 3/5 of this value.
     pub fn tree_level_symanzik(beta: f64, u0: f64) -> Self {
         GaugeAction { rectangle: -0.05 / (u0 * u0), ..Self::wilson(beta) }
     }
@@ -144,9 +144,9 @@ impl GaugeAction {
             ..Self::wilson(beta)
         }
     }
-    /// Returns Symanzik's action to one loop with `flavours` quarks of HISQ, as in MILC: c_R = −(1 − (0.6264 − 1.1746 N_f) ln u_0) / (20
-    /// u_0²) and c_C = (0.0433 − 0.0156 N_f) ln u_0 / u_0² (Hart, von Hippel and Horgan 2009). Without quarks c_C is 0.0433 instead of the
-    /// 0.04335 of [`one_loop_symanzik`](Self::one_loop_symanzik).
+    /// Returns Symanzik's action to one loop with N_f = `flavours` HISQ quarks, as in MILC: c_R = −(1 − (0.6264 − 1.1746 N_f) ln u_0) / (20
+    /// u_0²) and c_C = (0.0433 − 0.0156 N_f) ln u_0 / u_0² (Hart, von Hippel and Horgan 2009). For N_f = 0, c_C has the factor 0.0433
+    /// instead of the 0.04335 of [`one_loop_symanzik`](Self::one_loop_symanzik).
     pub fn one_loop_symanzik_with_hisq(beta: f64, u0: f64, flavours: f64) -> Self {
         let (square, ln) = (u0 * u0, u0.ln());
         GaugeAction {
@@ -158,7 +158,7 @@ impl GaugeAction {
     fn is_improved(&self) -> bool {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
-    /// *Collective.* Computes S of links in double precision.
+    /// *Collective.* Computes the action S of links in double precision.
     pub fn value(&self, links: &GaugeField) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };
@@ -175,7 +175,7 @@ impl GaugeAction {
             LoopKind::Parallelogram => self.parallelogram,
         }
     }
-    /// Computes P ← P − ε ∂S.
+    /// Computes P ← P − ε ∂S for the momenta P, where ε is `step`.
     pub(super) fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;

@@ -39,9 +39,9 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl QuarkOperator {
-    /// Makes A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision. Long links, or thin or stout ones if
-    /// there are no others, are in the requested storage, those in U(3) with their phase or with all reals. The links are packed once for
-    /// all masses and both parities.
+    /// Makes A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision. `storage` is requested for the long
+    /// links, or for thin or stout links if there are no long ones. Links in U(3) are stored with their phase or with all reals. The links
+    /// are packed once for all masses and both parities.
     pub(crate) fn on(
         &self,
         links: &EvolvingLinks,
@@ -72,8 +72,8 @@ impl QuarkOperator {
     }
 }
 
-/// A monomial of staggered quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
-/// advance together.
+/// Monomial of staggered quarks with the action Σ ‖r(A) φ‖² of its pseudofermions φ. The pseudofermions are one block of vectors, for which
+/// solvers work together.
 pub struct Pseudofermions {
     name: String,
     operator: QuarkOperator,
@@ -81,15 +81,15 @@ pub struct Pseudofermions {
     /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     solvers: [ShiftedSolver; 2],
     field: DeviceField,
-    /// Number of the first of these among all pseudofermions.
+    /// Number of the monomial's first pseudofermion among all pseudofermions of the action.
     first: u32,
     counts: SolverCounts,
     guarded: Cell<usize>,
 }
 
 impl Pseudofermions {
-    /// Makes `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular dynamics,
-    /// and of heat bath and Metropolis step.
+    /// Makes a monomial with `count` pseudofermions; `first` is the number of pseudofermions before them in the action. `solvers` are the
+    /// solver of molecular dynamics and the solver of heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -117,22 +117,21 @@ impl Pseudofermions {
     pub fn operator(&self) -> &QuarkOperator {
         &self.operator
     }
-    /// Sets all φ, on the even sites. Panics unless there is one vector for each pseudofermion, and they are colour vectors in double
-    /// precision.
+    /// Sets the pseudofermions φ on the even sites. Panics unless `field` has one colour vector in double precision for each pseudofermion.
     pub fn set_field(&mut self, field: DeviceField) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
         let shape = VECTORS.with_nrhs(self.count());
         assert_eq!(field.shape(), shape, "pseudofermions are colour vectors in double precision");
         self.field = field;
     }
-    /// *Collective.* Computes φ† r φ with the function of molecular dynamics, whose derivative is its force.
+    /// *Collective.* Computes φ† r(A) φ with the rational function r of molecular dynamics. The force is the derivative of this action.
     pub fn dynamics_action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
         space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
         Ok(dots.iter().map(|dot| dot.re).sum())
     }
-    /// Computes r(A) b, with solutions in the precision of the action's solver.
+    /// Computes r(A) b. The systems are solved in the precision of the action's solver.
     fn evaluate(
         &self,
         links: &EvolvingLinks,
@@ -149,7 +148,7 @@ impl Pseudofermions {
         let x = self.solve(links, &operator, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 0.25, b, &x)?)
     }
-    /// Computes 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    /// Computes 4 (A + σ_j)⁻¹ b for all poles of a function, and true residuals if `check` is set.
     fn solve(
         &self,
         links: &EvolvingLinks,
@@ -185,8 +184,8 @@ impl Monomial for Pseudofermions {
     fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
-    /// Sets the rational functions. If the number of poles changes, residuals that were given for each pole are cut off, or continued with
-    /// the last one.
+    /// Sets the rational functions. If the number of poles changes, the list of residuals for each pole is shortened, or extended with its
+    /// last value.
     fn set_functions(&mut self, functions: RationalFunctions) {
         let tol = &mut self.solvers[0].tol;
         if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
@@ -222,7 +221,7 @@ impl Force for Pseudofermions {
         let x = self.solve(links, &operator, function, solver, false, &b)?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.staggered().dslash(1, x, &mut odd)?;
-            // Both vectors are four times too large.
+            // `solve` returns 4 (A + σ_j)⁻¹ φ, so both `x` and `odd` are four times too large.
             hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
         let guarded = gradient::kick(&self.operator, hops, links, step, momenta)?;
@@ -237,11 +236,12 @@ fn norm2(field: &DeviceField) -> Result<f64> {
     Ok(sums.iter().sum())
 }
 
-/// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose, number, seed
-/// and trajectory on every process grid. The vectors of a block are numbered from `which` on. They are colour vectors in double precision.
+/// Draws colour vectors in double precision on the sites of `parity`. Their numbers are normally distributed with ⟨|z|²⟩ = 1. They depend
+/// on `purpose`, the number of the vector, `seed` and `trajectory`, but not on the process grid. The vectors of a block are numbered from
+/// `which` on.
 ///
 /// # Panics
-/// For numbers of vectors of 4096 or more, which would repeat the first ones.
+/// If a vector has a number of 4096 or more, which would repeat one of the first vectors.
 pub(crate) fn draw_noise(
     out: &mut DeviceField,
     parity: u32,

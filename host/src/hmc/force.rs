@@ -5,22 +5,22 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use gpu_kernels::Precision;
 
-/// A part of the action whose force acts in molecular dynamics.
+/// Part of the action whose force acts in molecular dynamics.
 pub trait Force {
     /// Returns the name of the force for reports.
     fn name(&self) -> String;
-    /// Whether the force is that of the gauge action, which [some integrators](super::integrator::Scheme::ThreeGaugeOneFermion) evaluate
-    /// more often.
+    /// Whether the force is that of the gauge action. [Some integrators](super::integrator::Scheme::ThreeGaugeOneFermion) evaluate the
+    /// gauge force more often than other forces.
     fn is_of_gauge_action(&self) -> bool {
         false
     }
-    /// *Collective.* Computes P ← P − ε ∂S. May panic if links and momenta are on different lattices.
+    /// *Collective.* Computes P ← P − ε ∂S, where ε is `step`. May panic if links and momenta are on different lattices.
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
 }
 
-/// A gauge action as a force.
+/// Force of a gauge action in molecular dynamics.
 pub struct GaugeActionForce {
-    /// The action.
+    /// Gauge action whose force acts.
     pub action: GaugeAction,
     /// Whether staples are multiplied in single precision instead of double.
     pub single: bool,

@@ -2,16 +2,16 @@
 use rational::{Approximation, Error, Factor, Fraction, Interval, PartialFractions, Pole, Power};
 use serde::Serialize;
 
-/// Quarks of one mass.
+/// Mass and number of flavours of quarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quarks {
     /// Mass m in M = m + ½ D.
     pub mass: f64,
-    /// Number of flavours N_f. A staggered field without a root has 4.
+    /// Number of flavours N_f; a staggered field without a root has 4 flavours.
     pub flavours: Fraction,
 }
 
-/// Tolerances of approximations: largest relative errors.
+/// Largest relative errors of rational approximations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tolerances {
     /// Tolerance in molecular dynamics.
@@ -26,8 +26,9 @@ impl Default for Tolerances {
     }
 }
 
-/// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
-/// The mass stands in the shifts, 4 m² for one mass.
+/// Rational functions of a Hermitian operator, for the action and the heat bath of quarks. For staggered quarks, M = m + ½ D, the operator
+/// is A = −D² on the even sites, so that M†M = m² + ¼ A; the shifts of the poles include 4 m². For Wilson-like quarks the operator is K =
+/// M̂†M̂.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RationalFunctions {
     /// Function r of the action φ† r φ in molecular dynamics.
@@ -38,13 +39,13 @@ pub struct RationalFunctions {
     pub action: PartialFractions,
 }
 
-/// Computes functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`; equal masses
-/// count as one, with all their flavours: Π_k (A + 4 m_k²)^{−N_k / (4 n)} for molecular dynamics, the root of it for the action, and the
-/// inverse of the latter for the heat bath, which therefore matches the action exactly. `approximate` is [`rational::approximate_to`], or
-/// that of a [cache](rational::Cache).
+/// Computes rational functions of A = −D² for staggered quarks that share `count` = n pseudofermions. No eigenvalue of A may be above
+/// `largest`. Quarks of equal mass count as one entry with the sum of their flavours. The function of molecular dynamics approximates Π_k
+/// (A + 4 m_k²)^{−N_k / (4 n)}, and the function of the action its square root. The function of the heat bath is the exact inverse of that
+/// of the action. `approximate` is [`rational::approximate_to`], or a lookup in a [cache](rational::Cache).
 ///
 /// # Errors
-/// Errors of the approximation: bounds that are not numbers, and functions that have none.
+/// Errors of the approximation: bounds that are not numbers, and powers without a rational approximation.
 pub fn rational_functions(
     quarks: &[Quarks],
     count: usize,
@@ -65,14 +66,14 @@ pub fn rational_functions(
         Power::product(quarks.iter().map(factor).collect::<Result<Vec<_>, Error>>()?)
     };
     let count = count as i64;
-    // A function of A, not of A + 4 m².
+    // Turns a function of A + 4 m², with the smallest mass m, into a function of A.
     let moved = |function: &PartialFractions| PartialFractions {
         constant: function.constant,
         poles: function.poles.iter().map(|pole| Pole { shift: pole.shift + origin, ..*pole }).collect(),
     };
     let dynamics = match power(4 * count) {
         Ok(power) => moved(approximate(&power, interval, tolerances.dynamics)?.direct()),
-        // Four flavours on one pseudofermion need no approximation.
+        // Four flavours of one mass for each pseudofermion need no approximation: the function is 1/(A + 4 m²).
         Err(Error::AlreadyRational { .. }) if quarks.len() == 1 && quarks[0].flavours.value() == 4.0 * count as f64 => {
             PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: origin }] }
         }
@@ -82,11 +83,12 @@ pub fn rational_functions(
     Ok(RationalFunctions { dynamics, heat_bath: moved(action.inverse()), action: moved(action.direct()) })
 }
 
-/// Computes functions of K = M̂†M̂ for Wilson-like quarks of one mass that share `count` pseudofermions, where the eigenvalues of K are in
-/// an interval: K^{−N / (2 n)} for molecular dynamics, and the root of it for the action, as in [`rational_functions`].
+/// Computes rational functions of K = M̂†M̂ for N = `flavours` Wilson-like quarks of one mass that share `count` = n pseudofermions.
+/// `interval` contains the eigenvalues of K. The function of molecular dynamics approximates K^{−N / (2 n)}, and the function of the action
+/// its square root. The function of the heat bath is the exact inverse of that of the action.
 ///
 /// # Errors
-/// Errors of the approximation: bounds that are not numbers, and functions that have none or need none.
+/// Errors of the approximation: bounds that are not numbers, and powers that have no rational approximation or need none.
 pub fn rational_functions_of_norm(
     flavours: u32,
     count: usize,
@@ -101,7 +103,7 @@ pub fn rational_functions_of_norm(
     Ok(RationalFunctions { dynamics, heat_bath: action.inverse().clone(), action: action.direct().clone() })
 }
 
-/// Combines quarks of equal masses to those of one mass, with all of their flavours.
+/// Combines quarks of equal mass into one entry with the sum of their flavours.
 fn by_mass(quarks: &[Quarks]) -> Result<Vec<Quarks>, Error> {
     let mut all: Vec<Quarks> = Vec::new();
     for one in quarks {

@@ -1,5 +1,5 @@
-//! Chain rule from pairs of vectors that hops join to the force on thin links: along the paths of fat and long links, and through the
-//! levels of stout links.
+//! Force on thin links from pairs of vectors that hops join, by the chain rule along the paths of fat and long links and through the levels
+//! of stout links.
 use super::HmcError;
 use super::hops::{QuarkOperator, QuarkSmearing};
 use super::links::EvolvingLinks;
@@ -20,7 +20,7 @@ use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Instances, Precision};
 use std::rc::Rc;
 
-/// Vectors Z_j on all sites from which a force is computed, as right-hand sides of one field for each parity.
+/// Vectors Z_j on all sites from which a force is computed; each is a right-hand side of a field for each parity.
 pub(crate) struct HopVectors {
     fields: [DeviceField; 2],
     added: usize,
@@ -35,7 +35,7 @@ impl HopVectors {
     fn precision(&self) -> Precision {
         self.fields[0].precision()
     }
-    /// Adds the vectors of a block: x on even and `factor` y on odd sites.
+    /// Appends the vectors of a block: x on the even sites and `factor` times y on the odd sites.
     pub fn add(&mut self, x: &DeviceField, y: &DeviceField, factor: f64) -> Result {
         let (domain, format) = (x.domain(), self.fields[0].format());
         [x, y].into_iter().try_for_each(|z| z.expect(domain, self.fields[0].shape().with_nrhs(x.nrhs())))?;
@@ -55,7 +55,8 @@ impl HopVectors {
         self.added += x.nrhs();
         Ok(())
     }
-    /// *Collective.* Extends the vectors by those of the neighbours, on the lattice of links with a border.
+    /// *Collective.* Returns the vectors with those of neighbouring processes, on the bordered lattice of links. `across` is the sign of a
+    /// hop across the end of the lattice in t.
     fn with_border(self, lattice: &GaugeField, across: f64) -> Result<Self> {
         let domain = lattice.domain();
         let Some(halo) = domain.halo()? else { return Ok(self) };
@@ -77,12 +78,12 @@ impl HopVectors {
     }
 }
 
-/// Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G† and G is the gradient of Re Σ_{n even} x†(n) (D y)(n), with x
-/// on even and y on odd sites, in double precision.
+/// Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the gradient of Re
+/// Σ_{n even} x†(n) (D y)(n), with x on the even and y on the odd sites, in double precision.
 ///
 /// # Errors
-/// Fails for fields on another lattice than the links or in another format, for long links on parts that are fewer than 3 sites long in a
-/// direction that is cut, and on failures of the device.
+/// Fails for fields on another lattice than the links or in another format, and on failures of the device. Also fails for long links if a
+/// part is shorter than 3 sites in a partitioned direction.
 pub fn hop_force(
     operator: &QuarkOperator,
     x: &DeviceField,
@@ -100,12 +101,12 @@ pub fn hop_force(
     Ok(())
 }
 
-/// Square below which a singular value of HISQ's first level counts as small: the forces of such links are guarded, as in MILC (Bazavov et
+/// Bound on the square of a singular value of HISQ's first level: forces of links with a smaller one are guarded, as in MILC (Bazavov et
 /// al. 2010, appendix C).
 const SMALLEST_SQUARE: f64 = 5e-5;
 
-/// Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G† and G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
-/// even sites n, in the precision of Z. Returns the number of links of HISQ's first level that were guarded.
+/// Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the gradient of Re
+/// Σ_j Σ_n Z_j†(n) D Z_j over the even sites n, in the precision of Z. Returns the number of links of HISQ's first level that were guarded.
 pub(crate) fn kick(
     operator: &QuarkOperator,
     hops: HopVectors,
@@ -118,18 +119,20 @@ pub(crate) fn kick(
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
     momenta.expect_on(&domain)?;
     if operator.smearing.has_long_links() {
-        // No process that exchanges messages with this one has long links that begin further away.
+        // Long links span 3 sites, and only adjacent processes exchange borders: a part needs at least 3 sites in each partitioned
+        // direction.
         domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
     }
     let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
-    // The geometry has the ends of the whole lattice if hops cross them, and none if the vectors include their sign.
+    // If t is partitioned, the border of the vectors includes the sign of the boundary condition, and their geometry has no end of the
+    // lattice in t. Otherwise hops apply the sign there.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
     let (pairs, phases) = (hops.pairs(operator), operator.phases(&domain));
     let mut guarded = 0;
     let gradient = match operator.smearing {
         QuarkSmearing::Thin => {
-            // With U' = e^{iφ} U and the gradient G' with respect to it, U' G'† is U G†.
+            // Phases do not change the force: for U' = e^{iφ} U with the gradient G', U' G'† equals U G†.
             let thin = thin.with_hop_phases(phases)?;
             let format = Format { to: Some(momenta.precision()), ..hops.fields[0].format() };
             for parity in 0..2 {
@@ -175,8 +178,8 @@ pub(crate) fn kick(
     Ok(guarded)
 }
 
-/// *Collective.* Computes the gradient with respect to the links before their projection from that of the links of HISQ in U(3): reads the
-/// local lattice, and writes neighbours' links, too.
+/// *Collective.* Replaces the gradient with respect to HISQ's links in U(3) by the gradient with respect to the links before their
+/// projection, border included.
 fn before_projection(fat: &GaugeField, unitary: &GaugeField, gradient: &GaugeField) -> Result {
     let format = Format::of(gradient.precision());
     for parity in 0..2 {
@@ -265,7 +268,8 @@ impl<'a> ChainRule<'a> {
         let longer = c.five != 0.0 || c.seven != 0.0;
         for mu in 0..4 {
             let (link, g) = (self.thin.both().map(|u| u.direction(mu)), fat.both().map(|g| g.direction(mu)));
-            // Staples of staples in one direction include the paths that go sideways and back, which are the link itself.
+            // Lepage's staples are staples of staples in one direction. They contain the link itself once for each of the 6 directions,
+            // which is subtracted here.
             let sum = self.sum.both().map(|sum| sum.direction(mu));
             self.combine(sum, g, (1.0, c.one_link - 6.0 * c.lepage))?;
             for nu in others(&[mu]) {
@@ -319,7 +323,7 @@ impl<'a> ChainRule<'a> {
             let kernel = Staple {
                 links: self.thin.both(),
                 input,
-                // Not written where the result is not stored.
+                // Without `keep` the kernel does not write `out`, so any field will do.
                 out: out.unwrap_or(sum)[parity],
                 sum: sum[parity],
                 geometry: self.lattice.geometry,

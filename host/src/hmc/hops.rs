@@ -6,18 +6,18 @@ use crate::operators::fat_links::PathCoefficients;
 use crate::operators::{BoundaryAngles, StaggeredParams};
 use gpu_kernels::LinkStorage;
 
-/// The hopping term of quarks.
+/// Hopping term of staggered quarks: boundary condition, phases and smearing of the links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuarkOperator {
-    /// Boundary condition and phases; the mass does not matter here.
+    /// Boundary condition and phases of the hops; the mass is not used.
     pub params: StaggeredParams,
-    /// Smearing of the links over which they hop.
+    /// Smearing of the links over which quarks hop.
     pub smearing: QuarkSmearing,
     /// Angles of twisted boundary conditions.
     pub theta: BoundaryAngles,
 }
 
-/// Smearing of the links of quarks.
+/// Smearing of the links of staggered quarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QuarkSmearing {
     /// Thin links.
@@ -34,11 +34,11 @@ pub enum QuarkSmearing {
 }
 
 impl QuarkSmearing {
-    /// Whether there are fat and long links.
+    /// Whether the smearing makes fat and long links.
     pub fn is_improved(&self) -> bool {
         matches!(self, QuarkSmearing::Paths(_) | QuarkSmearing::Hisq { .. })
     }
-    /// Whether there are hops of three sites.
+    /// Whether quarks hop over three sites.
     pub(crate) fn has_long_links(&self) -> bool {
         match self {
             QuarkSmearing::Thin | QuarkSmearing::Stout(_) => false,
@@ -49,7 +49,7 @@ impl QuarkSmearing {
 }
 
 impl QuarkOperator {
-    /// Makes the hopping term without phases at the boundary of the lattice.
+    /// Makes the hopping term without twisted boundary conditions.
     pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
         QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
     }
@@ -57,7 +57,7 @@ impl QuarkOperator {
     pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
         self.theta.of_hops(domain.global())
     }
-    /// Returns the storage of links for a requested one.
+    /// Returns the storage of links if `asked` is requested.
     pub(super) fn storage(&self, asked: LinkStorage) -> LinkStorage {
         match (self.smearing, self.theta.are_zero()) {
             (QuarkSmearing::Thin | QuarkSmearing::Stout(_) | QuarkSmearing::Paths(_), true) => asked,

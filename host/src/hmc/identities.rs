@@ -1,13 +1,13 @@
 //! Consistency of forces with the distribution of the links: Schwinger-Dyson identities of loops.
 //!
-//! For a function F of the links and a distribution with the weight exp(−S), integration by parts gives ⟨ΔF⟩ = ⟨∂F · ∂S⟩, Δ = Σ ∂_a ∂_a and the
-//! product being sums over all links and over the eight directions iλ_a/√2 of each. In F = Σ Re tr L over loops L of n different links, each link
-//! contributes Σ_a (iλ_a/√2)² = −8/3, so that ΔF = −(8/3) n F, and with the force −∂S of molecular dynamics
+//! For a function F of the links and a distribution with the weight exp(−S), integration by parts gives ⟨ΔF⟩ = ⟨∂F · ∂S⟩. Here Δ = Σ ∂_a
+//! ∂_a and the product are sums over all links and over the eight directions iλ_a/√2 of each link. In F = Σ Re tr L over loops L of n
+//! different links, each link contributes Σ_a (iλ_a/√2)² = −8/3. Hence ΔF = −(8/3) n F, and with the force −∂S of molecular dynamics
 //!
 //! ⟨Σ Re tr L⟩ = ⟨∂F · (−∂S)⟩ / (8n/3):
 //!
-//! forces give the mean of the loops once more. Pseudofermions φ that were just drawn have, together with the links, the distribution
-//! exp(−S(U, φ)) to which the identity applies.
+//! The forces thus give a second measurement of the mean of the loops. Links and pseudofermions φ that were just drawn have the joint
+//! distribution exp(−S(U, φ)), to which the identity applies.
 use super::HmcError;
 use super::action::GaugeAction;
 use super::force::Force;
@@ -18,12 +18,13 @@ use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use gpu_kernels::Precision;
 
-/// Mean Re tr / 3 of loops, measured in two ways whose means over an ensemble are the same.
+/// Mean Re tr L / 3 of loops L, measured from the loops and from the forces. Both measurements have the same mean over an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopIdentity {
     /// Mean of Re tr L / 3 over the loops.
     pub loops: f64,
-    /// Scalar product of the gradient of the loops with the force of the whole action, which has the expectation value of `loops`.
+    /// Normalised scalar product of the gradient of the loops and the force of the whole action, with the same expectation value as
+    /// `loops`.
     pub forces: f64,
 }
 
@@ -34,20 +35,20 @@ impl LoopIdentity {
     }
 }
 
-/// Identities of the initial links and pseudofermions of a trajectory.
+/// Schwinger–Dyson identities of loops, measured on the links and pseudofermions at the start of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Identities {
     /// Identity of plaquettes.
     pub plaquette: LoopIdentity,
-    /// Identity of rectangles of two links by one; `None` on lattices with an extent of 2, where such a rectangle has a link twice.
+    /// Identity of rectangles of two links by one; `None` if the lattice has an extent of 2, where such a rectangle contains a link twice.
     pub rectangle: Option<LoopIdentity>,
 }
 
 impl Identities {
-    /// *Collective.* Measures identities with the sum of these forces on the present links.
+    /// *Collective.* Measures the identities on `links` with the sum of `forces`, the forces of all parts of the action.
     ///
     /// # Errors
-    /// Those of the forces, and failures of the device.
+    /// Errors of the forces, and failures of the device.
     pub fn of<'a>(
         links: &EvolvingLinks,
         forces: impl IntoIterator<Item = &'a dyn Force>,
@@ -74,8 +75,8 @@ impl Identities {
 /// β of Wilson's action for which −∂S is ∂W, with W = Σ Re tr P.
 const LOOPS: f64 = 3.0;
 
-/// *Collective.* Measures the identity of loops of one kind, whose sum is −S of `action` up to a constant; the force is restored, up to
-/// rounding.
+/// *Collective.* Measures the identity of loops of one kind. The sum of these loops is −S of `action` up to a constant. `force` is changed
+/// temporarily and restored up to rounding.
 fn identity(
     links: &GaugeField,
     paths: &[LoopPath],
@@ -88,7 +89,7 @@ fn identity(
     let traces = mean_traces(links, paths)?;
     let volume = links.domain().global().volume() as f64;
     let links_of_all: usize = paths.iter().map(|path| path.steps.len()).sum();
-    // −ΔF = (8/3) n F, and F is 3 on each loop of unit links.
+    // Σ Re tr L is product / (8n/3) for loops of n links; the mean divides it by 3 times the number of loops.
     let forces = product / (8.0 * links_of_all as f64 * volume);
     Ok(LoopIdentity { loops: traces.iter().sum::<f64>() / (3 * traces.len()) as f64, forces })
 }

@@ -1,25 +1,25 @@
-//! Integrators of molecular dynamics: symmetric, so that they are reversible, and area-preserving.
+//! Reversible and area-preserving integrators of molecular dynamics. All schemes are symmetric, which makes them reversible.
 //!
-//! With A = exp (τ d/dτ) of the links at fixed momenta and B of the momenta at fixed links, a step of length h is
+//! A(h) evolves the links for the time h at fixed momenta, and B(h) the momenta at fixed links. A step of length h is
 //!
 //! | scheme | a step | error of ΔH |
 //! |---|---|---|
 //! | leapfrog | B(h/2) A(h) B(h/2) | h² |
 //! | second order, minimum norm (Omelyan) | B(λh) A(h/2) B((1−2λ)h) A(h/2) B(λh) | h², some ten times less |
-//! | the same, links first | A(λh) B(h/2) A((1−2λ)h) B(h/2) A(λh) | h² |
+//! | second order, minimum norm, links first | A(λh) B(h/2) A((1−2λ)h) B(h/2) A(λh) | h² |
 //! | fourth order, with force gradient | B(h/6) A(h/2) B̃(2h/3) A(h/2) B(h/6) | h⁴ |
-//! | three gauge steps for one of quarks (3G1F) | see below | h² |
+//! | three gauge steps to one step of quarks (3G1F) | see below | h² |
 //!
-//! The last one is MILC's 3G1F: B is G of the gauge action and F of all others, each in a scheme of minimum norm with links first, F with
-//! the step h and G with h/3, on one time axis. In h, G(h/6) are at (k + λ)/3 and (k + 1 − λ)/3, k = 0, 1, 2, and F(h/2) at λ and 1 − λ.
-//! There is no inner level: the time between two kicks is one drift. A step of MILC's is h/2, and its α and β, with λ = 1/4 − α/2 = 1/4 −
-//! β/2, are 0.1: λ = 0.2.
+//! The scheme with three gauge steps is MILC's 3G1F. Its kicks are G, by the gauge action, and F, by all other parts of the action. Each
+//! kind of kick follows a minimum-norm scheme with links first, F with the step h and G with the step h/3, on one time axis. In units of h,
+//! the kicks G(h/6) are at (k + λ)/3 and (k + 1 − λ)/3 for k = 0, 1, 2, and the kicks F(h/2) are at λ and 1 − λ. There is no inner level:
+//! the time between two kicks is one drift. A step of MILC's is h/2. MILC's parameters α = β = 0.1 correspond to λ = 1/4 − α/2 = 0.2.
 //!
-//! B̃(2h/3) takes the force at links moved by h²/24 times the force as momentum (Yin and Mawhinney 2011), instead of the
-//! second derivative of the action. (Omelyan, Mryglod and Folk 2003; Takaishi and de Forcrand 2006.)
+//! B̃(2h/3) uses the force at shifted links instead of the second derivative of the action. The links are shifted by h²/24 times the force
+//! as momentum (Yin and Mawhinney 2011). Omelyan, Mryglod and Folk 2003 and Takaishi and de Forcrand 2006 describe the other schemes.
 //!
-//! Forces that are cheap and large go to an inner level (Sexton and Weingarten 1992): there A of the level above is a number
-//! of whole steps.
+//! Cheap and large forces belong on an inner level (Sexton and Weingarten 1992). A drift A of the outer level then consists of a whole
+//! number of steps of the inner level.
 use super::force::Force;
 use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
@@ -47,8 +47,8 @@ pub enum Scheme {
     },
     /// Fourth order with force gradient.
     ForceGradient,
-    /// Second order with minimum norm, links first, in which the gauge action has three steps where other forces have one: MILC's 3G1F,
-    /// whose λ is 0.2. Two steps of MILC are one of these.
+    /// Second order with minimum norm, links first, with three steps of the gauge action to one step of other forces: MILC's 3G1F, where λ
+    /// is 0.2. One step corresponds to two steps of MILC.
     ThreeGaugeOneFermion {
         /// Parameter λ of both forces.
         lambda: f64,
@@ -72,12 +72,12 @@ enum Move {
     Kick(Forces, f64),
     /// Motion of the links, or of the inner level, for this time.
     Drift(f64),
-    /// Change of the momenta for the first time, with the force at links that were moved by the second number times the force.
+    /// Change of the momenta for the time given first. The force is that at links moved by the second number times the force.
     GradientKick(f64, f64),
 }
 
 impl Scheme {
-    /// Returns all schemes with their names for users; those with a λ have this one.
+    /// Returns all schemes with their names in inputs; schemes with a parameter λ get this value.
     pub const fn named(lambda: f64) -> [(&'static str, Scheme); 6] {
         [
             ("leapfrog", Scheme::Leapfrog),
@@ -88,7 +88,7 @@ impl Scheme {
             ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
         ]
     }
-    /// Returns the moves of `steps` steps that make up the time `tau`, with neighbours of one kind joined.
+    /// Returns the moves of `steps` steps that make up the time `tau`; consecutive moves of one kind are joined.
     fn moves(self, tau: f64, steps: usize) -> Vec<Move> {
         let h = tau / steps as f64;
         let kick = |time: f64| Move::Kick(Forces::All, time);
@@ -128,7 +128,7 @@ impl Scheme {
         }
         moves
     }
-    /// Returns the longest times of each kind of move, if `steps` steps make up the time `tau`.
+    /// Returns the longest time of each kind of move if `steps` steps make up the time `tau`.
     pub fn longest_moves(self, tau: f64, steps: usize) -> LongestMoves {
         let mut longest = LongestMoves::default();
         let longer = |time: &mut f64, other: f64| *time = if other.abs() > time.abs() { other } else { *time };
@@ -150,11 +150,12 @@ impl Scheme {
         }
         longest
     }
-    /// Returns the number of moves of the links, or of the inner level, in `steps` steps.
+    /// Returns the number of drifts in `steps` steps. A drift moves the links or runs the inner level.
     pub fn drifts(self, steps: usize) -> usize {
         self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
     }
-    /// Returns the number of evaluations of the forces in `steps` steps; those of quark forces if the gauge force has more.
+    /// Returns the number of force evaluations in `steps` steps. If the scheme evaluates the gauge force more often, quark forces are
+    /// counted.
     pub fn evaluations(self, steps: usize) -> usize {
         let count = |one: &Move| match one {
             Move::Kick(Forces::All | Forces::Fermion, _) => 1,
@@ -165,7 +166,7 @@ impl Scheme {
     }
 }
 
-/// Longest times of the moves of a level.
+/// Longest time of each kind of move on a level of the integrator.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LongestMoves {
     /// Longest time of a change of the momenta by the gauge force, if it acts on this level.
@@ -192,17 +193,17 @@ fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
     moves
 }
 
-/// A level: forces that alternate with the inner levels, or with motion of the links.
+/// Level of an integrator: its forces alternate with the next inner level, or with motion of the links if it is the innermost one.
 pub struct IntegratorLevel<'a> {
-    /// Forces of the level.
+    /// Forces that act on the level.
     pub forces: Vec<&'a dyn Force>,
     /// Integration scheme of the level.
     pub scheme: Scheme,
-    /// Number of steps in each drift of the next outer level; for the outermost level: in the whole trajectory.
+    /// Number of steps in each drift of the next outer level; for the outermost level, number of steps in the trajectory.
     pub steps: usize,
 }
 
-/// Time at which links are made unitary again.
+/// Choice of when links are made unitary again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unitarise {
     /// After every motion of the links.
@@ -214,9 +215,9 @@ pub enum Unitarise {
 
 /// Molecular dynamics of links and momenta, both in one precision.
 pub struct Dynamics<'a> {
-    /// Levels from the outermost inwards.
+    /// Levels of the integrator, the outermost one first.
     pub levels: &'a [IntegratorLevel<'a>],
-    /// Time at which links are made unitary.
+    /// Choice of when links are made unitary.
     pub unitarise: Unitarise,
 }
 
@@ -232,13 +233,13 @@ impl Dynamics<'_> {
     /// *Collective.* Integrates the equations of motion for the time `tau`.
     ///
     /// # Errors
-    /// Fails with [`PlanError::NoSteps`], for momenta in another precision than the links, with [`HmcError::Stopped`] if the links'
-    /// [`StopSignal`](super::links::StopSignal) requests it, and with errors of the forces and the device.
+    /// Fails with [`PlanError::NoSteps`], with [`HmcError::Stopped`] if the [`StopSignal`](super::links::StopSignal) of the links requests
+    /// it, for momenta in another precision than the links, and on failures of forces or of the device.
     pub fn run(&self, links: &mut EvolvingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
-    /// *Collective.* Integrates the equations of motion for the time `tau`; after each move of the outermost level `watch` is called with
-    /// the number of moves made, and the number of all.
+    /// *Collective.* Integrates the equations of motion for the time `tau`. After each move of the outermost level, calls `watch` with the
+    /// number of moves made and the total number of moves.
     pub fn run_watched(
         &self,
         links: &mut EvolvingLinks,
@@ -287,7 +288,7 @@ impl Dynamics<'_> {
                 }
             };
             moved.map_err(|why| match (number, why) {
-                // Moves of inner levels are parts of those of the outermost.
+                // The error names the move of the outermost level, of which moves of inner levels are parts.
                 (0, why @ HmcError::Solver { .. }) => {
                     HmcError::Move { number: done + 1, of: moves.len(), why: Box::new(why) }
                 }

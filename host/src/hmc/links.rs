@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl GaugeField {
-    /// Converts the links to another precision, double or single; shares the memory if it is their own.
+    /// Returns the links in double or single precision. If they already have this precision, the result shares their memory.
     ///
     /// # Errors
     /// A precision of 16 bits, and failures of the device.
@@ -32,8 +32,8 @@ impl GaugeField {
     }
 }
 
-/// Signal that a trajectory has to end: solvers query it after each iteration, and molecular dynamics before each move. On several
-/// processes it has to be the same on all of them.
+/// Signal to end a trajectory. Solvers query it after each iteration, and molecular dynamics before each move. All processes must give the
+/// same signal.
 #[derive(Clone, Default)]
 pub struct StopSignal(Option<Rc<dyn Fn() -> bool>>);
 
@@ -42,7 +42,7 @@ impl StopSignal {
     pub fn new(is_asked: impl Fn() -> bool + 'static) -> Self {
         StopSignal(Some(Rc::new(is_asked)))
     }
-    /// Whether the trajectory has to end now.
+    /// Whether the trajectory must end now.
     pub fn is_asked(&self) -> bool {
         self.0.as_ref().is_some_and(|is_asked| is_asked())
     }
@@ -61,28 +61,28 @@ impl Observer for StopSignal {
     }
 }
 
-/// Fields that are made from links between two steps, besides those in [`LinkCache`] of these and of smeared links.
+/// Fields made from the links between two steps, except those that [`LinkCache`] holds for the links and for stout links.
 #[derive(Default)]
 pub(crate) struct MadeOfLinks {
-    /// Copies of the links.
+    /// Copies of the links by precision.
     thin: Slot<Precision, Rc<GaugeField>>,
     /// Stout links with all their levels.
     stout: Slot<(StoutSmearing, Precision), Rc<StoutLinks>>,
-    /// Packed links and terms, of the links themselves or of stout ones.
+    /// Packed links and diagonal terms, of the links or of stout links.
     caches: Slot<Option<StoutSmearing>, Rc<LinkCache>>,
     /// Fat and long links of each smearing.
     pub improved: Slot<QuarkSmearing, Rc<ImprovedLinks>>,
-    /// The first level of HISQ, in double precision.
+    /// First level of HISQ, in double precision.
     first_level: Slot<(), Rc<FirstLevel>>,
-    /// Fat links of the first level, before their projection to U(3).
+    /// Fat links of HISQ's first level, before their projection to U(3).
     pub first_fat: Slot<Precision, Rc<GaugeField>>,
-    /// Links of the first level in U(3).
+    /// Links of HISQ's first level, projected to U(3).
     pub first_unitary: Slot<Precision, Rc<GaugeField>>,
-    /// Number of links of the first level whose force is guarded.
+    /// Number of links of HISQ's first level whose force is guarded.
     pub first_guarded: Slot<(), usize>,
 }
 
-/// Links that evolve, in double or in single precision. Copies in other formats and smeared links are kept until their next step.
+/// Links that evolve, in double or single precision. Copies in other formats and smeared links are kept until the links change.
 pub struct EvolvingLinks {
     links: GaugeField,
     made: MadeOfLinks,
@@ -91,18 +91,18 @@ pub struct EvolvingLinks {
 }
 
 impl EvolvingLinks {
-    /// Copies links in a precision.
+    /// Copies `links`, in this precision, to links that evolve.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
         let [stop, setup_stop] = Default::default();
         Ok(EvolvingLinks { links, made: MadeOfLinks::default(), stop, setup_stop })
     }
-    /// Makes later work on the links end when `stop` requests it.
+    /// Sets the signal that ends later work on the links, multigrid setups included.
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.setup_stop = stop.clone();
         self.stop = stop;
     }
-    /// Makes multigrid setups on these links, and the trajectories that need them, end when `stop` requests it.
+    /// Sets the signal that ends multigrid setups on these links and the trajectories that need the setups.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.setup_stop = stop;
     }
@@ -122,16 +122,16 @@ impl EvolvingLinks {
     pub fn own(&self) -> &GaugeField {
         &self.links
     }
-    /// Returns the links for changes, and drops everything that was made from them.
+    /// Returns the links for modification, and drops all fields that were made from them.
     pub fn own_mut(&mut self) -> &mut GaugeField {
         self.made = MadeOfLinks::default();
         &mut self.links
     }
-    /// Returns the links in a precision.
+    /// Returns the thin links in a precision.
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
         self.made.thin.get(precision, || Ok(Rc::new(self.links.converted(precision)?)))
     }
-    /// *Collective.* Returns the stout links of all levels in a precision; they are smeared in double precision.
+    /// *Collective.* Returns the stout links of all levels in a precision; the smearing is computed in double precision.
     pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
         let double = || Ok::<_, DeviceError>(Rc::new(smearing.levels(&*self.thin(Precision::Double)?)?));
         let all = self.made.stout.get((*smearing, Precision::Double), double)?;
@@ -147,7 +147,7 @@ impl EvolvingLinks {
             Some(smearing) => Ok(Rc::new(self.stout(&smearing, precision)?.smeared().share())),
         }
     }
-    /// Returns what solves need of the links, or of stout links of them.
+    /// Returns the cache of packed links and diagonal terms for solves, with the links or with stout links.
     pub(crate) fn cache(&self, stout: Option<StoutSmearing>) -> Rc<LinkCache> {
         match self.made.caches.get(stout, || Ok::<_, Infallible>(Rc::default())) {
             Ok(cache) => cache,
@@ -162,11 +162,11 @@ impl EvolvingLinks {
             Ok(Arc::new(self.smeared(stout, Precision::Double)?.pack_with(phases, precision, storage)?))
         })
     }
-    /// *Collective.* Returns the first level of HISQ, which quarks with all ε share.
+    /// *Collective.* Returns the first level of HISQ, which quarks with different ε share.
     pub(crate) fn first_level(&self) -> Result<Rc<FirstLevel>> {
         self.made.first_level.get((), || Ok(Rc::new(FirstLevel::of(&*self.thin(Precision::Double)?)?)))
     }
-    /// Returns what has been made from the links since their last step.
+    /// Returns the fields that were made from the links since their last change.
     pub(crate) fn made(&self) -> &MadeOfLinks {
         &self.made
     }

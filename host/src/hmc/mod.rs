@@ -61,9 +61,9 @@ pub enum HmcError {
     /// Failure during molecular dynamics.
     #[error("{why}, in move {number} of {of} of molecular dynamics")]
     Move {
-        /// Number of the move, from 1, on the outermost level.
+        /// Number of the move on the outermost level, from 1.
         number: usize,
-        /// Number of all moves.
+        /// Total number of moves.
         of: usize,
         /// Error of the move.
         why: Box<HmcError>,
@@ -83,8 +83,8 @@ impl HmcError {
             _ => false,
         }
     }
-    /// Returns the error of a solver, unless it is a failure of the device. It is the same on all processes, as it follows from sums over
-    /// all of them.
+    /// Returns the error of a solver, unless it is a failure of the device. All processes have the same error, because it follows from sums
+    /// over all of them.
     pub fn solver(&self) -> Option<&fermions::SolverError> {
         match self {
             HmcError::Solver { why, .. } if !matches!(**why, solvers::SolveError::Backend(_)) => Some(why),
@@ -94,7 +94,7 @@ impl HmcError {
     }
 }
 
-/// Reason why trajectories cannot be made as planned.
+/// Fault of a plan of trajectories, or of the noise given for a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -107,10 +107,10 @@ pub enum PlanError {
     /// A trajectory length that is zero or not a number.
     #[error("the length of a trajectory must be a number other than 0, not {0}")]
     Length(f64),
-    /// Friction that has no effect.
+    /// Friction of momenta that is not above 0.
     #[error("the friction of momenta must be a number above 0, not {0}")]
     Friction(f64),
-    /// A monomial of quarks that does not exist.
+    /// Number of a monomial that does not exist.
     #[error(
         "level {level} of the integrator has the force of quark group {group}, counted from 0, but there are \
              {groups} groups"
@@ -131,7 +131,7 @@ pub enum PlanError {
         /// Number of pseudofermions.
         expected: usize,
     },
-    /// Noise, which is colour vectors, for pseudofermions of another kind.
+    /// Noise given as colour vectors for pseudofermions that are spinors.
     #[error(
         "noise is given as colour vectors, but the pseudofermions of quark group {group}, counted from 0, are spinors: \
          let the chain draw their noise from its seed"

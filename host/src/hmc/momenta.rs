@@ -11,7 +11,7 @@ use gpu_kernels::momenta::{
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
 
-/// A traceless anti-Hermitian matrix for each link, its momentum or a force, in double or in single precision.
+/// Field with a traceless anti-Hermitian matrix for each link, a momentum or a force, in double or single precision.
 pub struct MomentumField {
     domain: Domain,
     halves: [DeviceBuffer; 2],
@@ -55,7 +55,7 @@ impl MomentumField {
     fn format(&self) -> Format {
         Format::of(self.precision)
     }
-    /// Checks that the momenta are on a domain: kernels access the same sites of several fields, which have to exist in all of them.
+    /// Checks that the momenta are on a domain. Kernels access the same sites of several fields, so all fields must contain these sites.
     pub(crate) fn expect_on(&self, domain: &Domain) -> Result {
         domain.expect_here("a field of momenta", &self.domain)
     }
@@ -72,7 +72,7 @@ impl MomentumField {
         let (sites, bytes) = (self.domain.half_sites() as usize, Self::site_bytes(self.precision));
         view::momenta(&self.halves[parity], sites, bytes)
     }
-    /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory on every process grid.
+    /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²). They depend on the seed and the trajectory, but not on the process grid.
     pub fn draw(&mut self, seed: u64, trajectory: u32) -> Result {
         let (geometry, position) = (self.domain.geometry(), self.domain.position());
         for parity in 0..2 {
@@ -93,13 +93,13 @@ impl MomentumField {
         self.domain.sums(&mut sums)?;
         Ok(sums[0] + sums[1])
     }
-    /// Copies the momenta.
+    /// Returns a copy of the momenta.
     pub fn copied(&self) -> Result<Self> {
         let mut copy = Self::zero(&self.domain, self.precision)?;
         copy.copy_from(self)?;
         Ok(copy)
     }
-    /// Copies other momenta to these. Fails if they are on another lattice or in another precision.
+    /// Copies `other` into these momenta. Fails if `other` is on another lattice or in another precision.
     pub fn copy_from(&mut self, other: &Self) -> Result {
         other.expect_like(&self.domain, self.precision)?;
         let bytes = Self::bytes_for(self.precision, self.domain.local().half_volume());
@@ -108,7 +108,7 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// Computes P ← a P + b Q. Fails if Q is on another lattice or in another precision.
+    /// Computes P ← a P + b Q, where Q is `other`. Fails if Q is on another lattice or in another precision.
     pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
         other.expect_like(&self.domain, self.precision)?;
         for parity in 0..2 {
@@ -126,8 +126,8 @@ impl MomentumField {
         }
         Ok(())
     }
-    /// *Collective.* Computes U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. Fails if the
-    /// links are on another lattice or in another precision.
+    /// *Collective.* Computes U_μ(x) ← exp(ε P_μ(x)) U_μ(x), where ε is `step`. If `unitarise` is set, the links are made unitary
+    /// afterwards, in double precision. Fails if the links are on another lattice or in another precision.
     pub fn move_links(&self, links: &mut GaugeField, step: f64, unitarise: bool) -> Result {
         self.expect_like(links.domain(), links.precision())?;
         for parity in 0..2 {
@@ -175,9 +175,9 @@ impl MomentumField {
     }
 }
 
-/// *Collective.* Computes \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, where N = 8 for each link is the number of degrees of
-/// freedom: the distance of two states (Bonati et al. 2011, eqs. 14 and 15). Fails if they are on different lattices or in different
-/// precisions.
+/// *Collective.* Computes the distance √(Σ ‖U − V‖² / N) of two sets of links and √(Σ ‖P − Q‖² / N) of two sets of momenta. N is 8 for each
+/// link, the number of degrees of freedom (Bonati et al. 2011, eqs. 14 and 15). Fails if the fields are on different lattices or in
+/// different precisions.
 pub fn distance(links: [&GaugeField; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
     let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;

@@ -6,7 +6,7 @@ use super::links::EvolvingLinks;
 use crate::field::DeviceField;
 use gpu_kernels::FermionKind;
 
-/// A monomial: a part of the fermion action, with pseudofermions or without.
+/// Part of the fermion action, with or without pseudofermions.
 pub trait Monomial: Force {
     /// Returns the fermion type of the pseudofermions.
     fn kind(&self) -> FermionKind;
@@ -14,22 +14,22 @@ pub trait Monomial: Force {
     fn count(&self) -> usize;
     /// *Collective.* Draws pseudofermions for links from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and returns Σ |ξ|².
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError>;
-    /// *Collective.* Computes pseudofermions for links from given noise ξ on the even sites, in double precision and one vector for each
-    /// pseudofermion, and returns Σ |ξ|².
+    /// *Collective.* Computes pseudofermions from given noise ξ and returns Σ |ξ|². The noise is on the even sites, in double precision,
+    /// with one vector for each pseudofermion.
     fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError>;
     /// *Collective.* Computes the action of the Metropolis step.
     fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError>;
-    /// Sets other rational functions, which the spectrum requires, if the monomial has such functions.
+    /// Sets other rational functions for a changed spectrum, if the monomial has rational functions.
     fn set_functions(&mut self, functions: RationalFunctions);
-    /// Drops solutions that forces keep for their next initial guess, so that the next force is that of a trajectory's start.
+    /// Drops solutions that forces keep as initial guesses, so that the next force is computed as at the start of a trajectory.
     fn forget_guesses(&self) {}
-    /// Returns the iterations of solvers since the last call, those of all pseudofermions together.
+    /// Returns the solver iterations of all pseudofermions since the last call.
     fn take_iterations(&self) -> usize;
-    /// Returns the largest true residual of a system of heat bath or action since the last call, in the precision of the solver; molecular
-    /// dynamics does not compute it.
+    /// Returns the largest true residual of heat bath and action since the last call, in the precision of the solver. Molecular dynamics
+    /// computes no true residuals.
     fn take_residual(&self) -> f64;
-    /// Returns the number of links whose forces were kept from growing without bounds since the last call, those of all evaluations
-    /// together: links of HISQ whose projection to U(3) has a singular value near 0. `None` for other quarks.
+    /// Returns the number of links whose forces were guarded since the last call, over all evaluations. A force is kept from growing
+    /// without bounds if the projection of a HISQ link to U(3) has a singular value near 0. `None` for other quarks.
     fn take_guarded(&self) -> Option<usize> {
         None
     }

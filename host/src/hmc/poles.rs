@@ -1,4 +1,4 @@
-//! Systems for all poles of a rational function.
+//! Solution of the systems for all poles of a rational function.
 use super::HmcError;
 use super::links::StopSignal;
 use crate::domain::{DeviceError, Result};
@@ -12,20 +12,22 @@ use solvers::{
 };
 use std::cell::Cell;
 
-/// Patience of solvers of a trajectory, which continue without a new smallest residual for as many iterations as they took to reach it, and
-/// no fewer than this. A solver that fluctuates at the level of rounding would otherwise continue to its last iteration.
+/// Patience of the solvers of a trajectory. A solver gives up after as many iterations without a new smallest residual as it took to reach
+/// that residual, but at least 2000. Without this limit, a solver that fluctuates at the level of rounding would continue to its last
+/// iteration.
 pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 
-/// Solver of systems with A + σ.
+/// Parameters of the solver for systems with A + σ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftedSolver {
     /// Whether to solve in single precision, with links of 12 reals.
     pub single: bool,
-    /// Requested relative residuals: one for all shifts, or one for each.
+    /// Requested relative residuals: a single one for all shifts, or one for each shift.
     pub tol: Vec<f64>,
-    /// Whether all systems continue until that of the smallest shift has its residual, as in MILC; otherwise each has its own.
+    /// Whether all systems continue until that of the smallest shift has its residual, as in MILC; otherwise each stops at its own
+    /// residual.
     pub together: bool,
-    /// Most iterations.
+    /// Maximum number of iterations.
     pub max_iterations: usize,
 }
 
@@ -36,20 +38,20 @@ impl ShiftedSolver {
     }
 }
 
-/// Error of a solver, with its own report.
+/// Error of a solver, with the solver's report.
 pub type SolverError = SolveError<DeviceError>;
 
-/// Counts of solvers since they were last read.
+/// Work and residual of solvers since the last call that read them.
 #[derive(Default)]
 pub(super) struct SolverCounts {
-    /// Number of iterations.
+    /// Number of iterations, summed over right-hand sides.
     pub iterations: Cell<usize>,
     /// Largest true residual.
     pub residual: Cell<f64>,
 }
 
-/// Computes (K + σ_j)⁻¹ b for all shifts, in the precision of b. With `check`, true residuals are computed and recorded; `name` is that of
-/// the quarks, and `stop` may end the solve.
+/// Computes (K + σ_j)⁻¹ b for all shifts, in the precision of b. If `check` is set, computes and records true residuals. `name` is the name
+/// of the quarks for errors, and `stop` may end the solve.
 pub(super) fn solutions(
     operator: &impl LinearOperator<FieldSpace>,
     shifts: &[f64],
@@ -63,7 +65,7 @@ pub(super) fn solutions(
     let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
     let limit = SolverParams { max_iterations: solver.max_iterations, patience: Some(PATIENCE), ..Default::default() };
     let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
-    // True residuals decide: a solver that gave up may have reached the tolerance.
+    // A solver that gave up may nevertheless have reached the tolerance. Its true residuals decide.
     let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
     let info = multishift_cg(&space, operator, shifts, b, &mut x, &params, &mut workspace, &mut stop.clone())
         .map(|info| info.whole)
@@ -77,7 +79,7 @@ pub(super) fn solutions(
     Ok(x)
 }
 
-/// Computes r(K) b in double precision from b and (K + σ_j)⁻¹ b, each of which is `factor` times x_j.
+/// Computes r(K) b in double precision from b and the vectors x_j, with (K + σ_j)⁻¹ b = `factor` x_j.
 pub(super) fn sum(function: &PartialFractions, factor: f64, b: &DeviceField, x: &[DeviceField]) -> Result<DeviceField> {
     let n = b.nrhs();
     let space = FieldSpace::new(b.domain(), FieldShape::new(b.kind(), Precision::Double, n));

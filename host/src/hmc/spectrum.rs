@@ -8,23 +8,23 @@ use gpu_kernels::random::purpose;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{SolveError, largest_eigenvalue};
 
-/// Most applications of A.
+/// Maximum number of applications of A.
 const STEPS: usize = 60;
-/// Largest relative excess of the bound.
+/// Largest relative excess of the bound over the largest eigenvalue.
 const TOLERANCE: f64 = 1e-3;
 
 /// Factor by which intervals of rational functions extend above the largest eigenvalue.
 const MARGIN: f64 = 1.15;
-/// Fraction of the computed smallest eigenvalue at which intervals begin: inverse iteration approaches it from above, and it changes from
-/// one trajectory to the next.
+/// Fraction of the computed smallest eigenvalue at which intervals begin. Inverse iteration approaches the eigenvalue from above, and the
+/// eigenvalue changes from one trajectory to the next.
 const BELOW: f64 = 0.4;
 
-/// Returns the upper end of the interval of a rational function of A = −D², none of whose eigenvalues is above `largest`.
+/// Returns the upper end of the interval of a rational function of A = −D². `largest` is an upper bound of the eigenvalues of A.
 pub fn end_of_interval(largest: f64) -> f64 {
     MARGIN * largest
 }
 
-/// Returns the interval of a rational function of K = M̂†M̂ with these smallest and largest eigenvalues.
+/// Returns the interval of a rational function of K = M̂†M̂ from the smallest and the largest eigenvalue of K.
 pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
     [BELOW * smallest, MARGIN * largest]
 }
@@ -38,14 +38,14 @@ pub(super) fn of_search(error: SolveError<DeviceError>) -> HmcError {
     }
 }
 
-/// *Collective.* Computes an upper bound of the eigenvalues of A, to a thousandth.
+/// *Collective.* Computes an upper bound of the eigenvalues of A = −D², at most a thousandth above the largest one.
 pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();
     let square = operator.on(links, Precision::Double, LinkStorage::FULL, 0, 0.0, 1)?;
     let mut start = DeviceField::zero(domain, FieldShape::colours(Precision::Double, 1))?;
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
     let space = FieldSpace::new(domain, FieldShape::colours(Precision::Double, 1));
-    // The operator is a quarter of A.
+    // `square` is A/4, because the mass is 0; the bound is multiplied by 4 below.
     let found = largest_eigenvalue(&space, &square, &mut start, STEPS, TOLERANCE, &mut links.stop().clone());
     Ok(4.0 * found.map_err(of_search)?.bound())
 }

@@ -1,12 +1,12 @@
-//! Stout links (Morningstar and Peardon 2004):
+//! Stout links are made by smearing (Morningstar and Peardon 2004):
 //!
 //! U′_μ(x) = exp(iQ_μ(x)) U_μ(x), iQ_μ(x) = \[ρ C_μ(x) U†_μ(x)\],
 //!
 //! with the staples C_μ(x) = Σ_{ν≠μ} U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂) and the traceless anti-Hermitian part
 //! \[X\] = (X − X†)/2 − tr (X − X†)/6.
 //!
-//! An action of stout links has a gradient with respect to them, and by the chain rule one with respect to the links from which they are
-//! made: [`StoutLinks::thin_gradient`].
+//! An action of stout links has a gradient with respect to these links. [`StoutLinks::thin_gradient`] turns it, by the chain rule, into the
+//! gradient with respect to the links from which they are made.
 use super::action::{GaugeAction, GaugeAnisotropy};
 use super::momenta::MomentumField;
 use crate::backend::{DeviceBuffer, view};
@@ -23,19 +23,19 @@ use std::ops::ControlFlow;
 pub struct StoutSmearing {
     /// Smearing parameter ρ, from 0 to [`LARGEST_RHO`].
     pub rho: f64,
-    /// Number of times that links are replaced by smeared ones.
+    /// Number of levels: how many times links are replaced by smeared links.
     pub levels: usize,
-    /// Whether links in t stay as they are, and others have no staples that reach into t.
+    /// Whether smearing is spatial: links in t are not smeared, and staples of other links do not reach into t.
     pub spatial: bool,
 }
 
-/// Largest ρ: iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
+/// Largest value of ρ. The norm of iQ is at most 6 √3 ρ, and the exponential is accurate to rounding for norms up to 3.
 pub const LARGEST_RHO: f64 = 0.25;
-/// Largest number of levels of smearing, stout or another, that users may request.
+/// Largest number of smearing levels of any kind that users may request.
 pub const MOST_SMEARING_LEVELS: u16 = u16::MAX;
 
 impl StoutSmearing {
-    /// *Collective.* Returns smeared copies of links, in their precision.
+    /// *Collective.* Returns a smeared copy of links in the same precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -44,8 +44,8 @@ impl StoutSmearing {
         self.smear(&mut smeared)?;
         Ok(smeared)
     }
-    /// *Collective.* Smears copies like [`smeared`](Self::smeared) and calls `after` after each level; `None` if that returns `Break`,
-    /// which it has to do on all processes or on none.
+    /// *Collective.* Returns a smeared copy like [`smeared`](Self::smeared), and calls `after` after each level. Returns `None` if `after`
+    /// returns `Break`, which must happen on all processes or on none.
     ///
     /// # Errors
     /// Failures of the device.
@@ -57,15 +57,15 @@ impl StoutSmearing {
         let mut smeared = links.copied()?;
         Ok(self.smear_while(&mut smeared, after)?.then_some(smeared))
     }
-    /// *Collective.* Smears links like [`smear`](Self::smear), calls `after` after each level and ends if that returns `Break`, which it
-    /// has to do on all processes or on none; returns whether all levels were made.
+    /// *Collective.* Smears links like [`smear`](Self::smear), and calls `after` after each level. Ends early if `after` returns `Break`,
+    /// which must happen on all processes or on none. Returns whether all levels were made.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn smear_while(&self, links: &mut GaugeField, after: &mut dyn FnMut() -> ControlFlow<()>) -> Result<bool> {
         for _ in 0..self.levels {
             self.level(links)?;
-            // A launch may return before its work is done.
+            // `after` may be called only when the level is done, and a launch may return before its work is done.
             links.domain().backend().synchronize()?;
             if after().is_break() {
                 return Ok(false);
@@ -73,15 +73,15 @@ impl StoutSmearing {
         }
         Ok(true)
     }
-    /// *Collective.* Replaces links by smeared ones. Besides the links, momenta for them are in the memory of the device.
+    /// *Collective.* Replaces links by smeared links. On the device, this takes memory for a field of momenta in addition to the links.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn smear(&self, links: &mut GaugeField) -> Result {
         (0..self.levels).try_for_each(|_| self.level(links))
     }
-    /// *Collective.* Computes the links of every level, in the precision of `links`. These are not copied: they must not change while
-    /// gradients are computed.
+    /// *Collective.* Computes the links of every level, in the precision of `links`. The result shares the memory of `links`, which must
+    /// not change while gradients are computed.
     ///
     /// # Errors
     /// Failures of the device.
@@ -94,22 +94,22 @@ impl StoutSmearing {
         }
         Ok(StoutLinks { smearing: *self, levels })
     }
-    /// Returns the bytes on a device that [`smear`](Self::smear) takes besides the links, on a process's part of a lattice.
+    /// Returns the bytes of device memory that [`smear`](Self::smear) adds to the links, for a process's part of a lattice.
     pub fn workspace_bytes(part: Part, precision: Precision) -> usize {
         2 * MomentumField::bytes_for(precision, part.sites())
     }
-    /// Returns the bytes of [`StoutLinks`] besides the thin links.
+    /// Returns the bytes of device memory that [`StoutLinks`] adds to the thin links.
     pub fn levels_bytes(&self, part: Part, precision: Precision) -> usize {
         self.levels * part.links_bytes(precision)
     }
-    /// Returns the bytes that [`StoutLinks::thin_gradient`] takes besides the gradient.
+    /// Returns the bytes of device memory that [`StoutLinks::thin_gradient`] adds to the gradient.
     pub fn gradient_bytes(&self, part: Part, precision: Precision) -> usize {
         if self.levels == 0 { 0 } else { 2 * MomentumField::bytes_for(precision, part.bordered_sites()) }
     }
-    /// Smears by one level.
+    /// Smears the links by one level.
     fn level(&self, links: &mut GaugeField) -> Result {
-        // U_μ(x) C†_μ(x) is the sum of the plaquettes with the link, whose force is that of Wilson's action: with β = 3 ρ it is
-        // [ρ U_μ(x) C†_μ(x)] = −iQ_μ(x), which is subtracted.
+        // U_μ(x) C†_μ(x) is the sum of the plaquettes that contain the link. For Wilson's action with β = 3 ρ, ∂S is therefore [ρ U_μ(x)
+        // C†_μ(x)] = −iQ_μ(x), which `kick` subtracts.
         let anisotropy =
             GaugeAnisotropy { plaquettes: [1.0, if self.spatial { 0.0 } else { 1.0 }], ..GaugeAnisotropy::NONE };
         let staples = GaugeAction { anisotropy, ..GaugeAction::wilson(3.0 * self.rho) };
@@ -117,16 +117,16 @@ impl StoutSmearing {
         staples.kick(links, 1.0, &mut iq)?;
         iq.move_links(links, 1.0, false)
     }
-    /// Returns the number of directions whose links are smeared and have staples, counted from x.
+    /// Returns the number of directions, counted from x, whose links are smeared and occur in staples.
     fn directions(&self) -> u32 {
         if self.spatial { 3 } else { 4 }
     }
 }
 
-/// Links and their smeared links, level by level.
+/// Thin links and the smeared links of every level.
 pub struct StoutLinks {
     smearing: StoutSmearing,
-    /// Links of all levels, one more than there are levels, from the thin links on.
+    /// Links of all levels: the thin links, then the links after each level.
     levels: Vec<GaugeField>,
 }
 
@@ -135,12 +135,12 @@ impl StoutLinks {
     pub fn smearing(&self) -> StoutSmearing {
         self.smearing
     }
-    /// Returns the links of the last level, over which operators hop.
+    /// Returns the smeared links of the last level, over which operators hop.
     pub fn smeared(&self) -> &GaugeField {
         &self.levels[self.smearing.levels]
     }
-    /// Converts the links to another precision, double or single; gradients are in that of the links. In their own precision this takes no
-    /// memory.
+    /// Converts the links of all levels to double or single precision; gradients must have the same precision. If the links already have
+    /// this precision, the result shares their memory.
     ///
     /// # Errors
     /// A precision of 16 bits, and failures of the device.
@@ -148,9 +148,10 @@ impl StoutLinks {
         let levels = self.levels.iter().map(|links| links.converted(precision)).collect::<Result<_>>()?;
         Ok(StoutLinks { smearing: self.smearing, levels })
     }
-    /// *Collective.* Computes the gradient of an action with respect to the thin links from that with respect to the links of the last
-    /// level: G with dS = Re Σ tr (G†_μ(x) dU_μ(x)), for each link that starts in this process's part of the lattice. The border of the
-    /// given gradient need not be filled, that of the result has no meaning. Momenta change by the traceless anti-Hermitian part of U G†.
+    /// *Collective.* Computes the gradient of an action with respect to the thin links from `gradient`, the one with respect to the links
+    /// of the last level. A gradient G satisfies dS = Re Σ tr (G†_μ(x) dU_μ(x)), with a matrix for each link that starts in this process's
+    /// part of the lattice. The border of `gradient` need not be filled, and the border of the result has no meaning. Momenta change by the
+    /// traceless anti-Hermitian part of U G†.
     ///
     /// # Errors
     /// A gradient on another lattice or in another precision than the links, and failures of the device.
@@ -168,7 +169,7 @@ impl StoutLinks {
     }
 }
 
-/// Field of Λ, a traceless anti-Hermitian matrix for each link, on the lattice of links with its border.
+/// Field of the weights Λ, a traceless anti-Hermitian matrix for each link, on the bordered lattice of the links.
 struct Weights {
     halves: [DeviceBuffer; 2],
     sites: usize,
@@ -189,11 +190,12 @@ impl Weights {
 }
 
 impl StoutSmearing {
-    /// *Collective.* Turns the gradient with respect to smeared links into that with respect to `links`, from which one level made them.
+    /// *Collective.* Turns the gradient with respect to the links of a level into that with respect to `links`, from which the level was
+    /// made.
     fn propagate(&self, links: &GaugeField, weights: &Weights, gradient: &GaugeField) -> Result {
         let (domain, format) = (links.domain(), Format::of(links.precision()));
         let (rho, directions) = (self.rho, self.directions());
-        // Λ is needed at the neighbours of this part's sites, too: it takes less time to compute it again there than to fetch it.
+        // Λ is also needed on neighbouring sites of other processes. It takes less time to compute it there again than to fetch it.
         gradient.fill_border()?;
         let lattice = links.bordered_with_ends();
         for parity in 0..2 {

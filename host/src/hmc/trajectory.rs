@@ -1,5 +1,5 @@
-//! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, integrate the equations of motion, and accept the result with the
-//! probability min(1, exp(−ΔH)).
+//! Trajectories of hybrid Monte Carlo. A trajectory draws momenta and pseudofermions, integrates the equations of motion, and accepts the
+//! result with the probability min(1, exp(−ΔH)).
 use super::action::GaugeAction;
 use super::force::{Force, GaugeActionForce};
 use super::identities::Identities;
@@ -14,19 +14,19 @@ use crate::field::{FieldShape, FullField, GaugeField};
 use gpu_kernels::random::{Philox, purpose};
 use gpu_kernels::{FermionKind, Precision};
 
-/// Parts of H.
+/// Parts of the Hamiltonian H: gauge action, kinetic energy and fermion action.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Energies {
-    /// The gauge action.
+    /// Gauge action.
     pub gauge: f64,
     /// Kinetic energy ½ Σ |P|² minus its mean.
     pub kinetic: f64,
-    /// The action of the pseudofermions.
+    /// Action of the fermion monomials.
     pub fermions: f64,
 }
 
 impl Energies {
-    /// Returns H up to a constant.
+    /// Returns the sum of all parts, which is H up to a constant.
     pub fn total(&self) -> f64 {
         self.gauge + self.kinetic + self.fermions
     }
@@ -38,42 +38,42 @@ impl Energies {
 
 /// Largest number of steps of a trajectory, on all levels together, that users may request.
 pub const MOST_STEPS: usize = 1_000_000;
-/// Largest number of levels of quarks that users may request.
+/// Largest number of integrator levels for quarks that users may request.
 pub const MOST_LEVELS: usize = 16;
 
-/// A level of the integrator, from the outermost inwards.
+/// Plan of one level of the integrator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelPlan {
-    /// Whether the gauge force acts here.
+    /// Whether the gauge force acts on this level.
     pub gauge: bool,
-    /// Numbers of the monomials whose forces act here.
+    /// Numbers, from 0, of the monomials whose forces act on this level.
     pub quarks: Vec<usize>,
     /// Integration scheme of the level.
     pub scheme: Scheme,
-    /// Number of steps in each drift of the next outer level; for the outermost level: in the trajectory.
+    /// Number of steps in each drift of the next outer level; for the outermost level, number of steps in the trajectory.
     pub steps: usize,
 }
 
 /// Plan of trajectories: action, integrator and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The gauge action.
+    /// Gauge action.
     pub gauge: GaugeAction,
     /// Whether the gauge force is computed in single precision.
     pub single_gauge_force: bool,
     /// Length τ of a trajectory.
     pub length: f64,
-    /// Levels of the integrator.
+    /// Levels of the integrator, the outermost one first.
     pub levels: Vec<LevelPlan>,
-    /// Time at which links are made unitary.
+    /// Choice of when links are made unitary.
     pub unitarise: Unitarise,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Friction γ of momenta that are not drawn anew: those of a trajectory are e^{−γτ} times those at the end of the one before and (1 −
-    /// e^{−2γτ})^{1/2} times new ones, and a rejection reverses them (Horowitz 1991; as a step of stochastic molecular dynamics: Francis et
-    /// al. 2020). `None`: all are new in each trajectory.
+    /// Friction γ, which keeps part of the momenta from one trajectory to the next; `None` draws all momenta anew. Momenta at the start of
+    /// a trajectory are e^{−γτ} times those at the end of the previous one plus (1 − e^{−2γτ})^{1/2} times new ones. A rejection reverses
+    /// the momenta (Horowitz 1991; Francis et al. 2020 use it as a step of stochastic molecular dynamics).
     pub friction: Option<f64>,
-    /// Number of the first trajectory that ends with a Metropolis step; those before are accepted unconditionally.
+    /// Number of the first trajectory with a Metropolis step; earlier trajectories are accepted unless ΔH is NaN.
     pub metropolis_from: u32,
 }
 
@@ -96,12 +96,12 @@ impl Plan {
     }
 }
 
-/// Given noise in place of the random numbers of the seed.
+/// Noise that replaces the random numbers of a trajectory.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise<'a> {
-    /// Momenta, as matrices.
+    /// Momenta, as matrices of which the traceless anti-Hermitian parts are used.
     pub momenta: &'a HostGauge,
-    /// Noise ξ of all pseudofermions, monomial after monomial; only even sites count.
+    /// Noise ξ of all pseudofermions in the order of the monomials; values on odd sites are ignored.
     pub pseudofermions: &'a [HostColour],
 }
 
@@ -114,21 +114,21 @@ pub struct TrajectoryOutcome {
     pub start: Energies,
     /// Parts of H at the end.
     pub end: Energies,
-    /// Change ΔH.
+    /// Change ΔH of the Hamiltonian; NaN if a solver gave up.
     pub delta: f64,
-    /// Whether the end was accepted.
+    /// Whether the end of the trajectory was accepted.
     pub accepted: bool,
-    /// Iterations of solvers for each monomial: in heat bath and Metropolis step, and in molecular dynamics.
+    /// Solver iterations of each monomial: in heat bath and Metropolis step together, and in molecular dynamics.
     pub iterations: Vec<[usize; 2]>,
-    /// Result of the reversibility check, if it was made: see [`distance`].
+    /// Distances of links and momenta from the start after the reversibility check, if it was made; see [`distance`].
     pub irreversibility: Option<[f64; 2]>,
-    /// Identities of the links and pseudofermions at the start, if they were requested and no solver gave up.
+    /// Identities at the start of the trajectory, if they were requested and no solver gave up.
     pub identities: Option<Identities>,
-    /// Reason why the trajectory was not completed, if a solver gave up: then ΔH is not a number, and the trajectory is not accepted.
+    /// Reason why a solver gave up, so that the trajectory was not completed. In this case ΔH is NaN and the trajectory is not accepted.
     pub failure: Option<String>,
 }
 
-/// A Markov chain of gauge fields.
+/// Markov chain of gauge fields: plan, current links, momenta and monomials.
 pub struct Chain {
     plan: Plan,
     links: EvolvingLinks,
@@ -145,7 +145,7 @@ impl Chain {
     /// *Collective.* Starts a chain from these links, with links and momenta in a precision.
     ///
     /// # Errors
-    /// Fails with [`PlanError`] if the plan moves no links or names monomials that do not exist, and on failures of the device.
+    /// Fails with [`PlanError`] if the plan is invalid, for example if it names monomials that do not exist, and on failures of the device.
     pub fn new(
         plan: Plan,
         links: &GaugeField,
@@ -158,26 +158,27 @@ impl Chain {
         let (has_momenta, has_identities) = (false, false);
         Ok(Chain { plan, links, momenta, has_momenta, quarks, gauge, watch: Box::new(|_, _| {}), has_identities })
     }
-    /// Sets whether the following trajectories measure [`Identities`] at their start. This takes one more evaluation of the forces of all
-    /// parts of the action, whose iterations count as those of the heat bath, and does not change the trajectories.
+    /// Sets whether later trajectories measure [`Identities`] at their start. The measurement evaluates all forces once more, and its
+    /// iterations count as those of the heat bath. It does not change the trajectories.
     pub fn measure_identities(&mut self, is_on: bool) {
         self.has_identities = is_on;
     }
-    /// Sets the function that is called after each move of the outermost level of a trajectory with the number of moves made, and the
-    /// number of all; not during a reversibility check.
+    /// Sets the function that is called after each move of the outermost level, with the number of moves made and the total number of
+    /// moves. The reversibility check does not call it.
     pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
         self.watch = Box::new(watch);
     }
-    /// Makes later trajectories end with [`HmcError::Stopped`] when `stop` requests it, at the next iteration of a solver or the next move
-    /// of molecular dynamics. The chain then is as before the trajectory: the same number makes the same trajectory again.
+    /// Sets the signal that ends later trajectories with [`HmcError::Stopped`], at the next iteration of a solver or the next move of
+    /// molecular dynamics. The chain is then restored to its state before the trajectory, so that the same number makes the same trajectory
+    /// again.
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.links.stop_when(stop);
     }
-    /// Makes a trajectory also end when `stop` requests it during a multigrid setup, but at no other time.
+    /// Sets the signal that ends a trajectory during a multigrid setup, but at no other time.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.links.stop_setups_when(stop);
     }
-    /// Sets the momenta from which to continue if [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
+    /// Sets the momenta from which the next trajectory continues if [`Plan::friction`] keeps momenta: traceless anti-Hermitian matrices.
     ///
     /// # Errors
     /// Momenta on another lattice, and failures of the device.
@@ -186,7 +187,7 @@ impl Chain {
         self.has_momenta = true;
         Ok(())
     }
-    /// Returns the momenta from which the next trajectory continues; `None` if it draws all anew.
+    /// Returns the momenta from which the next trajectory continues; `None` if it draws all momenta anew.
     pub fn momenta(&self) -> Option<&MomentumField> {
         Some(&self.momenta).filter(|_| self.has_momenta && self.plan.friction.is_some())
     }
@@ -206,12 +207,13 @@ impl Chain {
     pub fn quarks(&mut self) -> impl Iterator<Item = &mut (dyn Monomial + 'static)> {
         self.quarks.iter_mut().map(|quarks| &mut **quarks)
     }
-    /// *Collective.* Makes trajectory `number`, with random numbers from its seed or with given noise. With `reverse` it is also run
-    /// backwards, to measure the distance of the end from its start.
+    /// *Collective.* Makes trajectory `number`, with random numbers from the seed of the plan or with given noise. If `reverse` is set,
+    /// also runs the trajectory backwards, to measure the distance from its start.
     ///
     /// # Errors
-    /// Fails with [`PlanError::NoiseKind`] if pseudofermions are not colour vectors, as given noise is, with [`PlanError::Noise`] if there
-    /// is not noise for each pseudofermion, for solvers that give up, with [`HmcError::Stopped`], and on failures of the device.
+    /// Fails with [`PlanError::NoiseKind`] if noise is given for pseudofermions that are not colour vectors, with [`PlanError::Noise`] if
+    /// the noise does not have one vector for each pseudofermion, with [`HmcError::Stopped`], for solvers that give up in the heat bath or
+    /// in the action at the start, and on failures of the device.
     pub fn trajectory(
         &mut self,
         number: u32,
@@ -219,7 +221,7 @@ impl Chain {
         reverse: bool,
     ) -> Result<TrajectoryOutcome, HmcError> {
         let had_momenta = self.has_momenta;
-        // The momenta of the trajectory before, which only friction needs.
+        // A copy of the momenta is needed only if the trajectory may be stopped and friction keeps momenta of the previous trajectory.
         let may_stop = self.links.stop().may_come() || self.links.setup_stop().may_come();
         let is_needed = may_stop && had_momenta && self.plan.friction.is_some();
         let momenta = is_needed.then(|| self.momenta.copied()).transpose()?;
@@ -250,7 +252,7 @@ impl Chain {
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
-                // Given noise consists of colour vectors. This check comes before anything of the chain changes.
+                // Given noise consists of colour vectors. The check comes before the chain changes.
                 let is_other = |quarks: &dyn Monomial| quarks.count() > 0 && quarks.kind() != FermionKind::Staggered;
                 if let Some(group) = self.quarks.iter().position(|quarks| is_other(&**quarks)) {
                     return Err(PlanError::NoiseKind { group }.into());
@@ -267,7 +269,7 @@ impl Chain {
             }
         }
         let start = self.energies()?;
-        // Links have not moved so far.
+        // Copy of the links at the start of the trajectory, where they have not moved yet.
         let before = self.links.own().copied()?;
         let made = self.follow((number, start), &before, reverse);
         if made.as_ref().is_err_and(HmcError::is_stop) {
@@ -290,7 +292,7 @@ impl Chain {
         let identities = match identities {
             Ok(identities) => identities,
             Err(why) if why.solver().is_some() && !why.is_stop() => {
-                // The first force of molecular dynamics is as hard to compute.
+                // A solver that fails here would also fail for the first force of molecular dynamics, so the trajectory is rejected.
                 return self.rejected((number, start), iterations, (before, first_momenta), why.to_string());
             }
             Err(why) => return Err(why),
@@ -311,7 +313,8 @@ impl Chain {
             _ => None,
         };
         if self.plan.unitarise == Unitarise::Never {
-            // Rounding errors would add up from one trajectory to the next; and H is that of the links that are kept.
+            // The links are made unitary here, because rounding errors would add up over trajectories. H is then that of the links that are
+            // kept.
             self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
         let end = match self.energies() {
@@ -326,7 +329,7 @@ impl Chain {
         }
         let delta = end.minus(&start);
         let drawn = Philox::new(self.plan.seed, purpose::METROPOLIS, number).uniform();
-        // Not where ΔH is NaN, not even without a Metropolis step.
+        // A trajectory whose ΔH is NaN is not accepted, even without a Metropolis step.
         let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
             self.turn_round(before, first_momenta)?;
@@ -338,11 +341,11 @@ impl Chain {
     fn identities(&self) -> Result<Identities, HmcError> {
         let quarks = self.quarks.iter().map(|quarks| &**quarks as &dyn Force);
         let found = Identities::of(&self.links, std::iter::once(&self.gauge as &dyn Force).chain(quarks));
-        // Molecular dynamics starts as it would have without them.
+        // The measurement must not change molecular dynamics, so its solutions are dropped as initial guesses.
         self.quarks.iter().for_each(|quarks| quarks.forget_guesses());
         found
     }
-    /// Returns the outcome of a trajectory whose end is not known.
+    /// Resets the chain to the start of a trajectory that a solver ended, and returns the outcome.
     fn rejected(
         &mut self,
         (number, start): (u32, Energies),
@@ -358,7 +361,7 @@ impl Chain {
         let delta = nan;
         Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, identities, failure })
     }
-    /// Resets the links to the start of a trajectory, and reverses the momenta.
+    /// Resets the links to the start of a trajectory, and reverses the momenta of its start, if there are any.
     fn turn_round(&mut self, before: &GaugeField, first_momenta: Option<MomentumField>) -> Result<(), HmcError> {
         self.links.own_mut().copy_from(before)?;
         if let Some(first) = first_momenta {
@@ -374,10 +377,10 @@ impl Chain {
         let mut drawn = MomentumField::zero(self.domain(), self.precision())?;
         drawn.draw(self.plan.seed, number)?;
         let exponent = -friction * self.plan.length.abs();
-        // 1 − e^{2x} without the cancellation where x is small.
+        // `exp_m1` gives 1 − e^{2x} without cancellation for small x.
         Ok(self.momenta.add(exponent.exp(), (-(2.0 * exponent).exp_m1()).sqrt(), &drawn)?)
     }
-    /// *Collective.* Computes all parts of H, in double.
+    /// *Collective.* Computes all parts of the Hamiltonian H in double precision.
     pub fn energies(&self) -> Result<Energies, HmcError> {
         let mut energies = Energies {
             gauge: self.plan.gauge.value(&*self.links.thin(Precision::Double)?)?,

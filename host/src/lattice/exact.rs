@@ -1,12 +1,12 @@
 //! Sums whose bits do not depend on the order of their terms.
 
-/// Scale 2⁶⁴ of fixed-point numbers: terms are cut off after this many bits, far below the last bit of a term of order 1.
+/// Scale 2⁶⁴ of fixed-point numbers. Terms lose everything below 2⁻⁶⁴, which is far below the last bit of a term of order 1.
 const SCALE: f64 = (1u128 << 64) as f64;
-/// Limit 2¹² of terms in fixed point. Four smaller terms on each of 2⁴⁸ sites, the most that a lattice may have, fit the 127 bits.
+/// Limit 2¹² for terms in fixed point. Four smaller terms on each of 2⁴⁸ sites, the largest number in a lattice, fit into 127 bits.
 const LIMIT: f64 = (1u64 << 12) as f64;
 
-/// A sum over sites in fixed point, the same for every distribution of sites over threads and processes. Terms of 2¹² and more, which no
-/// sensible field has, are summed separately in floating point.
+/// A sum over sites in fixed point. Its bits do not depend on how the sites are distributed over threads and processes. Terms of 2¹² and
+/// more, which no reasonable field has, are summed separately in floating point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FixedPointSum {
     fixed: i128,
@@ -18,7 +18,7 @@ impl FixedPointSum {
         if term.abs() < LIMIT {
             self.fixed += (term * SCALE) as i128;
         } else {
-            // NaN also comes here, and makes the sum NaN.
+            // NaN is also added here, so that the sum becomes NaN.
             self.overflow += term;
         }
     }
@@ -28,7 +28,7 @@ impl FixedPointSum {
     pub fn total(self) -> f64 {
         self.fixed as f64 / SCALE + self.overflow
     }
-    /// Returns the words of the sum, for other processes.
+    /// Returns the sum as words, to be sent to other processes.
     pub fn words(self) -> [u64; 3] {
         [self.fixed as u64, (self.fixed >> 64) as u64, self.overflow.to_bits()]
     }

@@ -1,12 +1,12 @@
-//! Extents of a lattice, the order of its sites in host memory and in files, and sums over sites that do not depend on how these are
-//! distributed.
+//! Extents of a lattice, the order of its sites in host memory and in files, and sums over sites whose bits do not depend on the
+//! distribution of the sites.
 mod exact;
 
 pub(crate) use exact::FixedPointSum;
 
-/// Extents X, Y, Z, T of a periodic four-dimensional lattice. They are even, so that even and odd sites alternate, which all operators and
-/// devices need; only fields that are read from files or written to them may have others ([`of_any_extents`](Self::of_any_extents)). Sites
-/// are ordered lexicographically with x fastest: index = x + X (y + Y (z + Z t)).
+/// Extents X, Y, Z, T of a periodic four-dimensional lattice. The sites are ordered lexicographically with x fastest: index = x + X (y + Y
+/// (z + Z t)). Operators and devices need even extents, so that even and odd sites alternate. Odd extents are allowed for fields in host
+/// memory and in files: see [`of_any_extents`](Self::of_any_extents).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lattice {
     size: [usize; 4],
@@ -15,7 +15,7 @@ pub struct Lattice {
 /// Reason why four numbers are not the extents of a lattice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LatticeError {
-    /// An extent that is odd or zero: even and odd sites would not alternate across the boundary.
+    /// An extent is odd or zero: even and odd sites would not alternate across the boundary.
     #[error("extent {axis} = {extent} of lattice {size:?}: every extent must be even and at least 2")]
     Odd {
         /// Axis: x, y, z or t.
@@ -25,7 +25,7 @@ pub enum LatticeError {
         /// All four extents.
         size: [usize; 4],
     },
-    /// An extent that is zero.
+    /// An extent is zero.
     #[error("extent {axis} of lattice {size:?} is 0: every extent must be at least 1")]
     Empty {
         /// Axis: x, y, z or t.
@@ -33,7 +33,7 @@ pub enum LatticeError {
         /// All four extents.
         size: [usize; 4],
     },
-    /// An extent of 2³¹ or more, or more sites than [`MOST_SITES`].
+    /// An extent is 2³¹ or more, or there are more sites than [`MOST_SITES`].
     #[error("lattice {size:?} is too large: extents must be below 2³¹, with at most 2⁴⁸ sites in total")]
     TooLarge {
         /// All four extents.
@@ -41,24 +41,24 @@ pub enum LatticeError {
     },
 }
 
-/// Largest number of sites of a lattice: small enough to count the bytes of anything that has 2¹⁶ of them per site, and to leave the bits
-/// of random streams above a site's number to other uses. [`Domain`](crate::domain::Domain) limits how much of a lattice one device holds.
+/// Largest number of sites of a lattice. With less than 2¹⁶ bytes for each site, the number of bytes fits into 64 bits. Random streams use
+/// the bits above the site's number for other purposes. [`Domain`](crate::domain::Domain) has a smaller limit for one device.
 pub const MOST_SITES: u64 = 1 << 48;
 
 impl Lattice {
     /// Makes a lattice of even extents X, Y, Z, T.
     ///
     /// # Errors
-    /// Extents that are odd, zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
+    /// Fails if an extent is odd, zero, or 2³¹ or more, or if there are more sites than [`MOST_SITES`].
     pub fn new(size: [usize; 4]) -> Result<Self, LatticeError> {
         Lattice { size }.require_even()?;
         Self::of_any_extents(size)
     }
-    /// Makes a lattice whose extents may be odd: for fields on the host, which are read, checked, measured there and written. Devices
-    /// refuse it ([`Domain`](crate::domain::Domain)).
+    /// Makes a lattice whose extents may be odd, for fields that are read, checked, measured and written on the host. Devices reject it:
+    /// see [`Domain`](crate::domain::Domain).
     ///
     /// # Errors
-    /// Extents that are zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
+    /// Fails if an extent is zero, or 2³¹ or more, or if there are more sites than [`MOST_SITES`].
     pub fn of_any_extents(size: [usize; 4]) -> Result<Self, LatticeError> {
         if let Some((axis, _)) = ['x', 'y', 'z', 't'].into_iter().zip(size).find(|(_, extent)| *extent == 0) {
             return Err(LatticeError::Empty { axis, size });
@@ -67,7 +67,7 @@ impl Lattice {
         let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
         if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
     }
-    /// Returns the lattice of the sites of one time.
+    /// Returns the lattice of a single time slice.
     #[must_use]
     pub fn of_one_time(&self) -> Self {
         let [x, y, z, _] = self.size;
@@ -76,7 +76,7 @@ impl Lattice {
     /// Checks that all extents are even.
     ///
     /// # Errors
-    /// [`LatticeError::Odd`] for the first that is not.
+    /// [`LatticeError::Odd`] for the first extent that is odd or zero.
     pub fn require_even(&self) -> Result<(), LatticeError> {
         let size = self.size;
         let odd = ['x', 'y', 'z', 't'].into_iter().zip(size).find(|(_, extent)| *extent < 2 || extent % 2 != 0);
@@ -90,7 +90,7 @@ impl Lattice {
     pub fn volume(&self) -> usize {
         self.size.iter().product()
     }
-    /// Returns the number of sites of one parity, if all extents are even.
+    /// Returns the number of sites of one parity; all extents must be even.
     pub fn half_volume(&self) -> usize {
         self.volume() / 2
     }
@@ -104,11 +104,11 @@ impl Lattice {
         let [nx, ny, nz, _] = self.size;
         [index % nx, index / nx % ny, index / (nx * ny) % nz, index / (nx * ny * nz)]
     }
-    /// Returns (x + y + z + t) mod 2.
+    /// Returns the parity of a site: (x + y + z + t) mod 2.
     pub fn parity(&self, site: [usize; 4]) -> usize {
         site.iter().sum::<usize>() % 2
     }
-    /// Returns the index of the neighbour of `index` one step forward (`true`) or backward in direction `mu`, periodically.
+    /// Returns the index of the site one step from `index` in direction `mu`, forward or backward, with periodic boundaries.
     pub fn neighbour(&self, index: usize, mu: usize, forward: bool) -> usize {
         let mut site = self.coordinates(index);
         let extent = self.size[mu];
@@ -124,40 +124,40 @@ impl std::fmt::Display for Lattice {
     }
 }
 
-/// A box of a lattice: the part that one process has.
+/// A box of a lattice, such as the part of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The whole lattice.
     pub global: Lattice,
-    /// Global coordinates of the box's first site; all even where the lattice is, unless the box has one time.
+    /// Global coordinates of the first site of the box. They are even if the extents are, except for a box of one time slice.
     pub origin: [usize; 4],
-    /// Lattice of the box, whose sites are counted from the first one.
+    /// Lattice of the box; its sites are counted from the first one.
     pub local: Lattice,
 }
 
 impl Section {
-    /// Returns the index in the whole lattice of a site of the box.
+    /// Returns the index in the whole lattice of the site with index `index` in the box.
     pub fn global_index(&self, index: usize) -> usize {
         let site = self.local.coordinates(index);
         self.global.index(std::array::from_fn(|mu| self.origin[mu] + site[mu]))
     }
-    /// Returns the coordinates in the box of a site of the whole lattice, if it is in the box.
+    /// Returns the coordinates in the box of a site of the whole lattice; `None` if the site is not in the box.
     pub fn locate(&self, site: [usize; 4]) -> Option<[usize; 4]> {
         let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
         (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
     }
-    /// Returns the sites of a time of the whole lattice, as a box of their own; `None` if the box has none.
+    /// Returns the sites of the box at one time of the whole lattice; `None` if the box has no such sites.
     pub fn at_time(&self, time: usize) -> Option<Self> {
         let here = (self.origin[3]..self.origin[3] + self.local.size[3]).contains(&time);
         let [x, y, z, _] = self.origin;
         here.then(|| Section { origin: [x, y, z, time], local: self.local.of_one_time(), ..*self })
     }
-    /// Returns the box of the section's sites.
+    /// Returns the sites of the section as a cuboid of the whole lattice.
     pub(crate) fn cuboid(&self) -> Cuboid {
         Cuboid { origin: self.origin, size: self.local.size }
     }
-    /// Returns the sites of other boxes that are one step ahead in direction `mu`, as far as they share a plaquette with this one; `None`
-    /// where the lattice is not cut. They may lie around its end.
+    /// Returns the sites one step ahead of the box in direction `mu`, across the end of the lattice if necessary; `None` if the box spans
+    /// the whole direction.
     pub(crate) fn ahead(&self, mu: usize) -> Option<Cuboid> {
         let Cuboid { mut origin, mut size } = self.cuboid();
         if size[mu] == self.global.size[mu] {
@@ -169,14 +169,14 @@ impl Section {
     }
 }
 
-/// Converts a lattice to the section that is all of it.
+/// Converts a lattice to the section that contains all of it.
 impl From<Lattice> for Section {
     fn from(lattice: Lattice) -> Self {
         Section { global: lattice, origin: [0; 4], local: lattice }
     }
 }
 
-/// A box of sites of a lattice, at any position and with any extents. Sites are counted as in a [`Lattice`].
+/// A box of sites at any position in a lattice, with any extents. Sites are numbered as in a [`Lattice`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cuboid {
     /// Coordinates of the first site.
@@ -189,7 +189,7 @@ impl Cuboid {
     pub fn volume(&self) -> usize {
         self.size.iter().product()
     }
-    /// Returns a site, by its number in the box.
+    /// Returns the coordinates of the site with number `index` in the box.
     pub fn site(&self, index: usize) -> [usize; 4] {
         let mut rest = index;
         std::array::from_fn(|mu| {
@@ -198,11 +198,11 @@ impl Cuboid {
             self.origin[mu] + step
         })
     }
-    /// Returns the number in the box of a site that is in it.
+    /// Returns the number in the box of the site with these coordinates.
     pub fn index(&self, site: [usize; 4]) -> usize {
         (0..4).rev().fold(0, |index, mu| site[mu] - self.origin[mu] + self.size[mu] * index)
     }
-    /// Returns the sites that both boxes have.
+    /// Returns the sites that both boxes contain; `None` if there are none.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let end = |c: &Self, mu: usize| c.origin[mu] + c.size[mu];
         let origin: [usize; 4] = std::array::from_fn(|mu| self.origin[mu].max(other.origin[mu]));

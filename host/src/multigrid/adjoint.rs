@@ -7,8 +7,8 @@ use gpu_kernels::Precision;
 use solvers::{Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 
-/// The adjoint cycle K′ = γ_5 A K A⁻¹ γ_5 for the symmetric complement, or γ_5 K γ_5 for the asymmetric one, with A on the even sites: K′
-/// is for M̂† what K is for M̂.
+/// Cycle K′ that is for M̂† what the cycle K is for M̂. K′ = γ_5 A K A⁻¹ γ_5 for the symmetric complement, with A on the even sites, and
+/// γ_5 K γ_5 for the asymmetric one.
 pub(crate) struct AdjointCycle<'a> {
     cycle: &'a dyn Preconditioner<FieldSpace>,
     operator: &'a EvenOddWilson,
@@ -26,7 +26,7 @@ impl<'a> AdjointCycle<'a> {
         let field = || space.allocate().map(RefCell::new);
         Ok(AdjointCycle { cycle, operator, scratch: [field()?, field()?] })
     }
-    /// Computes `out` = A⁻¹ x, or A x, for the symmetric complement, and copies x for the asymmetric one.
+    /// Computes `out` = A x for the symmetric complement, or A⁻¹ x if `inverse` is set. Copies x for the asymmetric complement.
     fn divide(&self, space: &FieldSpace, inverse: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
         let form = DiagonalForm { parity: 0, inverse, dagger: false };
         match self.operator.complement() {
@@ -40,7 +40,7 @@ impl Preconditioner<FieldSpace> for AdjointCycle<'_> {
     fn apply(&self, space: &FieldSpace, r: &DeviceField, _: &[f64], z: &mut DeviceField) -> Result<Work> {
         let [first, second] = &self.scratch;
         let (mut first, mut second) = (first.borrow_mut(), second.borrow_mut());
-        // Multiply by iγ_5 before and by −iγ_5 after.
+        // γ_5 is applied as iγ_5 before the cycle and as −iγ_5 after it.
         self.operator.twist(1.0, r, &first)?;
         self.divide(space, true, &first, &mut second)?;
         let mut norms = vec![0.0; if self.cycle.needs_norms() { space.nrhs() } else { 0 }];

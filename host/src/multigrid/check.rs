@@ -1,4 +1,4 @@
-//! Check that the levels of a setup are consistent.
+//! Check of the levels of a setup for consistency.
 use super::coarse::CoarseOperator;
 use super::cycle::Coarsening;
 use super::level::LevelLattice;
@@ -9,25 +9,25 @@ use crate::operators::{EvenOdd, EvenOddWilson};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
-/// Result of the check of a level and the operator below it: relative errors, each the largest over some vectors. They are as large as the
-/// rounding of near-null vectors and coarse operators allows.
+/// Result of the check of a level and the next coarser operator: relative errors, each the largest over some vectors. The rounding of
+/// near-null vectors and coarse operators determines their size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelCheck {
     /// Largest ‖(1 − P P†) v‖/‖v‖ of the near-null vectors v from which P was made.
     pub near_null: f64,
-    /// Largest ‖(R D P − D_c) c‖/‖D_c c‖ of random coarse vectors.
+    /// Largest ‖(R D P − D_c) c‖/‖D_c c‖ of random coarse vectors c.
     pub galerkin: f64,
-    /// Largest |(a, γ5 D_c b) − (γ5 D_c a, b)|/(‖a‖ ‖D_c b‖) of random coarse vectors, without the contribution of a twisted mass.
+    /// Largest |(a, γ5 D_c b) − (γ5 D_c a, b)|/(‖a‖ ‖D_c b‖) of random coarse vectors a and b, without the contribution of a twisted mass.
     pub gamma5: f64,
 }
 
 /// Number of random vectors with which a level is checked: a and b.
 const RANDOM: usize = 2;
-/// Seed of the random vectors, which differ from those of the setup.
+/// Seed of the random vectors; different from the seed of the setup.
 const SEED: u64 = 2;
 
-/// Checks all levels, with the near-null vectors of the finest one on all sites, one for each right-hand side, and the finest operator in single
-/// precision for blocks of at least two right-hand sides.
+/// Checks all levels. `vectors` are the near-null vectors of the finest level on all sites, one for each right-hand side. `finest` is the
+/// finest operator in single precision, for blocks of at least two right-hand sides.
 ///
 /// # Errors
 /// Failures of the device.
@@ -90,13 +90,13 @@ fn distance(level: &LevelLattice, x: &FullField, y: &mut FullField) -> Result<f6
     Ok(part.iter().zip(&whole).map(|(part, whole)| (part.re / whole.re).sqrt()).fold(0.0, f64::max))
 }
 
-/// Measures how far γ5 D_c is from its Hermitian conjugate, from D_c a and D_c b for two vectors. With a twisted mass μ (a, γ5 D_c b) − (γ5
-/// D_c a, b) is 2 i μ (a, b), where μ is determined from a.
+/// Measures how far γ5 D_c is from its Hermitian conjugate, from D_c a and D_c b for two vectors. With a twisted mass μ, (a, γ5 D_c b) −
+/// (γ5 D_c a, b) is 2 i μ (a, b), where μ is determined from a.
 fn hermiticity(space: &NullSpace, c: &FullField, image: &FullField) -> Result<f64> {
     let level = space.coarse();
     let fields = level.space(RANDOM);
     let mut turned = level.zero(RANDOM)?;
-    // γ5 x = 2 x|_+ − x
+    // γ5 x = 2 x|_+ − x, where x|_+ is the part of positive chirality.
     let (two, minus) = (vec![Complex64::from(2.0); RANDOM], vec![-Complex64::ONE; RANDOM]);
     for parity in 0..2 {
         let mut upper = fields.allocate()?;
@@ -112,10 +112,10 @@ fn hermiticity(space: &NullSpace, c: &FullField, image: &FullField) -> Result<f6
     }
     let (same, across) = (dots(&fields, c, &turned)?, dots(&fields, &exchanged, &turned)?);
     let (norms, images) = (dots(&fields, c, c)?, dots(&fields, image, image)?);
-    // (a, b) of the first pair: a is exchanged to the place of b.
+    // (a, b): the right-hand sides of `exchanged` are those of `c` in the other order.
     let overlap = dots(&fields, &exchanged, c)?[1];
     let mass = same[0].im / norms[0].re;
-    // (b, γ5 D_c a) and (a, γ5 D_c b)
+    // `of_a` is (b, γ5 D_c a), and `of_b` is (a, γ5 D_c b).
     let (of_a, of_b) = (across[0], across[1]);
     let defect = of_b - of_a.conj() - Complex64::new(0.0, 2.0 * mass) * overlap;
     Ok(defect.norm() / (norms[0].re * images[1].re).sqrt())

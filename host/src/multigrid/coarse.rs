@@ -1,4 +1,4 @@
-//! Coarse operators: R D P for an operator D of the level above, even-odd preconditioned.
+//! Even-odd preconditioned coarse operators R D P, where D is the operator of the next finer level.
 use super::level::LevelLattice;
 use super::null_space::NullSpace;
 use crate::backend::{Call, view};
@@ -23,12 +23,12 @@ use std::ops::ControlFlow;
 /// Directions of hops.
 const HOPS: usize = 8;
 
-/// Function that is called after each part of the work of a coarse operator with the part's share of the whole.
+/// Function that is called after each part of the construction of a coarse operator, with the part's share of the whole.
 pub(super) type After<'a> = dyn FnMut(f64) -> ControlFlow<()> + 'a;
-/// Share of one of the ten parts: the diagonal one, and four directions for each chirality.
+/// Share of one of the ten parts of the construction: for each chirality, the diagonal part and four directions.
 const PART: f64 = 0.1;
 
-/// The operator R D P on a coarse lattice: D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d).
+/// Operator R D P on a coarse lattice: D_c ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d).
 pub struct CoarseOperator {
     level: LevelLattice,
     vectors: usize,
@@ -51,8 +51,8 @@ struct AppliedMatrices<'a> {
 }
 
 impl CoarseOperator {
-    /// Computes R M P for a Wilson-like operator in single precision on `links`, from which it was made, with its phases, for blocks of at
-    /// least as many right-hand sides as there are near-null vectors. Hops are stored in `precision`.
+    /// Computes R M P for a Wilson-like operator M in single precision. M must be made from `links`, and suit blocks of as many right-hand
+    /// sides as there are near-null vectors. `links` have no phases; the phases of M are applied. Hops are stored in `precision`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -65,8 +65,8 @@ impl CoarseOperator {
         let made = Self::of_wilson_while(space, operator, links, precision, &mut |_| ControlFlow::Continue(()))?;
         Ok(made.expect("nothing ended it"))
     }
-    /// Computes R M P like [`of_wilson`](Self::of_wilson) and calls `after` after each part of the work with its share of the whole; `None`
-    /// if `after` ended it.
+    /// Computes R M P like [`of_wilson`](Self::of_wilson), and calls `after` after each part of the work with its share of the whole.
+    /// Returns `None` if `after` ends the work.
     pub(super) fn of_wilson_while(
         space: &NullSpace,
         operator: &EvenOddWilson,
@@ -110,7 +110,7 @@ impl CoarseOperator {
             if phases.are_none() {
                 return Ok(());
             }
-            // Links as stored have no phases.
+            // `links` have no phases, so the product is multiplied by the phase of the hop.
             let (none, phase) = (vec![Complex64::ZERO; nrhs], vec![phases.0[mu]; nrhs]);
             space.fine().space(nrhs).axpby(&none, input, &phase, out)
         };
@@ -128,8 +128,8 @@ impl CoarseOperator {
         let made = Self::of_coarse_while(space, operator, precision, &mut |_| ControlFlow::Continue(()))?;
         Ok(made.expect("nothing ended it"))
     }
-    /// Computes R D P like [`of_coarse`](Self::of_coarse) and calls `after` after each part of the work with its share of the whole; `None`
-    /// if `after` ended it.
+    /// Computes R D P like [`of_coarse`](Self::of_coarse), and calls `after` after each part of the work with its share of the whole.
+    /// Returns `None` if `after` ends the work.
     pub(super) fn of_coarse_while(
         space: &NullSpace,
         operator: &CoarseOperator,
@@ -145,7 +145,7 @@ impl CoarseOperator {
         };
         Self::build(space, precision, &diagonal, &hop, after)
     }
-    /// Builds the operator from two products with columns of P: `diagonal` applies the diagonal part of the fine operator, in the device's
+    /// Builds the operator from two products with columns of P. `diagonal` applies the diagonal part of the fine operator, in the device's
     /// spin basis, and `hop` its forward hops, in the chiral basis.
     fn build(
         space: &NullSpace,
@@ -197,7 +197,7 @@ impl CoarseOperator {
                     hop(&columns, mu, parity, images.parity_mut(parity))?;
                 }
                 project(&inside, &images, mu, mu > 0)?;
-                // A launch may return before its work is done.
+                // `after` may be called only when the part is done, and a launch may return before its work is done.
                 domain.backend().synchronize()?;
                 if after(PART).is_break() {
                     return Ok(None);
@@ -228,7 +228,8 @@ impl CoarseOperator {
         let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
         Ok(Some(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops }))
     }
-    /// *Collective.* Returns the forward links that begin on the neighbours' sites next to the backward ends of this process's part, `[μ]`.
+    /// *Collective.* Returns, for each direction μ, the forward links that begin on the sites of the backward neighbour next to this
+    /// process's part.
     fn neighbour_links(space: &NullSpace, links: &CoarseMatrices) -> Result<[CoarseTiles; 4]> {
         let (coarse, count) = (space.coarse(), space.count());
         let (domain, geometry) = (coarse.domain(), Geometry::new(coarse.extents()));
@@ -252,12 +253,12 @@ impl CoarseOperator {
         let zones = halo::exchange_once(domain, halo, bytes, &mut pack)?;
         Ok(zones.map(|[backward, _]| view::message_matrices(backward, count)))
     }
-    /// Returns the bytes of an operator on `sites` sites with `vectors` near-null vectors, and at the peak of its construction.
+    /// Returns the bytes of an operator on `sites` sites with `vectors` near-null vectors, and the bytes at the peak of its construction.
     pub(crate) fn bytes_for(sites: usize, vectors: usize, precision: Precision) -> [usize; 2] {
         let bytes = |count, precision| CoarseMatrices::bytes_for(sites, vectors, count, precision);
         let single = |count| bytes(count, Precision::Single);
         let (diagonals, hops) = (single(2) + single(HOPS), bytes(HOPS, precision));
-        // Hops are made in single precision.
+        // Hops are computed in single precision before they are rounded, so both copies exist at the peak.
         let rounded = if precision == Precision::Single { 0 } else { hops };
         [diagonals + hops, diagonals + single(HOPS) + rounded]
     }
@@ -269,7 +270,7 @@ impl CoarseOperator {
     pub fn vectors(&self) -> usize {
         self.vectors
     }
-    /// Computes `out` = a x + b Σ M ψ on the sites of `parity`; without a field, x is the old `out`.
+    /// Computes `out` = a x + b Σ M ψ on the sites of `parity`; without a field x, the old `out` is x.
     #[allow(clippy::too_many_arguments)] // one launch, all of whose operands are needed
     fn launch(
         &self,
@@ -334,7 +335,7 @@ impl CoarseOperator {
         let matrices = if inverse { &self.inverse } else { &self.diagonal };
         self.launch(AppliedMatrices { matrices, range: [0, 1], here: true }, parity, (0.0, None), 1.0, x, out, nrhs)
     }
-    /// Computes `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other one.
+    /// Computes `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other parity.
     fn hop(
         &self,
         parity: usize,
@@ -361,20 +362,20 @@ impl CoarseOperator {
         }
         Ok(())
     }
-    /// Computes the right-hand side of the even system from one on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and X⁻¹ b_o.
+    /// Computes the right-hand side of the even system from `b` on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and writes X⁻¹ b_o to `odd`.
     pub fn prepare(&self, b: &FullField, even: &mut DeviceField, odd: &mut DeviceField, nrhs: usize) -> Result {
         self.apply_diagonal(true, 1, &b.odd, odd, nrhs)?;
         self.apply_diagonal(true, 0, &b.even, even, nrhs)?;
         self.hop(0, (1.0, None), -1.0, odd, even, nrhs)
     }
-    /// Computes the odd half from the even one: x_o = X⁻¹ b_o − X⁻¹ Y x_e, with X⁻¹ b_o from [`prepare`](Self::prepare).
+    /// Computes the odd half of x from the even one, x_o = X⁻¹ b_o − X⁻¹ Y x_e. `odd` is X⁻¹ b_o from [`prepare`](Self::prepare).
     pub fn reconstruct(&self, odd: &DeviceField, x: &mut FullField, nrhs: usize) -> Result {
         let FullField { even, odd: out } = x;
         self.hop(1, (1.0, Some(odd)), -1.0, even, out, nrhs)
     }
 }
 
-/// The even-odd Schur complement of a coarse operator on the even sites: 1 − X⁻¹ Y X⁻¹ Y.
+/// Even-odd Schur complement of a coarse operator on the even sites: 1 − X⁻¹ Y X⁻¹ Y.
 pub struct CoarseSchur<'a> {
     operator: &'a CoarseOperator,
     odd: RefCell<DeviceField>,
@@ -409,7 +410,7 @@ impl LinearOperator<FieldSpace> for CoarseSchur<'_> {
         }
         fits
     }
-    /// Counts 8 operations for each element of the matrices of all hops, and a sum.
+    /// Counts 8 operations for each element of the matrices of all hops, and a sum of vectors.
     fn flops(&self) -> f64 {
         let (rows, sites) = (2.0 * self.operator.vectors as f64, self.operator.level.domain().global().volume() as f64);
         let sites = sites / self.operator.level.spinors() as f64;

@@ -12,23 +12,23 @@ use solvers::{
 };
 use std::cell::RefCell;
 
-/// One coarsening step: near-null vectors of a level, and the operator on the next coarser one.
+/// One coarsening step: the near-null vectors of a level, and the operator on the next coarser level.
 pub struct Coarsening {
-    /// Prolongation P and restriction R.
+    /// Near-null vectors, which define prolongation P and restriction R.
     pub space: NullSpace,
     /// Operator on the coarser level.
     pub operator: CoarseOperator,
 }
 
-/// Number of directions of GCR around a cycle, which takes two or three dozen iterations in all.
+/// Number of directions of GCR around a cycle. GCR takes two or three dozen iterations in total.
 pub(crate) const OUTER_DIRECTIONS: usize = 8;
-/// δ of GCR around a cycle in single precision: the residual falls by two thirds in an iteration, and restarts lose directions.
+/// δ of GCR around a cycle in single precision. The residual falls by two thirds in an iteration, and restarts lose directions.
 pub(crate) const OUTER_DELTA: f64 = 1e-3;
 
-/// Result of a solver whose construction may fail.
+/// Result of work that can fail in a solver or in the construction of a solver.
 pub type CycleResult<T = ()> = std::result::Result<T, SolveError<DeviceError>>;
 
-/// The operators of the finest level, for blocks of right-hand sides.
+/// Operators of the finest level, for blocks of right-hand sides.
 #[derive(Clone, Copy)]
 pub struct Finest<'a> {
     /// Operator in single precision.
@@ -63,11 +63,11 @@ impl<D: FineDiagonal> TransferOperator<FieldSpace, FieldSpace> for EvenTransfer<
     }
 }
 
-/// Passes the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides, and writes the work of each level to `reports`, the
-/// finest one first.
+/// Passes the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides. Writes the work of each level to `reports`, the finest
+/// level first.
 ///
 /// # Errors
-/// Those of `then`; too little memory.
+/// Errors of `then`; too little memory.
 pub fn with_cycle(
     finest: Finest<'_>,
     levels: &[Coarsening],
@@ -121,7 +121,7 @@ fn with_coarse(
         return done;
     };
     with_coarse(&first.operator, rest, params, nrhs, reports, &mut |coarse| {
-        // Equivalent to as many steps of GCR, with one wait for the device.
+        // One cycle of communication-avoiding GCR equals `basis` steps of GCR, but waits for the device only once.
         let smoother = |basis: usize| CaGcr::new(&space, &schur, CaGcrParams { basis, max_cycles: 1, tol: 0.5 });
         let coarse_space = first.space.coarse().space(nrhs);
         let transfer = EvenTransfer::new(&first.space, &first.operator, CoarseDiagonal(operator), nrhs)?;

@@ -6,8 +6,8 @@ use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::multigrid::{CHIRAL, Chiral, RANDOM_VECTORS, RandomVectors, spinors_of};
 use gpu_kernels::{Format, Precision};
 
-/// A level of multigrid: a lattice with some spinors on each site. On the finest level that is one spinor; on a coarse one the spinors hold
-/// two numbers for each near-null vector, one of each chirality.
+/// Level of multigrid: a lattice with a number of spinors on each site. The finest level has one spinor on a site. On a coarse level, the
+/// spinors of a site hold two numbers for each near-null vector, one of each chirality.
 #[derive(Clone)]
 pub struct LevelLattice {
     /// Domain on whose sites the spinors are stored.
@@ -22,10 +22,10 @@ impl LevelLattice {
     pub fn finest(domain: &Domain) -> Self {
         LevelLattice { domain: domain.clone(), lattice: domain.local(), spinors: 1 }
     }
-    /// Returns the level whose sites are blocks of this one, for `vectors` near-null vectors.
+    /// Returns the coarser level whose sites are blocks of this level's sites, for `vectors` near-null vectors.
     ///
     /// # Errors
-    /// Blocks that do not divide the lattice into even numbers of them in each direction.
+    /// Blocks that do not divide the lattice into an even number of blocks in each direction.
     pub fn coarsened(&self, block: [usize; 4], vectors: usize) -> Result<Self> {
         let fine = self.lattice.size();
         let lattice = Lattice::new(std::array::from_fn(|mu| fine[mu] / block[mu]))?;
@@ -34,7 +34,7 @@ impl LevelLattice {
         let domain = self.domain.with_local(Lattice::new([x * spinors, y, z, t])?)?;
         Ok(LevelLattice { domain, lattice, spinors })
     }
-    /// Returns the domain of the level's vectors: a lattice with a site for each spinor.
+    /// Returns the domain of the level's vectors; its lattice has a site for each spinor.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
@@ -42,7 +42,7 @@ impl LevelLattice {
     pub fn lattice(&self) -> Lattice {
         self.lattice
     }
-    /// Returns the number of spinors of a site.
+    /// Returns the number of spinors on a site.
     pub fn spinors(&self) -> usize {
         self.spinors
     }
@@ -50,17 +50,17 @@ impl LevelLattice {
     pub fn space(&self, nrhs: usize) -> FieldSpace {
         FieldSpace::new(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
-    /// Allocates vectors on all sites, in single precision, zero.
+    /// Allocates vectors that are zero on all sites, in single precision.
     pub fn zero(&self, nrhs: usize) -> Result<FullField> {
         FullField::zero(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
-    /// Returns random vectors on all sites, in single precision: the same on every process grid for the finest level.
+    /// Returns random vectors on all sites, in single precision. On the finest level they are the same on every process grid.
     pub(super) fn random(&self, nrhs: usize, seed: u64) -> Result<FullField> {
         let mut vectors = self.zero(nrhs)?;
         (0..2).try_for_each(|parity| self.fill(vectors.parity_mut(parity), parity, 0, seed))?;
         Ok(vectors)
     }
-    /// Fills `vectors` with random numbers for the sites of `parity`, from vector number `first` on.
+    /// Fills `vectors` with random numbers for the sites of `parity`. The vectors have the numbers from `first` on.
     pub(crate) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
         let kernel = RandomVectors {
             out: vectors.view(),
@@ -73,8 +73,8 @@ impl LevelLattice {
         let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
         Ok(self.domain.backend().launch(&RANDOM_VECTORS, format, &kernel, sites, vectors.nrhs() as u32)?)
     }
-    /// Computes the part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. If the level has the device's
-    /// spin basis, `x` is in the chiral basis and `out` in the device's.
+    /// Computes the part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. If the level uses the device's
+    /// spin basis, `x` is in the chiral basis and `out` in the device's basis.
     pub(super) fn one_chirality(&self, chirality: u32, x: &DeviceField, out: &mut DeviceField) -> Result {
         let shape = FieldShape::spinors(Precision::Single, x.nrhs());
         out.expect(&self.domain, shape)?;
@@ -92,7 +92,7 @@ impl LevelLattice {
     pub(super) fn extents(&self) -> [u32; 4] {
         self.lattice.size().map(|extent| extent as u32)
     }
-    /// Returns the level's sites as kernels use them. Those of coarse levels are not in lane order.
+    /// Returns the level's sites in the form of kernels. Sites of coarse levels are not in lane order.
     pub(super) fn geometry(&self) -> Geometry {
         if self.spinors == 1 { self.domain.geometry() } else { Geometry::new(self.extents()) }
     }

@@ -6,22 +6,22 @@ use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use gpu_kernels::Precision;
 use solvers::VectorSpace;
 
-/// Numbers of near-null vectors that are relaxed and improved together, the preferred one first.
+/// Possible numbers of near-null vectors that are relaxed and improved together, in order of preference.
 const TOGETHER: [usize; 3] = [12, 16, 8];
 
-/// Returns the number of near-null vectors, out of `count`, that are worked on together.
+/// Returns how many of `count` near-null vectors are relaxed and improved together.
 pub(super) fn together(count: usize) -> usize {
     TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
 }
 
-/// Near-null vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. If they are stored,
-/// random vectors need not be relaxed again.
+/// Near-null vectors of a multigrid setup on the even sites of the finest level, in blocks of vectors that are improved together. A setup
+/// from stored vectors needs no relaxation of random vectors.
 pub struct NearNullVectors {
     blocks: Vec<DeviceField>,
 }
 
 impl NearNullVectors {
-    /// Returns random vectors, the same on every process grid.
+    /// Returns random vectors, which are the same on every process grid.
     pub(super) fn random(finest: &LevelLattice, count: usize, seed: u64) -> Result<Self> {
         let width = together(count);
         let block = |number: usize| {
@@ -31,10 +31,10 @@ impl NearNullVectors {
         };
         (0..count / width).map(block).collect::<Result<_>>().map(|blocks| NearNullVectors { blocks })
     }
-    /// Reads `count` vectors from fields of the host, of which `next` gives number k; values on odd sites are ignored.
+    /// Copies `count` vectors from the host to the device. `next` returns the vector of a number; its values on odd sites are ignored.
     ///
     /// # Errors
-    /// Those of `next`, fields of another lattice, failures of the device.
+    /// Errors of `next`, fields on another lattice, failures of the device.
     pub fn from_host<E: From<crate::domain::DeviceError>>(
         domain: &Domain,
         count: usize,
@@ -55,7 +55,7 @@ impl NearNullVectors {
         }
         Ok(NearNullVectors { blocks })
     }
-    /// Returns vector `k` as a field of the host, zero on odd sites.
+    /// Copies vector `k` to the host; its values on odd sites are zero.
     ///
     /// # Errors
     /// Failures of the device.
@@ -74,11 +74,11 @@ impl NearNullVectors {
     fn width(&self) -> usize {
         self.blocks.first().map_or(0, DeviceField::nrhs)
     }
-    /// Copies the vectors.
+    /// Returns a copy of the vectors.
     pub(crate) fn copied(&self) -> Result<Self> {
         self.converted(self.blocks.first().map_or(Precision::Single, DeviceField::precision))
     }
-    /// Converts the vectors to another precision.
+    /// Returns the vectors in another precision.
     pub(super) fn converted(&self, precision: Precision) -> Result<Self> {
         let copy = |vectors: &DeviceField| {
             let space = FieldSpace::new(vectors.domain(), FieldShape::spinors(precision, vectors.nrhs()));

@@ -11,23 +11,23 @@ use gpu_kernels::multigrid::{
 use gpu_kernels::warp::LANES;
 use gpu_kernels::{Format, Precision};
 
-/// A Cholesky QR step.
+/// A step of Cholesky QR.
 struct CholeskyQrStep {
-    /// Shift of the diagonal, relative to it.
+    /// Shift of the diagonal, relative to the diagonal.
     shift: f32,
-    /// Least part of ‖v‖² that has to remain of a vector orthogonal to those before it.
+    /// Least share of ‖v‖² that must remain of a vector after the components along earlier vectors are removed.
     least: f32,
 }
-/// Cholesky QR steps. Products of vectors of norm 1 are accurate to a few 1e-7. With shifts of a hundred times that, two steps change the
-/// part of a vector orthogonal to the others from σ² to about σ²/(σ² + 4e-10); if that is below 1e-2, it consists of rounding errors only.
+/// Steps of Cholesky QR. Products of vectors of norm 1 are accurate to a few 1e-7. With shifts a hundred times larger, two steps change the
+/// part of a vector that is orthogonal to the others from σ² to about σ²/(σ² + 4e-10). A part below 1e-2 consists of rounding errors only.
 const STEPS: [CholeskyQrStep; 3] = [
     CholeskyQrStep { shift: 2e-5, least: 0.0 },
     CholeskyQrStep { shift: 2e-5, least: 0.0 },
     CholeskyQrStep { shift: 0.0, least: 1e-2 },
 ];
 
-/// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span: P maps coarse
-/// vectors to fine ones, and R = P† fine vectors to coarse ones.
+/// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span. P maps coarse
+/// vectors to fine vectors, and R = P† maps fine vectors to coarse vectors.
 pub struct NullSpace {
     fine: LevelLattice,
     coarse: LevelLattice,
@@ -36,7 +36,8 @@ pub struct NullSpace {
 }
 
 impl NullSpace {
-    /// Makes near-null vectors from vectors in single precision, one for each right-hand side, on aggregates of these extents.
+    /// Makes near-null vectors from `vectors`, which are right-hand sides of a field in single precision, on aggregates with the extents
+    /// `block`.
     ///
     /// # Errors
     /// Blocks that do not divide the lattice; failures of the device.
@@ -52,7 +53,8 @@ impl NullSpace {
         space.orthonormalise()?;
         Ok(space)
     }
-    /// Makes vectors orthonormal on each aggregate for each chirality, by Cholesky factorisations of their products.
+    /// Makes the vectors orthonormal on each aggregate for each chirality, by Cholesky factorisations of the matrices of their scalar
+    /// products.
     fn orthonormalise(&mut self) -> Result {
         let (aggregates, count, backend) = (self.aggregates(), self.count(), self.fine.domain().backend());
         let matrices = || {
@@ -74,11 +76,11 @@ impl NullSpace {
         }
         Ok(())
     }
-    /// Returns the level to which vectors are prolonged.
+    /// Returns the fine level, to which vectors are prolonged.
     pub fn fine(&self) -> &LevelLattice {
         &self.fine
     }
-    /// Returns the level to which vectors are restricted.
+    /// Returns the coarse level, to which vectors are restricted.
     pub fn coarse(&self) -> &LevelLattice {
         &self.coarse
     }
@@ -94,7 +96,7 @@ impl NullSpace {
     pub fn precision(&self) -> Precision {
         self.vectors.even.precision()
     }
-    /// Converts the vectors to another precision, for uses other than making coarse operators.
+    /// Returns the near-null vectors in another precision. Coarse operators can be made only from vectors in single precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -128,8 +130,8 @@ impl NullSpace {
         let backend = self.fine.domain().backend();
         Ok(backend.launch(kernel, Format::of(Precision::Single), arguments, n, nrhs as u32)?)
     }
-    /// Applies R to a fine vector in single precision on the sites of `parity`; the result replaces the coarse vector, or is added to it.
-    /// Acts on the first `nrhs` right-hand sides.
+    /// Applies R to a fine vector in single precision on the sites of `parity`, for the first `nrhs` right-hand sides. The result is added
+    /// to `coarse` if `add` is set, and otherwise replaces it.
     ///
     /// # Errors
     /// Fields of other levels or formats; failures of the device.
@@ -157,11 +159,10 @@ impl NullSpace {
         let backend = self.fine.domain().backend();
         Ok(backend.launch(&RESTRICT, self.vectors.even.format(), &kernel, threads, nrhs as u32)?)
     }
-    /// Applies P to a coarse vector on the sites of `parity`; the result replaces the fine vector. Acts on the first `nrhs`
-    /// right-hand sides.
+    /// Applies P to a coarse vector on the sites of `parity`, for the first `nrhs` right-hand sides. The result replaces `fine`.
     ///
     /// # Errors
-    /// See [`restrict`](Self::restrict).
+    /// The errors of [`restrict`](Self::restrict).
     pub fn prolong(&self, parity: usize, coarse: &FullField, fine: &mut DeviceField, nrhs: usize) -> Result {
         self.expect(fine, coarse, nrhs)?;
         let kernel = Prolong {
@@ -176,7 +177,7 @@ impl NullSpace {
         let (backend, sites) = (self.fine.domain().backend(), self.fine.domain().half_sites());
         Ok(backend.launch(&PROLONG, self.vectors.even.format(), &kernel, sites, nrhs as u32)?)
     }
-    /// Computes the columns of P of one chirality, for the same coarse number at all sites, on the sites of `parity`.
+    /// Computes the columns of P of one chirality on the sites of `parity`, one for each near-null vector, over all aggregates together.
     pub(super) fn columns(&self, parity: usize, chirality: u32, out: &mut DeviceField) -> Result {
         self.fine.one_chirality(chirality, self.vectors.parity(parity), out)
     }

@@ -1,4 +1,4 @@
-//! Parameters of multigrid, and the choice of aggregates where none are given.
+//! Parameters of multigrid, and the choice of aggregates if none are given.
 use crate::backend::Backend;
 use crate::lattice::Lattice;
 use crate::operators::WilsonLike;
@@ -13,9 +13,10 @@ pub const MOST_COARSENINGS: usize = 3;
 pub struct MultigridParams {
     /// Number of near-null vectors on each level: a multiple of 8.
     pub vectors: usize,
-    /// Extents of the aggregates of each level; with `None` they are chosen for the lattice, and there is no level if no choice exists.
+    /// Extents of the aggregates of each level. With `None`, extents are chosen for the lattice; if no choice exists, there is no coarser
+    /// level.
     pub blocks: [Option<[usize; 4]>; MOST_COARSENINGS],
-    /// Number of levels, the finest one included, if aggregates are chosen.
+    /// Number of levels, including the finest one, if aggregates are chosen.
     pub levels: usize,
     /// Number of GCR steps in each relaxation of a random vector during setup.
     pub relaxation_steps: usize,
@@ -23,11 +24,11 @@ pub struct MultigridParams {
     pub relaxations: usize,
     /// Number of times that the cycle improves its own near-null vectors.
     pub improvements: usize,
-    /// Precision of near-null vectors and coarse operators: half or single. `None`: half on a GPU, and single
-    /// on a CPU, where conversions cost more than memory.
+    /// Precision of near-null vectors and coarse operators: half or single. With `None`, half on a GPU and single on a CPU, where
+    /// conversions cost more than memory.
     pub precision: Option<Precision>,
-    /// Precision of the smoother and of the relaxation of random vectors, which may also be fp16. `None`: that of near-null vectors; in
-    /// solves on a GPU fp16, whose kernels are faster, if no precision is requested and the build has it.
+    /// Precision of the smoother and of the relaxation of random vectors: half, single or fp16. With `None`, the precision of near-null
+    /// vectors. If neither precision is given, solves on a GPU use fp16, whose kernels are faster, if the build has it.
     pub smoother: Option<Precision>,
     /// Whether levels are checked after the setup.
     pub check: bool,
@@ -52,19 +53,19 @@ impl Default for MultigridParams {
     }
 }
 
-/// Parameters of a cycle.
+/// Parameters of a multigrid cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CycleParams {
-    /// Number of steps of the finest level's smoother, minimum residual, before the coarse correction; 0 for none.
+    /// Number of steps of minimum residual, the smoother of the finest level, before the coarse correction; 0 for no pre-smoothing.
     pub pre_smoothing: usize,
-    /// Number of steps of the smoother after the coarse correction.
+    /// Number of steps of the finest level's smoother after the coarse correction.
     pub post_smoothing: usize,
-    /// Relaxation parameter ω of the smoother.
+    /// Relaxation parameter ω of the finest level's smoother.
     pub omega: f64,
-    /// Number of steps of the smoother of coarse levels, communication-avoiding GCR, after the coarse correction.
+    /// Number of steps of communication-avoiding GCR, the smoother of coarse levels, after the coarse correction.
     pub coarse_smoothing: usize,
-    /// Parameters of GCR on coarse levels that have another one below them. For several right-hand sides, which read the matrices of coarse
-    /// levels once, its tolerance is a little smaller.
+    /// Parameters of GCR on coarse levels that have a coarser one. Its tolerance is multiplied by 0.6 for several right-hand sides, which
+    /// read the matrices of coarse levels together.
     pub inner: InnerGcrParams,
     /// Parameters of communication-avoiding GCR on the coarsest level.
     pub coarsest: CaGcrParams,
@@ -84,14 +85,14 @@ impl Default for CycleParams {
 }
 
 impl CycleParams {
-    /// Returns the parameters of the solver of coarse levels that have another one below them, for `nrhs` right-hand sides.
+    /// Returns the parameters of GCR on coarse levels that have a coarser one, for `nrhs` right-hand sides.
     pub(super) fn inner_for(&self, nrhs: usize) -> InnerGcrParams {
         let tol = if nrhs > 1 { SEVERAL * self.inner.tol } else { self.inner.tol };
         InnerGcrParams { tol, ..self.inner }
     }
 }
 
-/// Factor of the tolerance of coarse levels for several right-hand sides: docs/measurements/multigrid.md.
+/// Factor of the tolerance of coarse levels for several right-hand sides; docs/measurements/multigrid.md gives the reason.
 const SEVERAL: f64 = 0.6;
 
 /// Reason why multigrid cannot be set up.
@@ -113,10 +114,10 @@ pub enum MultigridError {
         level: usize,
         /// Extents of the level's lattice on each process.
         lattice: [usize; 4],
-        /// Extents that fit.
+        /// Extents of aggregates that fit, if there are any.
         fitting: Option<[usize; 4]>,
     },
-    /// Aggregates with fewer numbers than near-null vectors, which cannot be orthonormal there.
+    /// Aggregates on which vectors have fewer numbers than there are near-null vectors, so that these cannot be orthonormal.
     #[error(
         "aggregates of {} on level {level} have {numbers} components of each chirality, fewer than the {vectors} \
          near-null vectors{}",
@@ -127,16 +128,16 @@ pub enum MultigridError {
         block: [usize; 4],
         /// Number of the level, of which 0 is the finest.
         level: usize,
-        /// Numbers that a vector has on an aggregate for each chirality.
+        /// Number of components of a vector on an aggregate for each chirality.
         numbers: usize,
         /// Number of near-null vectors.
         vectors: usize,
-        /// Smallest number of sites that suffices.
+        /// Smallest number of sites of an aggregate that suffices.
         least: usize,
         /// Extents of the smallest aggregate that suffices and divides the level, if there is one.
         fitting: Option<[usize; 4]>,
     },
-    /// Aggregates of one site below the finest level, which make no coarser level.
+    /// Aggregates of one site below the finest level, which would not make a coarser level.
     #[error(
         "aggregates of 1×1×1×1 on level {level} make no coarser level: remove them{}",
         fitting.map_or(String::new(), |block| format!(", or choose larger ones, such as {}", extents(block)))
@@ -153,16 +154,16 @@ pub enum MultigridError {
          another solver, such as bicgstab, or use fewer processes"
     )]
     TooSmall(Lattice),
-    /// Smoothers and solvers without steps.
+    /// Smoother or coarse-level solver without steps.
     #[error("the smoother and the coarse-level solvers of multigrid need at least one step")]
     NoSteps,
-    /// An ω that is not between 0 and 2.
+    /// Relaxation parameter ω that is not between 0 and 2.
     #[error("the relaxation factor of multigrid's smoother must be above 0 and below 2")]
     Omega,
-    /// Invalid tolerances of solvers on coarse levels.
+    /// Tolerance of a coarse-level solver that is not between 0 and 1.
     #[error("the tolerances of the coarse-level solvers must be above 0 and below 1")]
     Tolerance,
-    /// A precision without kernels.
+    /// Precision without kernels.
     #[error(
         "near-null vectors and coarse operators are stored in half or single precision; the smoother runs in one of \
          these or in fp16"
@@ -179,7 +180,7 @@ fn extents([x, y, z, t]: [usize; 4]) -> String {
 fn suggestion(fitting: Option<[usize; 4]>) -> String {
     fitting.map_or(String::new(), |block| format!("; for example {}", extents(block)))
 }
-/// Returns advice if `numbers` for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
+/// Returns advice if `numbers` components for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
 fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     let larger = fitting.map(|block| format!("aggregates of at least {least} sites, such as {}", extents(block)));
     let most = numbers - numbers % VECTORS_STEP;
@@ -191,36 +192,36 @@ fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
     }
 }
 
-/// Step of the numbers of near-null vectors, which are multiples of it.
+/// The number of near-null vectors must be a multiple of this number.
 const VECTORS_STEP: usize = 8;
-/// Number of complex numbers that a spinor has of each chirality.
+/// Number of complex components of a spinor for each chirality.
 const NUMBERS_OF_SPINOR: usize = 6;
 
-/// Least number of sites of an aggregate that is chosen.
+/// Smallest number of sites of an aggregate that the program chooses.
 const LEAST_SITES: usize = 8;
 
 impl MultigridParams {
-    /// Returns the precision to use on a backend.
+    /// Returns the precision of near-null vectors and coarse operators on a backend.
     pub fn precision_on(&self, backend: &dyn Backend) -> Precision {
         self.precision.unwrap_or(if backend.name() == "cpu" { Precision::Single } else { Precision::Half })
     }
-    /// Returns the precision of the smoother to use on a backend.
+    /// Returns the precision of the smoother on a backend.
     pub fn smoother_on(&self, backend: &dyn Backend) -> Precision {
         self.smoother.unwrap_or_else(|| self.precision_on(backend))
     }
-    /// Returns these parameters with the precision of the smoother for an operator on a backend: fp16 if none is requested and near-null
-    /// vectors are in half precision, provided that the build has it.
+    /// Returns these parameters with the smoother's precision for an operator on a backend. It is fp16 if neither precision is given,
+    /// near-null vectors are in half precision, and the build has fp16 kernels for the operator.
     pub fn smoothing_on(&self, backend: &dyn Backend, operator: &WilsonLike) -> Self {
         let usual = self.smoother_on(backend);
         let is_free = self.smoother.is_none() && self.precision.is_none() && usual == Precision::Half;
         let exists = |storage| operator.definition.exists(Precision::Fp16, storage);
-        // Links with the phases of twisted boundary conditions have all reals.
+        // Two rows of a link do not suffice for links with the phases of twisted boundary conditions.
         let has_two_rows = || operator.theta.are_zero() && exists(LinkStorage::FULL.with_two_rows());
         let has_fp16 = exists(LinkStorage::FULL) || has_two_rows();
         let smoother = if is_free && has_fp16 { Precision::Fp16 } else { usual };
         MultigridParams { smoother: Some(smoother), ..*self }
     }
-    /// Returns the aggregates of all levels for a process's part of the lattice.
+    /// Returns the aggregates of all levels for a process's part of the lattice, after a check of all parameters.
     ///
     /// # Errors
     /// [`MultigridError`].
@@ -263,11 +264,11 @@ impl MultigridParams {
         }
         if blocks.is_empty() { Err(MultigridError::TooSmall(local)) } else { Ok(blocks) }
     }
-    /// Refuses aggregates of a level with these extents on which near-null vectors cannot be orthonormal for each chirality, and those
-    /// that make no coarser level.
+    /// Refuses aggregates on which near-null vectors cannot be orthonormal for each chirality, and aggregates that make no coarser level.
+    /// `lattice` are the extents of the level.
     fn expect_numbers(&self, block: [usize; 4], level: usize, lattice: [usize; 4]) -> Result<(), MultigridError> {
         let (sites, vectors) = (block.iter().product::<usize>(), self.vectors);
-        // Coarse levels have a number for each vector and chirality.
+        // Vectors on a coarse level have one component for each near-null vector and chirality.
         let on_site = if level == 0 { NUMBERS_OF_SPINOR } else { vectors };
         let (numbers, least) = (on_site * sites, vectors.div_ceil(on_site).max(2));
         if numbers < vectors {
@@ -281,8 +282,8 @@ impl MultigridParams {
     }
 }
 
-/// Returns the smallest aggregates with at least `least` sites that divide a level with these extents into even numbers of parts; of
-/// several, the ones most like a cube, with long edges in t first.
+/// Returns the smallest aggregate with at least `least` sites that divides a level with these extents into even numbers of parts. Among
+/// aggregates of one size it prefers small longest edges, and then long edges in t.
 fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
     let along =
         lattice.map(|extent| (1..=extent / 2).filter(|part| extent.is_multiple_of(2 * part)).collect::<Vec<_>>());
@@ -294,8 +295,8 @@ fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
     all.filter(|block| size(block) >= least).min_by_key(|block| (size(block), block.iter().copied().max(), *block))
 }
 
-/// Chooses aggregates for a level with these extents: 4 sites long on the finest one and 2 on others, or the next size, with enough sites
-/// to pay.
+/// Chooses an aggregate for a level with these extents: 4 sites long on the finest level and 2 on others, or the next size that divides the
+/// level. Returns `None` if the aggregate has too few sites to pay.
 fn chosen(lattice: [usize; 4], level: usize) -> Option<[usize; 4]> {
     let liked: &[usize] = if level == 0 { &[4, 3, 5, 6, 2, 7] } else { &[2, 3] };
     let along = |extent: usize| liked.iter().copied().find(|block| extent.is_multiple_of(2 * block)).unwrap_or(1);

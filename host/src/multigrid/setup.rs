@@ -1,4 +1,4 @@
-//! Adaptive setup: near-null vectors from random ones, and the coarse operators made from them.
+//! Adaptive setup of multigrid: near-null vectors from random vectors, and the coarse operators made from them.
 use super::check::{LevelCheck, check_levels};
 use super::coarse::CoarseOperator;
 use super::cycle::{Coarsening, CycleResult, Finest, with_cycle};
@@ -21,20 +21,20 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Seed of the random numbers with which near-null vectors begin.
+/// Seed of the random vectors from which near-null vectors are made.
 const SEED: u64 = 1;
 
 /// Function that makes an operator in a precision, for blocks of a number of right-hand sides.
 pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 'a;
 
-/// Time of a relaxation of all near-null vectors with the usual number of steps, relative to the other parts of a setup.
+/// Time to relax all near-null vectors with the default number of steps, in a common unit for all parts of a setup.
 const RELAXATION: f64 = 1.0;
-/// Time that a cycle takes to improve all near-null vectors, in the same unit.
+/// Time that a cycle takes to improve all near-null vectors, in the unit of [`RELAXATION`].
 const IMPROVEMENT: f64 = 1.1;
-/// Time that coarse operators of all levels take, in the same unit.
+/// Time to make the coarse operators of all levels, in the unit of [`RELAXATION`].
 const OPERATORS: f64 = 1.3;
 
-/// Progress of a setup, which its observer may end.
+/// Progress of a setup. The observer of the setup may end it.
 struct Course<'o> {
     observer: &'o mut dyn Observer,
     done: f64,
@@ -42,13 +42,13 @@ struct Course<'o> {
 }
 
 impl<'o> Course<'o> {
-    /// Starts the progress of a setup whose near-null vectors are relaxed `relaxations` times and improved `improvements` times.
+    /// Starts the progress of a setup that relaxes near-null vectors `relaxations` times and improves them `improvements` times.
     fn new(observer: &'o mut dyn Observer, params: &MultigridParams, relaxations: usize, improvements: usize) -> Self {
         let relaxation = relaxations as f64 * Self::relaxation(params);
         let whole = relaxation + OPERATORS + improvements as f64 * (IMPROVEMENT + OPERATORS);
         Course { observer, done: 0.0, whole }
     }
-    /// Returns the time of a relaxation of all near-null vectors.
+    /// Returns the time of one relaxation of all near-null vectors.
     fn relaxation(params: &MultigridParams) -> f64 {
         RELAXATION * params.relaxation_steps.max(1) as f64 / MultigridParams::default().relaxation_steps as f64
     }
@@ -56,7 +56,7 @@ impl<'o> Course<'o> {
     fn begin(&mut self) -> CycleResult {
         if self.step(0.0).is_break() { Err(ended()) } else { Ok(()) }
     }
-    /// Records work that takes `time`.
+    /// Records work that takes `time`, and reports the progress to the observer.
     fn step(&mut self, time: f64) -> ControlFlow<()> {
         self.done += time;
         self.observer.step(&Step { work: "multigrid setup", done: Some((self.done / self.whole).min(1.0)) })
@@ -68,7 +68,7 @@ fn ended() -> SolveError<DeviceError> {
     SolveError::Cancelled { iteration: 0, info: Box::default() }
 }
 
-/// Near-null vectors and coarse operators of all levels, for solves with one operator.
+/// Multigrid setup for one operator: near-null vectors and coarse operators of all levels.
 pub struct Multigrid {
     levels: Vec<Coarsening>,
     params: MultigridParams,
@@ -79,10 +79,10 @@ pub struct Multigrid {
 }
 
 impl Multigrid {
-    /// Sets multigrid up for an operator on `links`. The observer gets the [steps](Observer::step) of the setup, and can end it.
+    /// Sets multigrid up for an operator on `links`. The observer receives the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
-    /// Parameters that do not fit the lattice, as [`SolveError::Invalid`]; [`SolveError::Cancelled`] where the observer ended the setup;
+    /// [`SolveError::Invalid`] for parameters that do not fit the lattice, [`SolveError::Cancelled`] if the observer ended the setup, and
     /// failures of the device.
     pub fn new(
         make: &MakeOperator<'_>,
@@ -109,11 +109,11 @@ impl Multigrid {
         }
         Self::with_vectors(make, links, params, vectors, params.improvements, (started, course))
     }
-    /// Sets multigrid up from the near-null vectors of an operator that differs slightly: on links after another step of molecular dynamics, or
-    /// with another mass. The vectors are improved `improvements` times; for a larger mass none are needed.
+    /// Sets multigrid up from the near-null vectors of a slightly different operator, for example on links after another step of molecular
+    /// dynamics, or with another mass. Improves the vectors `improvements` times; 0 suffices for a larger mass.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn refreshed(
         &self,
         make: &MakeOperator<'_>,
@@ -123,10 +123,10 @@ impl Multigrid {
     ) -> CycleResult<Self> {
         Self::from_near_null_vectors(make, links, &self.params, &self.vectors, improvements, observer)
     }
-    /// Sets multigrid up from stored near-null vectors.
+    /// Sets multigrid up from stored near-null vectors, which are improved `improvements` times.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new); another number of vectors than the parameters have.
+    /// The errors of [`new`](Self::new); a number of vectors that differs from that of the parameters.
     pub fn from_near_null_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
@@ -139,15 +139,15 @@ impl Multigrid {
         let mut course = Course::new(observer, params, 0, improvements);
         course.begin()?;
         if vectors.count() != params.vectors {
-            return Err(SolveError::Invalid("the number of vectors must equal that of near-null vectors"));
+            return Err(SolveError::Invalid("the number of given vectors must equal the number of near-null vectors"));
         }
         Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }
-    /// Returns the near-null vectors of the finest level before they are made orthonormal on each aggregate, in their precision.
+    /// Returns the near-null vectors of the finest level as they were before they were made orthonormal on each aggregate.
     pub fn near_null_vectors(&self) -> &NearNullVectors {
         &self.vectors
     }
-    /// Builds the levels from near-null vectors in single precision.
+    /// Builds the levels from near-null vectors in single precision, and improves the vectors.
     fn with_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
@@ -158,8 +158,9 @@ impl Multigrid {
     ) -> CycleResult<Self> {
         let domain = links.domain();
         let finest = LevelLattice::finest(domain);
-        let blocks =
-            params.aggregates(domain.local()).map_err(|_| SolveError::Invalid("multigrid does not fit the lattice"))?;
+        let blocks = params
+            .aggregates(domain.local())
+            .map_err(|_| SolveError::Invalid("no aggregates of multigrid fit the lattice"))?;
         let (count, width) = (params.vectors, together(params.vectors));
         let (precision, space) = (params.precision_on(domain.backend()), finest.space(width));
         let wide = make(Precision::Single, count)?;
@@ -188,15 +189,15 @@ impl Multigrid {
             false => Vec::new(),
         };
         let vectors = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
-        // Ghost zones for as many right-hand sides as there are vectors, and for links, are not needed again.
+        // Frees ghost zones of links and of as many right-hand sides as there are near-null vectors; solves do not need them.
         domain.release()?;
         Ok(Multigrid { levels, params: *params, vectors, seconds, quotients, checks })
     }
-    /// Returns the seconds of the setup.
+    /// Returns the duration of the setup in seconds.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
-    /// Returns ‖M̂ v‖/‖v‖ of the near-null vectors at their last improvement; empty if they were never improved.
+    /// Returns ‖M̂ v‖/‖v‖ of the near-null vectors v at their last improvement; empty if they were never improved.
     pub fn quotients(&self) -> &[f64] {
         &self.quotients
     }
@@ -208,15 +209,15 @@ impl Multigrid {
     pub fn params(&self) -> &MultigridParams {
         &self.params
     }
-    /// Returns the near-null vectors and the coarse operators, from the finest level down.
+    /// Returns the near-null vectors and the coarse operator of each level, from the finest level down.
     pub fn levels(&self) -> &[Coarsening] {
         &self.levels
     }
-    /// Passes the cycle to `then`, for blocks of `nrhs` right-hand sides, and writes the work of each level to `reports`, the finest one
+    /// Passes the cycle to `then`, for blocks of `nrhs` right-hand sides. Writes the work of each level to `reports`, the finest level
     /// first.
     ///
     /// # Errors
-    /// Those of `then`; too little memory.
+    /// Errors of `then`; too little memory.
     pub fn with_cycle(
         &self,
         operator: &EvenOddWilson,
@@ -230,23 +231,23 @@ impl Multigrid {
     }
 }
 
-/// Bytes of multigrid on a device.
+/// Bytes of device memory that multigrid takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MultigridBytes {
-    /// Bytes at the peak of its setup: while coarse operators are made, or while the cycle improves near-null vectors.
+    /// Bytes at the peak of the setup: while coarse operators are made, or while the cycle improves near-null vectors.
     pub setup: usize,
     /// Bytes during solves.
     pub solve: usize,
 }
 impl MultigridBytes {
-    /// Returns the larger number of bytes.
+    /// Returns the larger of the bytes of the setup and of solves.
     pub fn peak(self) -> usize {
         self.setup.max(self.solve)
     }
 }
 
 impl MultigridParams {
-    /// Returns the bytes of multigrid on a device, on a process's part of a lattice; 0 if it does not fit the lattice.
+    /// Returns the bytes of device memory that multigrid takes for a process's part of a lattice; 0 if multigrid does not fit the lattice.
     pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> MultigridBytes {
         let Ok(blocks) = self.aggregates(local) else { return MultigridBytes::default() };
         let precision = self.precision.unwrap_or(Precision::Half);
@@ -254,7 +255,7 @@ impl MultigridParams {
         let half = |precision, nrhs| FieldShape::spinors(precision, nrhs).bytes(local.half_volume());
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
-        // Near-null vectors on all sites and on even ones.
+        // `kept` counts the near-null vectors on all sites and, once more, on even sites.
         let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 3 * half(precision, self.vectors), 0, 0);
         for block in blocks {
             sites /= block.iter().product::<usize>();
@@ -263,25 +264,27 @@ impl MultigridParams {
             kept += of_level;
             spinors += sites / 2 * spinors_of(self.vectors as u32) as usize;
         }
-        // Scratch fields of the operators, residuals, images and corrections, and on coarse levels those of each direction, too.
+        // Memory of a cycle: scratch fields of operators, residuals, images and corrections; on coarse levels also the directions of
+        // solvers.
         let cycle = |nrhs| {
             let coarse = FieldShape::spinors(Precision::Single, nrhs).bytes(spinors);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
-            // A smoother has a residual, a correction and two vectors of its own, and its operator one.
+            // A smoother has a residual, a correction and two scratch vectors, and its operator has one scratch vector.
             let smoothers = 1 + usize::from(self.cycle.pre_smoothing > 0);
             6 * half(Precision::Single, nrhs)
                 + (4 * smoothers + 2) * half(smoother, nrhs)
                 + (2 * directions + 24) * coarse
         };
         let relaxation = (2 * self.relaxation_steps + 4) * half(smoother, width);
-        // Vectors on even sites; the operator for as many right-hand sides; vectors on all sites and a copy; columns of P and their images.
+        // Memory of the setup: vectors on even sites, the operator for as many right-hand sides, vectors on all sites and a copy, and
+        // columns of P and their images.
         let operators = 2 * (half(Precision::Single, width) + half(smoother, width));
         let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
         MultigridBytes { setup, solve: kept + cycle(nrhs) }
     }
-    /// Returns the exchanges with other processes during the setup, and during cycles for blocks of `nrhs` right-hand sides; blocks of n
-    /// shrink to `widths(n)`.
+    /// Returns the exchanges with other processes during the setup, and during cycles for blocks of `nrhs` right-hand sides. Blocks of n
+    /// right-hand sides shrink to the sizes `widths(n)`.
     pub(crate) fn exchanges(
         &self,
         mut all: Exchanges,
@@ -291,7 +294,7 @@ impl MultigridParams {
     ) -> Exchanges {
         let Ok(blocks) = self.aggregates(local) else { return all };
         let widths = [vec![self.vectors], widths(together(self.vectors)), widths(nrhs)].concat();
-        // Without a requested precision it is one or the other.
+        // The precision of the smoother is half or fp16 if none is requested.
         let smoother = self.smoother.or(self.precision).map_or(vec![Precision::Half, Precision::Fp16], |one| vec![one]);
         for precision in [vec![Precision::Single], smoother].concat() {
             all = all.hops(HaloField::Spinors, precision, &widths);
@@ -306,7 +309,7 @@ impl MultigridParams {
     }
 }
 
-/// Builds all levels from near-null vectors on the even sites, whose odd half is that of a solution with no source.
+/// Builds all levels from near-null vectors on the even sites. Their odd half is that of a solution for a source that is zero.
 fn build(
     finest: &LevelLattice,
     blocks: &[[usize; 4]],
@@ -321,10 +324,10 @@ fn build(
     let mut levels: Vec<Coarsening> = Vec::new();
     for (depth, block) in blocks.iter().enumerate() {
         let level = levels.last().map_or(finest, |above| above.operator.level()).clone();
-        // The vectors from which those of the next level are made are overwritten when these become orthonormal.
+        // `NullSpace::new` overwrites the vectors when it makes them orthonormal, but the next level is made from them.
         let copy = if depth + 1 < blocks.len() { Some(copied(&level, &near_null)?) } else { None };
         let space = NullSpace::new(&level, *block, near_null)?;
-        // The finest level takes nearly all of the time.
+        // The coarse operator made from the finest level takes nearly all of the time.
         let time = match levels.len() {
             0 if blocks.len() > 1 => 0.9 * OPERATORS,
             0 => OPERATORS,
@@ -348,7 +351,7 @@ fn build(
     Ok(levels)
 }
 
-/// Computes near-null vectors on all sites from those on even ones.
+/// Computes near-null vectors on all sites from those on the even sites.
 fn on_all_sites(finest: &LevelLattice, vectors: &[DeviceField], operator: &EvenOddWilson) -> Result<FullField> {
     let width = vectors.first().map_or(0, DeviceField::nrhs);
     let count = width * vectors.len();

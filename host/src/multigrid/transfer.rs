@@ -5,16 +5,16 @@ use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace, FullField};
 use std::cell::{Cell, RefCell};
 
-/// Factor that turns a residual of the Schur complement on even sites into one of the whole system: A_ee if the complement is divided by
-/// it.
+/// Factor that turns a residual of the Schur complement on even sites into a residual of the whole system: A_ee if the complement was
+/// divided by A_ee.
 pub trait FineDiagonal {
-    /// Computes `out` = A_ee r for the first right-hand sides; `None` where A_ee is 1.
+    /// Computes `out` = A_ee r for the first `nrhs` right-hand sides; returns `None` if A_ee is 1.
     fn apply(&self, r: &DeviceField, out: &mut DeviceField, nrhs: usize) -> Option<Result>;
 }
 
-/// Restriction R and prolongation P between the even sites of a level and those of the next coarser one, whose odd sites are eliminated on
-/// the way down and reconstructed on the way up. A vector on even sites stands for one with the exact solution on odd ones, where its
-/// residual is zero.
+/// Restriction R and prolongation P between the even sites of a level and those of the next coarser level. Odd coarse sites are eliminated
+/// in the restriction and reconstructed in the prolongation. A vector on even fine sites stands for one whose odd half solves its equations
+/// exactly, so that its residual on odd sites is zero.
 pub struct EvenTransfer<'a, D> {
     space: &'a NullSpace,
     coarse: &'a CoarseOperator,
@@ -43,7 +43,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         };
         Ok(EvenTransfer { space, coarse, diagonal, memory: RefCell::new(memory), nrhs: Cell::new(nrhs) })
     }
-    /// Computes b̂ of the coarse system from a residual of the fine one.
+    /// Computes b̂ of the coarse system from a residual of the fine system.
     ///
     /// # Errors
     /// Failures of the device.
@@ -59,7 +59,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.space.restrict(0, residual, &mut memory.coarse, false, nrhs)?;
         self.coarse.prepare(&memory.coarse, coarse, &mut memory.odd, nrhs)
     }
-    /// Computes the fine vector of the solution of the system that was restricted last.
+    /// Computes the fine vector of a solution of the coarse system that was restricted last.
     ///
     /// # Errors
     /// Failures of the device.
@@ -70,7 +70,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
         self.coarse.reconstruct(&memory.odd, &mut memory.coarse, nrhs)?;
         self.space.prolong(0, &memory.coarse, fine, nrhs)
     }
-    /// Restricts work to the first `nrhs` right-hand sides.
+    /// Restricts work to the first `nrhs` right-hand sides; returns whether the transfer has memory for them.
     pub fn narrow(&self, nrhs: usize) -> bool {
         let fits = (1..=self.memory.borrow().fine.nrhs()).contains(&nrhs);
         if fits {

@@ -1,4 +1,4 @@
-//! The chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
+//! Chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
 use crate::domain::Result;
 use crate::field::{FieldShape, FieldSpace, FullField};
 use crate::hmc::HmcError;
@@ -9,23 +9,23 @@ use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg, worse_residual};
 
-/// Draws noise with ⟨|ξ|²⟩ = 1 for each of the complex numbers of all sites, the same for the same numbers on every process grid. `which`
-/// is the number of the first vector.
+/// Draws noise ξ with ⟨|ξ|²⟩ = 1 for each complex number on all sites. The noise depends on the seed, the trajectory and the number of the
+/// vector, but not on the process grid. `which` is the number of the first vector.
 ///
 /// # Errors
 /// Fails for fields that are not colour vectors in double precision, and on failures of the device.
 ///
 /// # Panics
-/// If there are vectors with numbers of 4096 or more.
+/// If a vector has a number of 4096 or more.
 pub fn noise(out: &mut FullField, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise(&mut out.even, 0, purpose::NOISE, which, seed, trajectory)?;
     draw_noise(&mut out.odd, 1, purpose::NOISE, which, seed, trajectory)
 }
 
-/// Returns the bytes of device memory that the vectors of [`condensate`] take at its peak for `n` of noise, with `sites` sites of each
+/// Returns the bytes of device memory that the vectors of [`condensate`] take at its peak, for `n` noise vectors and `sites` sites of each
 /// parity. Links are not included.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
-    // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
+    // Eight vectors: noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
     let vectors = 8 * FieldShape::colours(Precision::Double, n).bytes(sites);
     let transfer = 2 * 48 * sites * n;
     vectors + transfer
@@ -38,13 +38,12 @@ pub struct Estimate {
     pub even: Complex64,
     /// Part of the odd sites: (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over odd sites n.
     pub odd: Complex64,
-    /// The larger of both parities' ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
+    /// Larger one of both parities' relative residuals ‖M†ξ − M†M x‖ / ‖M†ξ‖, computed from the solution x in double precision.
     pub residual: f64,
 }
 
-/// *Collective.* Computes the sums over even and over odd sites, with M = m + ½ D, for each vector ξ of a block. Their mean is an estimate
-/// of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual `tol`, to all vectors
-/// together.
+/// *Collective.* Computes the [`Estimate`] of each noise vector ξ of a block, with M = m + ½ D. The mean of even and odd part estimates ψ̄ψ
+/// = tr M⁻¹ / V of one staggered field, which is four flavours. All vectors are solved for together, to the relative residual `tol`.
 pub fn condensate(
     links: &EvolvingLinks,
     operator: &QuarkOperator,
@@ -57,7 +56,7 @@ pub fn condensate(
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
     let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {
-        // M†M x = M† ξ on each parity.
+        // The system on each parity is M†M x = M† ξ.
         let normal = operator.on(links, Precision::Double, LinkStorage::FULL, parity, mass, n)?;
         let mut rhs = space.allocate()?;
         normal.staggered().dslash(parity, noise.parity(1 - parity), &mut rhs)?;

@@ -4,12 +4,13 @@ use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, FieldStrength};
 use gpu_kernels::{Format, Precision};
 
-/// Energy densities and charge of links from the clover-leaf field strength F; means over the lattice except for the charge.
+/// Energy densities and topological charge of links, from the clover-leaf field strength F. Energies are means over the lattice; the charge
+/// is a sum over it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FieldStrengths {
-    /// Magnetic energy −Σ_{i<j} tr F_ij².
+    /// Magnetic energy density −Σ_{i<j} tr F_ij².
     pub space: f64,
-    /// Electric energy −Σ_i tr F_it².
+    /// Electric energy density −Σ_i tr F_it².
     pub time: f64,
     /// Topological charge −(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ, with F anti-Hermitian.
     pub charge: f64,
@@ -22,7 +23,7 @@ impl FieldStrengths {
     }
 }
 
-/// *Collective.* Computes the field strength of links in double precision.
+/// *Collective.* Measures energy density and topological charge of links in double precision, from the clover-leaf field strength.
 pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());
@@ -40,7 +41,7 @@ pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     domain.sums(&mut sums)?;
     let volume = domain.global().volume() as f64;
     let [space, time, dual] = std::array::from_fn(|k| sums[k] + sums[3 + k]);
-    // ε has eight elements for each of the three pairs of planes.
+    // ε_μνρσ has eight non-zero elements for each of the three pairs of planes.
     let charge = 8.0 * dual / (32.0 * std::f64::consts::PI.powi(2));
     Ok(FieldStrengths { space: space / volume, time: time / volume, charge })
 }

@@ -1,11 +1,11 @@
 //! The gradient flow: links follow the gradient of an action, dV/dt = −g² (∂S) V, and become smooth (Lüscher 2010).
 //!
-//! The Zeuthen flow has no discretisation errors of order a² of its own (Ramos and Sint 2016): with the force F_μ(x) = −g² ∂S of Symanzik's
-//! action at tree level, dV_μ(x)/dt = [(1 + (1/12) ∇*_μ ∇_μ) F_μ(x)] V_μ(x), where
+//! The Zeuthen flow has no discretisation errors of order a² of its own (Ramos and Sint 2016). With the force F_μ(x) = −g² ∂S of Symanzik's
+//! action at tree level it is dV_μ(x)/dt = [(1 + (1/12) ∇*_μ ∇_μ) F_μ(x)] V_μ(x), where
 //!
 //! ∇*_μ ∇_μ F_μ(x) = V_μ(x) F_μ(x+μ̂) V†_μ(x) + V†_μ(x−μ̂) F_μ(x−μ̂) V_μ(x−μ̂) − 2 F_μ(x).
 //!
-//! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i the force at W_i, −g² ∂S or that of the Zeuthen flow,
+//! A step is Lüscher's third-order Runge–Kutta scheme. With the force Z_i at W_i, which is −g² ∂S or the force of the Zeuthen flow,
 //!
 //! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
 use super::field_strength::{FieldStrengths, field_strengths};
@@ -20,7 +20,7 @@ use crate::hmc::momenta::MomentumField;
 use gpu_kernels::gauge_force::{FORCE_MATRICES, ForceMatrices, ZEUTHEN_FORCE, ZeuthenForce};
 use gpu_kernels::{Format, Precision};
 
-/// Force of the flow: the gradient of an action, or that of the Zeuthen flow.
+/// Choice of the force of the flow: the gradient of an action, or the force of the Zeuthen flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowAction {
     /// Wilson flow.
@@ -28,17 +28,17 @@ pub enum FlowAction {
     Wilson,
     /// Flow of Symanzik's action at tree level.
     Symanzik,
-    /// Zeuthen flow: Symanzik's action at tree level, with forces of neighbours added.
+    /// Zeuthen flow: Symanzik's action at tree level, to whose force those of neighbouring links are added.
     Zeuthen,
 }
 
-/// Largest number of steps of a flow that users may request: weeks on a lattice of any size.
+/// Largest number of steps of a flow that users may request; so many steps take weeks on any lattice.
 pub const MOST_FLOW_STEPS: u64 = 1_000_000;
 
 impl FlowAction {
-    /// All forces.
+    /// All choices of the force.
     pub const ALL: [FlowAction; 3] = [FlowAction::Wilson, FlowAction::Symanzik, FlowAction::Zeuthen];
-    /// Returns the name for users.
+    /// Returns the name of the force in inputs.
     pub fn name(self) -> &'static str {
         match self {
             FlowAction::Wilson => "wilson",
@@ -46,17 +46,17 @@ impl FlowAction {
             FlowAction::Zeuthen => "zeuthen",
         }
     }
-    /// Returns g² S as an action with a β. Momenta that follow it are twice as large as −g² ∂S in the normalisation of the flow.
+    /// Returns g² S as an action with a β. Momenta that follow this action are twice as large as −g² ∂S in the normalisation of the flow.
     fn action(self) -> GaugeAction {
         match self {
             FlowAction::Wilson => GaugeAction::wilson(3.0),
-            // 5/3 plaquettes and −1/12 rectangles.
+            // The factors are 5/3 for plaquettes and −1/12 for rectangles.
             FlowAction::Symanzik | FlowAction::Zeuthen => GaugeAction::tree_level_symanzik(5.0, 1.0),
         }
     }
 }
 
-/// Links that flow, in double precision.
+/// Gradient flow of links, in double precision.
 pub struct Flow {
     links: EvolvingLinks,
     velocity: MomentumField,
@@ -68,7 +68,7 @@ pub struct Flow {
 /// Fields for the force of the Zeuthen flow.
 struct NeighbourForces {
     own: MomentumField,
-    /// Forces of this part as matrices, with those of other processes in the border.
+    /// Forces of this part as matrices; the border has those of other processes.
     matrices: GaugeField,
 }
 
@@ -114,19 +114,19 @@ impl NeighbourForces {
     }
 }
 
-/// Observables of the links at a time of the flow.
+/// Observables of the links at one flow time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPoint {
     /// Flow time t.
     pub time: f64,
-    /// Observables from the clover-leaf field strength.
+    /// Energy densities and topological charge from the clover-leaf field strength.
     pub clover: FieldStrengths,
     /// Energy density from plaquettes, 2 Σ Re tr (1 − P) for each site.
     pub plaquette_energy: f64,
 }
 
 impl FlowPoint {
-    /// *Collective.* Measures the links at time t of the flow.
+    /// *Collective.* Measures the observables of links at the flow time `time`.
     pub fn of(links: &GaugeField, time: f64) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
@@ -146,7 +146,7 @@ impl Flow {
         let neighbours = (action == FlowAction::Zeuthen).then(|| NeighbourForces::new(links)).transpose()?;
         Ok(Flow { links: EvolvingLinks::new(links, Precision::Double)?, velocity, force, neighbours, time: 0.0 })
     }
-    /// Returns the memory that a flow takes on a device besides its initial links, for a process's part of a lattice, with names.
+    /// Returns the device memory that a flow adds to its initial links, for a process's part of a lattice: bytes for each named use.
     pub fn needs(action: FlowAction, part: Part) -> Needs {
         let links = part.links_bytes(Precision::Double);
         let momenta = 2 * MomentumField::bytes_for(Precision::Double, part.sites());
@@ -160,13 +160,13 @@ impl Flow {
     pub fn time(&self) -> f64 {
         self.time
     }
-    /// Returns the links at t.
+    /// Returns the links at the present flow time.
     pub fn links(&self) -> &GaugeField {
         self.links.own()
     }
-    /// *Collective.* Advances the flow by `step`.
+    /// *Collective.* Advances the flow by the flow time `step`.
     pub fn step(&mut self, step: f64) -> std::result::Result<(), HmcError> {
-        // The velocity holds that of the last move, of which −17/9 and −1 times belong to the next ones.
+        // `velocity` keeps the exponent of the previous move, of which −17/9 and −1 times enter the next moves.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;
             match &mut self.neighbours {
@@ -178,19 +178,20 @@ impl Flow {
         self.time += step;
         Ok(())
     }
-    /// *Collective.* Measures the present links.
+    /// *Collective.* Measures the observables of the present links.
     pub fn look(&self) -> Result<FlowPoint> {
         FlowPoint::of(self.links(), self.time)
     }
 }
 
-/// Returns the time at which t² E, by the clover-leaf field strength, reaches `level` (0.3 for t₀), interpolated between two of the points;
-/// `None` if it does not.
+/// Returns the flow time at which t² E reaches `level` (0.3 for t₀), interpolated between two points; `None` if t² E does not reach it. E
+/// is the energy density from the clover-leaf field strength.
 pub fn scale_t0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::t0(&scaled(points), level)
 }
 
-/// Returns √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points.
+/// Returns √t at the flow time t at which t d/dt t² E reaches `level` (0.3 for w₀); `None` if it does not. Derivatives are differences
+/// between the points.
 pub fn scale_w0(points: &[FlowPoint], level: f64) -> Option<f64> {
     statistics::scale::w0(&scaled(points), level)
 }

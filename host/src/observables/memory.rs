@@ -1,5 +1,5 @@
 //! Memory of a run that makes an ensemble and measures on it: links, momenta, pseudofermions, and the noise vectors of condensates, which
-//! replace the fields of forces.
+//! reuse the memory of forces.
 use super::condensate::condensate_bytes;
 use crate::domain::Part;
 use crate::field::{DeviceClover, FieldShape};
@@ -17,15 +17,15 @@ use gpu_kernels::Precision;
 pub struct EnsembleProperties {
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
-    /// Number of pseudofermions of the monomial that has most; 0 without quarks.
+    /// Largest number of pseudofermions of a monomial of staggered quarks; 0 without staggered quarks.
     pub pseudofermions: usize,
     /// Whether quarks hop over fat and long links.
     pub improved: bool,
-    /// Whether these links are those of HISQ, which share links of a first level.
+    /// Whether quarks are HISQ quarks, whose fat and long links share the links of a first level.
     pub hisq: bool,
-    /// Number of different hopping terms, each with links of its own; several monomials may share one.
+    /// Number of different hopping terms of staggered quarks. Each has links of its own, and several monomials may share one.
     pub operators: usize,
-    /// Number of noise vectors of a condensate that are solved for together; 0 without condensates.
+    /// Number of noise vectors for which systems of a condensate are solved together; 0 without condensates.
     pub noise: usize,
     /// Number of levels of stout links, over all different smearings of the quarks.
     pub stout_levels: usize,
@@ -40,7 +40,7 @@ pub struct EnsembleProperties {
 pub struct WilsonVectors {
     /// Number of pseudofermions of all parts of the action.
     pub pseudofermions: usize,
-    /// Largest number of pseudofermions that share a rational function; 0 without any.
+    /// Largest number of pseudofermions that share a rational function; 0 without rational functions.
     pub rational: usize,
     /// Whether there are two flavours without a rational function.
     pub exact: bool,
@@ -50,18 +50,19 @@ pub struct WilsonVectors {
     pub has_blocks: bool,
     /// Whether the diagonal term is the exponential of a clover term.
     pub exponential: bool,
-    /// Number of solutions from which initial guesses are made.
+    /// Number of stored solutions from which initial guesses are made, for all pseudofermions together.
     pub guesses: usize,
-    /// Parameters of the setups of multigrid, each of which is kept for a trajectory.
+    /// Parameters of multigrid of all quarks that use it. Each setup is kept for a trajectory.
     pub multigrid: Vec<MultigridParams>,
 }
 
-/// Number of vectors of a monomial for each pseudofermion: the largest number of poles of its rational functions, except for rare ones.
+/// Number of vectors of a monomial for each pseudofermion: the number of poles that its rational functions rarely exceed.
 const POLES: usize = 24;
 
 impl EnsembleProperties {
-    /// Returns the properties of an ensemble with these quarks, with `noise` noise vectors of a condensate together. `single`: whether
-    /// links and momenta are in single precision, and solvers of molecular dynamics.
+    /// Returns the properties of an ensemble with these quarks. `single` states whether links and momenta are in single precision, and
+    /// whether solvers of molecular dynamics are. `noise` is the number of noise vectors of a condensate that are solved for together, and
+    /// `identities` whether identities are measured.
     pub fn of(quarks: &[MonomialNeeds], single: [bool; 2], noise: usize, identities: bool) -> Self {
         let mut operators: Vec<QuarkOperator> = Vec::new();
         let mut stout: Vec<StoutSmearing> = Vec::new();
@@ -92,14 +93,14 @@ impl EnsembleProperties {
             }),
         }
     }
-    /// Returns the device memory of a process with this part of the lattice, with names of the users of memory.
+    /// Returns the device memory of a process with this part of the lattice: bytes for each named use.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());
         let (links, momenta) =
             (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
         let mut needs = vec![("links and their copies", 6 * links), ("momenta", 2 * momenta)];
         if self.identities {
-            // The force of the whole action, and the gradient of loops.
+            // The force of the whole action and the gradient of loops take one field more than molecular dynamics.
             needs.push(("identities", momenta));
         }
         let mut exchanges = Exchanges::of(part).border(Precision::Double);
@@ -107,10 +108,10 @@ impl EnsembleProperties {
             exchanges = exchanges.border(Precision::Single);
         }
         if self.pseudofermions > 0 {
-            // Solutions and directions for all poles, and pairs of vectors with those of the neighbours around.
+            // Memory of forces: solutions and directions for all poles, and pairs of vectors on the bordered lattice.
             let vector = |sites| FieldShape::colours(Precision::Double, 1).bytes(sites);
             let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
-            // Condensates are measured when there is no force.
+            // Condensates are measured while forces need no memory, so only the larger of both counts.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
             needs.push(("vectors of solvers, forces and condensates", vectors));
             needs.push(("links of operators", 4 * links * self.operators));
@@ -130,11 +131,11 @@ impl EnsembleProperties {
             let vector = |precision, sites| FieldShape::spinors(precision, 1).bytes(sites);
             let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
             let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
-            // X and Y of a force on all sites, with those of the neighbours around, and the field that multiplies dA.
+            // X and Y of a force on all sites, once more with ghost zones if there are neighbours, and the field that multiplies dA.
             let pair = 5 * low + if wide > sites { 4 * vector(of_forces, wide) } else { 0 };
-            // Vectors of solvers in two precisions. Guesses also need an orthonormal basis and its images.
+            // Solvers have vectors in two precisions. Each stored solution also has a basis vector and the image of that vector.
             let exact = if wilson.exact { 10 * own + 3 * wilson.guesses * own + 2 * pair } else { 0 };
-            // Solutions and directions for all poles, of which functions of molecular dynamics have half as many.
+            // Solutions and directions for all poles; the function of molecular dynamics has half as many poles as that of the action.
             let poles = wilson.rational * POLES;
             let rational = (2 * poles * own).max(poles / 2 * (2 * low + pair));
             let vectors = (wilson.pseudofermions + 8) * own + exact.max(rational);
@@ -149,7 +150,7 @@ impl EnsembleProperties {
                 let of = |params: &MultigridParams| params.bytes(part.local, 1);
                 let kept: usize = wilson.multigrid.iter().map(|params| of(params).solve).sum();
                 let setup = wilson.multigrid.iter().map(|params| of(params).peak() - of(params).solve).max();
-                // Directions of the outer solver, and operators in the precisions of the cycle.
+                // `outer` counts the directions of the outer solver, and 2 · `links` the operators in the precisions of the cycle.
                 let outer = 2 * (OUTER_DIRECTIONS + 1) * low;
                 needs.push(("multigrid", kept + setup.unwrap_or(0) + outer + 2 * links));
                 for params in &wilson.multigrid {
@@ -157,7 +158,7 @@ impl EnsembleProperties {
                 }
             }
             if wilson.exponential {
-                // The exponents on both parities, and two fields of blocks of a force on one.
+                // Exponents of clover terms on both parities in double precision, and two fields of blocks on one parity for a force.
                 let blocks = |precision| 2 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
             }
@@ -167,10 +168,10 @@ impl EnsembleProperties {
             }
         }
         if self.stout_levels > 0 {
-            // Blocks in both precisions, and the fields of their derivative.
+            // Stout links of all levels in both precisions, and the fields of their derivative.
             let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
             needs.push(("stout links", 2 * self.stout_levels * links + derivative));
-            // Gradients have those of the neighbours around, in the precision of the solver.
+            // Gradients have a border, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
             if self.pseudofermions > 0 {
                 needs.push(("gradients of stout links", links));
@@ -181,7 +182,7 @@ impl EnsembleProperties {
         }
         if self.hisq {
             needs.push(("links of the first level of HISQ, and their gradients", 4 * links));
-            // The gradient has that of the neighbours around, in the precision of the solver.
+            // Gradients with respect to links of the first level have a border, in the precision of the solver.
             exchanges = exchanges.border(Precision::Single);
         }
         needs.extend(exchanges.needs());

@@ -1,4 +1,4 @@
-//! The Polyakov loop: the trace of the product of all links in t at a point of space.
+//! Polyakov loop: the trace of the product of all links in t at a point of space.
 use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::GaugeField;
@@ -8,7 +8,7 @@ use gpu_kernels::lattice::Bordered;
 use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 
-/// *Collective.* Computes the mean over space of tr Π_t U_t / 3, of links in double precision.
+/// *Collective.* Computes the mean over space of tr Π_t U_t / 3, for links in double precision.
 pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
     links.expect_in(Precision::Double)?;
     let domain = links.domain();
@@ -18,7 +18,7 @@ pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
     for parity in 0..2 {
         lines.extend(temporal_lines(domain, links.both(), links.bordered(), parity, sites, t)?);
     }
-    // The lines of processes that have the same place in space, one after the other in t, are joined.
+    // If t is partitioned, a line belongs to several processes, whose products are joined in the order of t.
     let grid = *domain.grid();
     let whole = if grid.dims()[3] == 1 { lines } else { join(domain, &lines)? };
     let mut sums = [0.0; 2];
@@ -33,7 +33,7 @@ pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
 
 type LineMatrix = [Complex64; 9];
 
-/// Computes local products of links in double precision along t.
+/// Computes the products of local links along t, in double precision.
 fn temporal_lines(
     domain: &Domain,
     links: [ThinLinks; 2],
@@ -52,8 +52,7 @@ fn temporal_lines(
     Ok(lines)
 }
 
-/// Computes the products of all processes' lines with this place in space, in the order of t; the result is valid on the first of them
-/// only.
+/// Joins the lines of all processes at this process's place in space, in the order of t. The result is used only on the first of them.
 fn join(domain: &Domain, mine: &[LineMatrix]) -> Result<Vec<LineMatrix>> {
     let grid = *domain.grid();
     let all = domain.network().all_gather(bytemuck::cast_slice(mine)).map_err(DeviceError::from)?;

@@ -1,5 +1,5 @@
-//! Measured quantities, each declared once: name in results, key in JSON, unit, the kernel that sums it, and its meaning. Commands print
-//! lines by these, keys of JSON are those of records, and `docs/output.md` has a row for each.
+//! Measured quantities. Each quantity is declared once: name in results, key in JSON, unit, kernel and meaning. Commands and records use
+//! these declarations, and `docs/output.md` has a row for each.
 use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME};
 use gpu_kernels::Table;
 use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
@@ -16,18 +16,18 @@ pub enum Digits {
     Scientific(usize),
 }
 
-/// A quantity that commands measure.
+/// Measured quantity with its names, unit, kernel and number format.
 #[derive(Debug)]
 pub struct Quantity {
     /// Name in printed results.
     pub name: &'static str,
-    /// Name of the quantity of which this is a part; lines of parts follow the line of that quantity.
+    /// Name of the quantity of which this one is a part. Printed results list parts after that quantity.
     pub part_of: Option<&'static str>,
-    /// Key in JSON; a point leads into an object.
+    /// Key in JSON; a point separates the key of an object from a key within it.
     pub key: &'static str,
-    /// Unit, in lattice units such as `a^2`; empty for a number.
+    /// Unit, in lattice units such as `a^2`; empty for a quantity without unit.
     pub unit: &'static str,
-    /// Kernel that sums the quantity; `None` if it is computed on the host or from others.
+    /// Kernel that sums the quantity; `None` if it is computed on the host or from other quantities.
     pub kernel: Option<&'static Table>,
     /// Meaning, in the words of `docs/output.md`.
     pub meaning: &'static str,
@@ -35,7 +35,7 @@ pub struct Quantity {
     pub digits: Digits,
 }
 
-/// Plaquette over all planes.
+/// Mean plaquette over all planes.
 pub static PLAQUETTE: Quantity = Quantity {
     name: PLAQUETTE_NAME,
     part_of: None,
@@ -45,7 +45,7 @@ pub static PLAQUETTE: Quantity = Quantity {
     meaning: "mean of Re tr P / 3 over all planes, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x)",
     digits: Digits::Fixed(12),
 };
-/// Plaquette over the planes in space.
+/// Mean plaquette over the spatial planes.
 pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     name: "spatial",
     part_of: Some(PLAQUETTE_NAME),
@@ -53,7 +53,7 @@ pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     meaning: "mean of Re tr P / 3 over the xy, xz and yz planes",
     ..PLAQUETTE
 };
-/// Plaquette over the planes with t.
+/// Mean plaquette over the planes with t.
 pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     name: "temporal",
     part_of: Some(PLAQUETTE_NAME),
@@ -64,7 +64,7 @@ pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
 /// Mean trace of links.
 pub static LINK_TRACE: Quantity =
     Quantity { name: LINK_TRACE_NAME, key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
-/// Distance of links from SU(3).
+/// Largest distance of a link from SU(3).
 pub static UNITARITY_VIOLATION: Quantity = Quantity {
     name: "unitarity violation",
     key: "unitarity_violation",
@@ -73,7 +73,7 @@ pub static UNITARITY_VIOLATION: Quantity = Quantity {
     digits: Digits::Scientific(2),
     ..PLAQUETTE
 };
-/// Rectangles of two links by one.
+/// Mean of the rectangles of two links by one.
 pub static RECTANGLE: Quantity = Quantity {
     name: "rectangle",
     key: "rectangle",
@@ -81,7 +81,7 @@ pub static RECTANGLE: Quantity = Quantity {
     meaning: "mean of Re tr R / 3 over all 2×1 loops",
     ..PLAQUETTE
 };
-/// The Polyakov loop.
+/// Polyakov loop, as a mean over space.
 pub static POLYAKOV_LOOP: Quantity = Quantity {
     name: "Polyakov loop",
     key: "polyakov_loop",
@@ -90,7 +90,7 @@ pub static POLYAKOV_LOOP: Quantity = Quantity {
     digits: Digits::Signed(9),
     ..PLAQUETTE
 };
-/// The energy density, whose parts are in JSON.
+/// Energy density from the clover-leaf field strength; JSON also contains its magnetic and electric parts.
 pub static ENERGY_DENSITY: Quantity = Quantity {
     name: "energy density",
     key: "energy",
@@ -116,7 +116,7 @@ pub static ENERGY_TIME: Quantity = Quantity {
     meaning: "−Σ tr F² over the temporal planes, mean over sites",
     ..ENERGY_DENSITY
 };
-/// The energy density from plaquettes.
+/// Energy density from plaquettes.
 pub static PLAQUETTE_ENERGY: Quantity = Quantity {
     name: "energy density of plaquettes",
     key: "plaquette_energy",
@@ -124,7 +124,7 @@ pub static PLAQUETTE_ENERGY: Quantity = Quantity {
     meaning: "2 Σ Re tr (1 − P) over the planes, mean over sites",
     ..ENERGY_DENSITY
 };
-/// The topological charge.
+/// Topological charge from the clover-leaf field strength.
 pub static CHARGE: Quantity = Quantity {
     name: "topological charge",
     key: "charge",
@@ -133,7 +133,7 @@ pub static CHARGE: Quantity = Quantity {
     digits: Digits::Signed(6),
     ..ENERGY_DENSITY
 };
-/// Flow time.
+/// Flow time t of the gradient flow.
 pub static FLOW_TIME: Quantity = Quantity {
     name: "t",
     key: "t",
@@ -143,7 +143,7 @@ pub static FLOW_TIME: Quantity = Quantity {
     digits: Digits::Fixed(4),
     ..PLAQUETTE
 };
-/// The scale t₀.
+/// Scale t₀, the flow time at which t² E reaches 0.3.
 pub static T0: Quantity = Quantity {
     name: "t0",
     key: "t0",
@@ -151,7 +151,7 @@ pub static T0: Quantity = Quantity {
     digits: Digits::Fixed(6),
     ..FLOW_TIME
 };
-/// The scale w₀.
+/// Scale w₀, √t at the flow time t at which t d/dt t² E reaches 0.3.
 pub static W0: Quantity = Quantity {
     name: "w0",
     key: "w0",
@@ -169,7 +169,7 @@ pub static WILSON_LOOPS: Quantity = Quantity {
     digits: Digits::Fixed(9),
     ..PLAQUETTE
 };
-/// The chiral condensate.
+/// Chiral condensate from noise vectors.
 pub static CONDENSATE: Quantity = Quantity {
     name: "condensate",
     key: "condensate",
@@ -210,12 +210,12 @@ impl Quantity {
             Digits::Scientific(digits) => format!("{value:.digits$e}"),
         }
     }
-    /// Returns a line of printed results: the name, and from one column on the text.
+    /// Returns a line of printed results: the name, and `text` in a fixed column.
     pub fn line(&self, text: &str) -> String {
         let indent = if self.part_of.is_some() { "  " } else { "" };
         format!("{:<21}{text}\n", format!("{indent}{}", self.name))
     }
-    /// Returns the line of a number.
+    /// Returns a line of printed results with a number as the value.
     pub fn line_of(&self, value: f64) -> String {
         self.line(&self.number(value))
     }

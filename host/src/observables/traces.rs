@@ -1,7 +1,8 @@
-//! Traces tr Γ M⁻¹ from noise: with ⟨η_i η_j*⟩ = δ_ij, ⟨η† Γ M⁻¹ η⟩ = tr Γ M⁻¹ (Dong and Liu 1994); for staggered operators tr M⁻¹.
+//! Traces tr Γ M⁻¹ from noise, or tr M⁻¹ for staggered operators: noise η with ⟨η_i η_j*⟩ = δ_ij has ⟨η† Γ M⁻¹ η⟩ = tr Γ M⁻¹ (Dong and Liu
+//! 1994).
 //!
-//! A noise vector may be split into parts that have support on different times, spins, colours or parities, each of which is solved for
-//! separately: with η = Σ_k η_k, Σ_k η_k† Γ M⁻¹ η_k lacks the noise from elements of M⁻¹ between parts (Foley et al. 2005).
+//! A noise vector η can be split into parts η_k with support on different times, spins, colours or parities, each of which is solved for
+//! separately. Then Σ_k η_k† Γ M⁻¹ η_k lacks the noise from elements of M⁻¹ between parts (Foley et al. 2005).
 use super::spectrum::MomentumSums;
 use super::spectrum::gamma::{COUNT, Gamma, name};
 use crate::domain::{Domain, Result};
@@ -14,12 +15,12 @@ use gpu_kernels::noise::{NOISE_PARTS, NoiseParts};
 use num_complex::Complex64;
 use std::ops::Range;
 
-/// Stream of this noise, different from those of [sources](super::spectrum::sources).
+/// Stream of random numbers for noise vectors; [sources](super::spectrum::sources) use another stream.
 const STREAM: u32 = 0x5a32_0002;
-/// Number of different noise vectors of a seed.
+/// Number of different noise vectors for one seed.
 pub const MOST_NOISE: u32 = 1 << 16;
 
-/// Distribution of the numbers of noise.
+/// Distribution of the numbers in noise vectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoiseKind {
     /// Real noise ±1.
@@ -29,14 +30,14 @@ pub enum NoiseKind {
     Z4,
 }
 
-/// Dilution: the parts into which a noise vector is split.
+/// Dilution of noise vectors: the parts into which a vector is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dilution {
-    /// Distance in time whose multiples are in one part; 0: all times are.
+    /// Distance in time between the time slices of one part; with 0, all times are in one part.
     pub times: usize,
-    /// Whether each spin is a part; staggered fields have none.
+    /// Whether each spin is a separate part; staggered fields have only one spin.
     pub spin: bool,
-    /// Whether each colour is a part.
+    /// Whether each colour is a separate part.
     pub colour: bool,
     /// Whether even and odd sites are separate parts.
     pub parity: bool,
@@ -54,7 +55,7 @@ impl Dilution {
             or_one(self.colour, ColourVector::COMPONENTS),
         ]
     }
-    /// Returns the number of parts.
+    /// Returns the number of parts of a noise vector on this lattice.
     pub fn parts<T: TraceField>(&self, lattice: Lattice) -> usize {
         self.counts::<T>(lattice).iter().product()
     }
@@ -65,20 +66,21 @@ impl Dilution {
 pub struct NoiseSource {
     /// Distribution of the numbers.
     pub kind: NoiseKind,
-    /// Seed, which gives the same noise however the lattice is cut.
+    /// Seed of the noise, which is the same on every process grid.
     pub seed: u64,
     /// Dilution of the vectors.
     pub dilution: Dilution,
 }
 
 impl NoiseSource {
-    /// Returns parts of noise vectors as right-hand sides in double precision, by their numbers part + parts · vector.
+    /// Returns parts of noise vectors as right-hand sides in double precision. `numbers` is a range of numbers part + parts · vector, where
+    /// a vector has `parts` parts.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// For vectors of numbers of [`MOST_NOISE`] or more, and numbers of 2³¹ or more.
+    /// If a vector has a number of [`MOST_NOISE`] or more, or if a number in `numbers` is 2³¹ or more.
     pub fn fields<T: TraceField>(&self, domain: &Domain, numbers: Range<usize>) -> Result<FullField> {
         let parts = self.dilution.parts::<T>(domain.global());
         let most = (MOST_NOISE as usize * parts).min(1 << 31);
@@ -101,19 +103,19 @@ impl NoiseSource {
     }
 }
 
-/// Fields of which traces are computed.
+/// Type of fields from which traces are computed.
 pub trait TraceField: Fermion {
     /// Number of matrices Γ.
     const GAMMAS: usize;
     /// Returns the name of a Γ.
     fn gamma(number: usize) -> String;
-    /// Computes Σ η† Γ ψ for all Γ, from Σ_c η*_{sc} ψ_{tc}, `[4 s + t]`, of which colour vectors have one.
+    /// Computes Σ η† Γ ψ for all Γ from Σ_c η*_{sc} ψ_{tc} in the order 4 s + t; colour vectors have a single number.
     fn of_spins(sums: &[Complex64]) -> Vec<Complex64>;
-    /// Computes Σ_x η†(x) Γ ψ(x) over this process's part of the lattice for each right-hand side and all Γ, of fields in double precision
-    /// on one device.
+    /// Computes Σ_x η†(x) Γ ψ(x) over this process's part of the lattice, for each right-hand side and all Γ. Fields are in double
+    /// precision on one device.
     ///
     /// # Errors
-    /// Other fields; failures of the device.
+    /// Fields of another shape or lattice; failures of the device.
     fn sums(noise: &FullField, solutions: &FullField) -> Result<Vec<Vec<Complex64>>> {
         let sums = MomentumSums::new(noise.even.domain(), [0; 4], &[[0; 3]])?;
         let over_times = |times: &Vec<Vec<Complex64>>| times[0].iter().sum();

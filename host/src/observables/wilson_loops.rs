@@ -1,12 +1,12 @@
 //! Wilson loops W(R, T) for the static potential, on the host.
 //!
-//! W(R, T) = Re tr [S(x; R) L(x+R; T) S†(x+T t̂; R) L†(x; T)] / 3, averaged over all x and all R that cubic rotations and reflections make of one
-//! another: S are products of links in space, L of T links in t. It is 1 on unit links. Along an axis S is the product of the links. Off
-//! the axes, R = n d with d one of [`DIRECTIONS`], S is the product of n times the mean over all shortest paths along d: of 2 paths for
-//! (1, 1, 0), 6 for (1, 1, 1), 3 for (2, 1, 0).
+//! W(R, T) = Re tr [S(x; R) L(x+R; T) S†(x+T t̂; R) L†(x; T)] / 3 is averaged over all x and over all R that cubic rotations and
+//! reflections turn into one another. S is a product of links in space, and L a product of T links in t. W is 1 on unit links. Along an
+//! axis, S is the product of the links. Off the axes, R = n d with d one of [`DIRECTIONS`], and S is a product of n factors. Each factor is
+//! the mean over all shortest paths along d: 2 paths for (1, 1, 0), 6 for (1, 1, 1), 3 for (2, 1, 0).
 //!
-//! Links are first transformed to axial gauge, in which those in t are 1 except for the last ones, P(x): loops that do not cross the
-//! boundary are then traces of two S, others of P†(x) S(x) P(x+R) and S.
+//! Links are first transformed to axial gauge, in which links in t are 1 except for the last ones, P(x). Loops that do not cross the
+//! boundary are then traces of two S, and others are traces of P†(x) S(x) P(x+R) and S.
 use crate::field::host::{HostGauge, Matrix};
 use crate::gauge::su3::{adjoint, product, unit};
 use crate::lattice::Lattice;
@@ -14,7 +14,7 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Wilson loops at one distance, as means over a configuration.
+/// Wilson loops W(R, T) at one separation R, as means over a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WilsonLoops {
     /// Separation R, its components in descending order.
@@ -23,17 +23,17 @@ pub struct WilsonLoops {
     pub values: Vec<f64>,
 }
 
-/// Directions of R: the axes, and off the axes those of Bolder et al. (2001).
+/// Directions of R: the axes, and the off-axis directions of Bolder et al. (2001).
 pub const DIRECTIONS: [[usize; 3]; 6] = [[1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 0], [2, 1, 1], [2, 2, 1]];
 
 impl WilsonLoops {
-    /// Returns |R|.
+    /// Returns the distance |R| in lattice units.
     pub fn distance(&self) -> f64 {
         (self.separation.iter().map(|x| x * x).sum::<usize>() as f64).sqrt()
     }
 }
 
-/// Returns the R of a measurement up to a distance, in the order of distances, each as a direction and its multiple.
+/// Returns all separations R up to a distance, each as a direction and its multiple, in the order of |R|.
 pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> {
     let directions = if off_axis { &DIRECTIONS[..] } else { &DIRECTIONS[..1] };
     let square = |([x, y, z], n): &([usize; 3], usize)| n * n * (x * x + y * y + z * z);
@@ -44,22 +44,23 @@ pub fn separations(distance: usize, off_axis: bool) -> Vec<([usize; 3], usize)> 
     all
 }
 
-/// Returns the bytes of memory that [`wilson_loops`] takes besides the links.
+/// Returns the bytes of host memory that [`wilson_loops`] adds to the links.
 pub fn bytes(lattice: Lattice, off_axis: bool) -> usize {
-    // Spatial links; for each direction its product, the product so far, the next one and the one across the boundary; paths below it.
+    // Matrices for each site: three spatial links, the product of a direction, the product so far, the next one and the one across the
+    // boundary, and products of shorter paths.
     (3 + 4 + if off_axis { 5 } else { 1 }) * size_of::<Matrix>() * lattice.volume()
 }
 
-/// Computes loops up to a distance and a time. Panics if one of these is 0, or is more than half of the extents.
+/// Computes Wilson loops up to a distance R and a time T in lattice units. Panics if one of these is 0 or more than half of the extents.
 pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: bool) -> Vec<WilsonLoops> {
     let found = wilson_loops_while(gauge, distance, time, off_axis, &mut || ControlFlow::Continue(()));
     found.expect("nothing ended it")
 }
 
-/// Computes [`wilson_loops`] and calls `after` after each product of links along a path; `None` if that returns `Break`.
+/// Computes [`wilson_loops`], and calls `after` after each product of links along a path. Returns `None` if `after` returns `Break`.
 ///
 /// # Panics
-/// See [`wilson_loops`].
+/// Like [`wilson_loops`].
 pub fn wilson_loops_while(
     gauge: &HostGauge,
     distance: usize,
@@ -112,11 +113,11 @@ fn rotations(direction: [usize; 3]) -> Vec<[i64; 3]> {
 struct AxialLinks {
     /// Extents X, Y, Z.
     space: [usize; 3],
-    /// Number of sites of a time.
+    /// Number of sites at one time.
     plane: usize,
     /// Links in x, y and z, by site.
     links: [Vec<Matrix>; 3],
-    /// Last links P in t, by place.
+    /// Last links P in t, by place in space.
     last: Vec<Matrix>,
 }
 
@@ -125,7 +126,7 @@ impl AxialLinks {
         let lattice = gauge.lattice();
         let [x, y, z, t] = lattice.size();
         let plane = x * y * z;
-        // g(x, t+1) = g(x, t) U_t(x, t), from 1 at t = 0.
+        // The transformation is g(x, t+1) = g(x, t) U_t(x, t), with g = 1 at t = 0.
         let mut turned = vec![unit(); lattice.volume()];
         for time in 1..t {
             let (before, here) = turned.split_at_mut(time * plane);
@@ -148,7 +149,7 @@ impl AxialLinks {
         });
         AxialLinks { space: [x, y, z], plane, links, last }
     }
-    /// Returns the place of x + d for each place x of a time.
+    /// Returns the place of x + d for each place x at one time.
     fn shifted(&self, d: [i64; 3]) -> Vec<usize> {
         let [x, y, _] = self.space;
         let one = |place: usize| {
@@ -165,7 +166,7 @@ impl AxialLinks {
         let one = |site: usize| product(&a[site], &b[site - site % self.plane + shifted[site % self.plane]]);
         (0..a.len()).into_par_iter().map(one).collect()
     }
-    /// Computes the mean of the products along all shortest paths from x to x + d. Of these paths the share |d_i| / Σ |d_j| begins in
+    /// Computes the mean of the products along all shortest paths from x to x + d. The share |d_i| / Σ |d_j| of these paths begins in
     /// direction i.
     fn mean_path(&self, d: [i64; 3]) -> Vec<Matrix> {
         let length: i64 = d.iter().map(|x| x.abs()).sum();
@@ -197,11 +198,11 @@ impl AxialLinks {
         }
         sum
     }
-    /// Computes the means over sites of Re tr / 3 of the loops with these products in space, for T = 1 to `time`.
+    /// Computes the means over sites of Re tr / 3 of the loops with these spatial products, for T = 1 to `time`.
     fn traces(&self, whole: &[Matrix], r: [i64; 3], time: usize) -> Vec<f64> {
         let (plane, shifted) = (self.plane, self.shifted(r));
         let times = whole.len() / plane;
-        // Loops that cross the boundary; they begin at the last times.
+        // Products P†(x) S(x) P(x+R) of loops that cross the boundary; such loops begin at the last times.
         let first = (times - time) * plane;
         let across: Vec<Matrix> = (first..whole.len())
             .into_par_iter()

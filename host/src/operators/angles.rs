@@ -1,10 +1,11 @@
-//! Boundary conditions: a sign in t, and twisted ones, with a phase that a fermion picks up when it goes once around the lattice.
+//! Boundary conditions of fermions: a sign in t, and twisted boundary conditions, which give a fermion a phase when it goes once around the
+//! lattice.
 use super::keys::{Key, KeyKind, Keys, LARGEST};
 use crate::field::HopPhases;
 use crate::lattice::Lattice;
 use num_complex::Complex64;
 
-/// Boundary condition of fermions at the end of the lattice in t. They are periodic in space.
+/// Boundary condition of fermions in t; in space, fermions are periodic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeBoundary {
     /// Periodic: ψ(t + T) = ψ(t).
@@ -15,7 +16,7 @@ pub enum TimeBoundary {
 }
 
 impl TimeBoundary {
-    /// Returns the factor of a hop across the boundary.
+    /// Returns the factor of a hop across the end of the lattice in t.
     pub fn sign(self) -> f64 {
         match self {
             TimeBoundary::Periodic => 1.0,
@@ -24,19 +25,19 @@ impl TimeBoundary {
     }
 }
 
-/// Angles θ_μ in x, y, z and t, in radians, of ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), on top of a sign in t (Bedaque 2004; Sachrajda and Villadoro
-/// 2005). In each direction the phase is spread evenly: hops over U_μ have e^{iθ_μ/L_μ}, hops back its conjugate, and those over a long
-/// link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which are periodic, and free quarks of χ
-/// with the momentum p have p_μ + θ_μ/L_μ.
+/// Angles θ_μ of twisted boundary conditions in x, y, z and t, in radians: ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), in addition to the sign in t
+/// (Bedaque 2004; Sachrajda and Villadoro 2005). The phase is spread evenly over each direction: hops over U_μ have e^{iθ_μ/L_μ}, hops back
+/// its conjugate, and hops over a long link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which
+/// are periodic. A free quark whose field χ has the momentum p has the momentum p_μ + θ_μ/L_μ.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BoundaryAngles(pub [f64; 4]);
 
 impl BoundaryAngles {
-    /// Whether all angles are 0, and so there is no phase.
+    /// Whether all angles are 0, so that hops have no phases.
     pub fn are_zero(&self) -> bool {
         self.0 == [0.0; 4]
     }
-    /// Returns the factors of hops on the whole lattice of these extents.
+    /// Returns the factors of hops on a whole lattice with these extents.
     pub fn of_hops(&self, lattice: Lattice) -> HopPhases {
         let size = lattice.size();
         HopPhases(std::array::from_fn(|mu| match self.0[mu] {
@@ -44,10 +45,10 @@ impl BoundaryAngles {
             theta => Complex64::cis(theta / size[mu] as f64),
         }))
     }
-    /// Parses four numbers, separated by commas.
+    /// Parses four angles, separated by commas.
     ///
     /// # Errors
-    /// A sentence about any other text.
+    /// A sentence that describes the fault of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let one = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
             Ok(theta) if theta.abs() <= LARGEST => Ok(theta),
@@ -58,7 +59,7 @@ impl BoundaryAngles {
         let angles = <[f64; 4]>::try_from(all);
         angles.map(BoundaryAngles).map_err(|_| format!("expected four angles, for x, y, z and t, but found {count}"))
     }
-    /// Resolves the angles as typed; all are 0 if the key is missing or invalid, which the keys then record.
+    /// Resolves the angles as typed. All angles are 0 if the key is missing or invalid; the keys record an invalid value.
     pub fn resolve(keys: &mut dyn Keys) -> Self {
         let mut angles = BoundaryAngles::default();
         keys.parse("theta", &mut |text| BoundaryAngles::parse(text).map(|found| angles = found));
@@ -66,7 +67,7 @@ impl BoundaryAngles {
     }
 }
 
-/// Names of the boundary conditions.
+/// Boundary conditions in t with their names in inputs.
 pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
     [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
 
@@ -85,8 +86,8 @@ pub(super) static THETA: Key = Key::new(
     "TX,TY,TZ,TT",
     KeyKind::Numbers,
     "Angles of twisted boundary conditions, in radians: fermions get the phase exp(i theta) in each direction, in \
-     addition to the sign of bc-time, and hops exp(i theta/L). Links then have all 18 reals, long links 13 or 9 \
-     [default: 0,0,0,0]",
+     addition to the sign of bc-time, and each hop the phase exp(i theta/L); links are stored with all 18 reals, long \
+     links with 13 or 9 [default: 0,0,0,0]",
     "[0.5, 0.0, 0.0, 0.0]",
 )
 .or("0,0,0,0");

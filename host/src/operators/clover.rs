@@ -24,10 +24,10 @@ pub const CLOVER_FLOPS: f64 = 504.0;
 /// Joó 2010).
 pub const CLOVER_MATRIX_FLOPS: f64 = 2.0 * DSLASH_FLOPS + 2.0 * CLOVER_FLOPS + 48.0;
 
-/// Parameters of a Wilson-clover operator besides links.
+/// Parameters of a Wilson-clover operator, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CloverParams {
-    /// Mass, boundary condition, anisotropy.
+    /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
     /// Factor of σ_μν F̂_μν in the spatial planes.
     pub space: f64,
@@ -49,12 +49,12 @@ impl CloverParams {
     pub fn term(&self, gauge: &GaugeField) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
-    /// Returns the operator with these parameters and the Schur complement to solve.
+    /// Returns the operator with these parameters and this Schur complement.
     pub fn with_schur(self, schur: Schur) -> WilsonLike {
         let CloverParams { wilson, space, time } = self;
         WilsonLike::new(&CLOVER, wilson, [space, time, 0.0], schur)
     }
-    /// Returns the clover parameters of an operator with a clover term.
+    /// Returns the clover parameters of an operator that has a clover term.
     pub(super) fn of(operator: &WilsonLike) -> Self {
         let [space, time, ..] = operator.coefficients;
         CloverParams { wilson: operator.wilson, space, time }
@@ -88,13 +88,13 @@ static SCHUR: Key = Key::new(
 )
 .technical();
 
-/// Names of the Schur complements.
+/// Schur complements with their names in inputs.
 pub const SCHURS: [(&str, Schur); 2] = [("symmetric", Schur::Symmetric), ("asymmetric", Schur::Asymmetric)];
 
 /// Parameters of operators with a clover term.
 pub(super) const KEYS: [&Key; 10] = [&MASS, &KAPPA, &BC_TIME, &XI, &NU, &CSW, &U0, &CLOVER_R, &CLOVER_T, &SCHUR];
 
-/// The Wilson-clover operator.
+/// Definition of the Wilson-clover operator.
 pub static CLOVER: Definition = Definition {
     name: "clover",
     title: "Wilson-clover",
@@ -169,7 +169,7 @@ impl From<Arc<DeviceClover>> for Diagonal {
     }
 }
 
-/// A clover term beside an answer: coefficients as typed, those of F_μν that follow, and the Schur complement.
+/// Clover term in answers: coefficients as typed, the coefficients of F_μν that follow from them, and the Schur complement.
 #[derive(Serialize)]
 struct RecordedTerm {
     csw: Option<f64>,
@@ -190,8 +190,8 @@ enum ClovCoefficients {
 }
 
 impl CloverParams {
-    /// Resolves all parameters of a Wilson operator and c_sw with u_0, or Chroma's coefficients; returns them with the Schur complement to
-    /// solve and the JSON keys that answers include.
+    /// Resolves all parameters of a Wilson operator, and c_sw with u_0 or Chroma's coefficients. Returns them with the Schur complement and
+    /// the JSON keys with which answers describe the parameters.
     pub(super) fn resolve(keys: &mut dyn Keys) -> Option<(Self, Schur, Map<String, Value>)> {
         let wilson = WilsonParams::resolve(keys);
         let schur = choose(keys, "schur", &SCHURS).unwrap_or_default();
@@ -215,7 +215,7 @@ impl CloverParams {
 impl ClovCoefficients {
     fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let csw = keys.number("csw", "a number", &|_| true);
-        // The coefficient is csw / u0³.
+        // u0 must not be too small, because the coefficient is csw / u0³.
         let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|u0| u0 >= 1e-3);
         let [r, t] = ["clover-r", "clover-t"].map(|key| keys.number(key, "a number", &|_| true));
         let [has_csw, has_u0, has_r, has_t] = ["csw", "u0", "clover-r", "clover-t"].map(|key| keys.is_given(key));
@@ -234,7 +234,11 @@ impl ClovCoefficients {
             (true, false) => {
                 for key in ["xi", "nu"] {
                     if keys.is_given(key) {
-                        keys.conflict("csw", key, "on an anisotropic lattice, give clover-r and clover-t");
+                        keys.conflict(
+                            "csw",
+                            key,
+                            "on an anisotropic lattice, give clover-r and clover-t instead of csw",
+                        );
                     }
                 }
                 let u0 = if has_u0 { u0 } else { Some(1.0) };

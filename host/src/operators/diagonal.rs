@@ -1,4 +1,4 @@
-//! The site-diagonal term A of a Wilson-like operator M = A − h D, D the hopping term.
+//! The site-diagonal term A of a Wilson-like operator M = A − h D, where D is the hopping term.
 use super::wilson::Wilson;
 use crate::domain::{DeviceError, Result};
 use gpu_kernels::diagonal::DiagonalArguments;
@@ -7,7 +7,8 @@ use gpu_kernels::wilson::{WILSON_DSLASH, WILSON_DSLASH_DOT, WILSON_DSLASH_DOTS, 
 use gpu_kernels::{Instances, Precision, SumInstances};
 use std::sync::Arc;
 
-/// Kernels that apply M with some kind of A. Without the optional ones, a product takes two launches, or more sums than are requested.
+/// Kernels that apply M with one kind of A. If an optional kernel is missing, a product takes two launches, or computes more sums than
+/// requested.
 pub(crate) struct DiagonalKernels {
     /// Kernel of A⁻¹ D ψ and x + b A⁻¹ D ψ.
     pub inverse: &'static Instances<WilsonDslash>,
@@ -27,7 +28,7 @@ pub(super) static NUMBER_KERNELS: DiagonalKernels = DiagonalKernels {
     dots: &WILSON_DSLASH_DOTS,
 };
 
-/// Choice of A, A⁻¹, A† or A⁻†, and of the sites.
+/// Choice of A, A⁻¹, A† or A⁻†, and of the sites on which it acts.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagonalForm {
     /// Parity of the sites.
@@ -38,13 +39,13 @@ pub struct DiagonalForm {
     pub dagger: bool,
 }
 
-/// Blocks Z of a term A: ln |det A| is `weight` times the sum of ln |det (`factor` Z)| over all sites, plus a constant.
+/// Blocks Z of a term A. ln |det A| is `weight` times the sum of ln |det (`factor` Z)| over all sites, plus a constant.
 pub(crate) struct DeterminantBlocks {
     /// Blocks Z.
     pub blocks: Clover,
     /// Factor that brings the determinants of Z near 1.
     pub factor: f64,
-    /// Power of det Z in det A.
+    /// Power of |det Z| in |det A|.
     pub weight: f64,
 }
 
@@ -54,11 +55,12 @@ pub(crate) trait SiteTerm {
     fn arguments(&self, form: DiagonalForm) -> DiagonalArguments;
     /// Returns the kernels that apply M with this term.
     fn kernels(&self) -> &'static DiagonalKernels;
-    /// Refuses an operator for which this term was not made.
+    /// Refuses an operator that does not belong to this term.
     fn check(&self, wilson: &Wilson) -> Result;
-    /// Converts the term, which is in double precision, to another precision by rounding.
+    /// Converts the term from double precision to another precision by rounding.
     fn convert(&self, precision: Precision) -> Result<Diagonal>;
-    /// Returns the blocks from whose determinants ln |det A| on the sites of a parity is computed. The view must not outlive the term.
+    /// Returns the blocks whose determinants give ln |det A| on the sites of a parity; `None` if the term has no blocks. The view must not
+    /// outlive the term.
     fn determinant(&self, parity: usize) -> Option<DeterminantBlocks>;
     /// Returns the operations of A or A⁻¹ at a site, by the community's count.
     fn flops(&self) -> f64;
@@ -66,7 +68,7 @@ pub(crate) trait SiteTerm {
     fn bytes(&self) -> usize;
 }
 
-/// The site-diagonal term A of a Wilson-like operator in a precision: a number, the blocks of a clover term …
+/// Site-diagonal term A of a Wilson-like operator in one precision, for example a number or the blocks of a clover term.
 #[derive(Clone)]
 pub struct Diagonal(DiagonalTerm);
 
@@ -77,7 +79,7 @@ enum DiagonalTerm {
 }
 
 impl Diagonal {
-    /// Returns a number times 1, such as 4 + m of the Wilson operator.
+    /// Makes the term A = d, such as d = 4 + m of the Wilson operator.
     pub fn number(d: f64) -> Self {
         Diagonal(DiagonalTerm::Number(d))
     }
@@ -94,14 +96,15 @@ impl Diagonal {
             DiagonalTerm::Term(term) => Some(&**term),
         }
     }
-    /// Returns the number s in A = s B, which goes into the factors of hops. B = 1 where A is a number, else B = A.
+    /// Returns the number s in A = s B, by which the factors of hops are divided. If A is a number, B is 1; otherwise s is 1.
     pub(crate) fn scale(&self) -> f64 {
         match self.0 {
             DiagonalTerm::Number(d) => d,
             DiagonalTerm::Term(_) => 1.0,
         }
     }
-    /// Returns the kernel arguments of A or A†, B⁻¹ or B⁻†. They refer to memory of the term and must not outlive it.
+    /// Returns the kernel arguments of A or A†, or those of B⁻¹ or B⁻†, where A is [s](Self::scale) times B. They refer to memory of the
+    /// term and must not outlive it.
     pub(crate) fn arguments(&self, form: DiagonalForm) -> DiagonalArguments {
         match &self.0 {
             DiagonalTerm::Number(d) => DiagonalArguments::mass(if form.inverse { 1.0 } else { *d }),
@@ -111,7 +114,7 @@ impl Diagonal {
     pub(crate) fn kernels(&self) -> &'static DiagonalKernels {
         self.term().map_or(&NUMBER_KERNELS, SiteTerm::kernels)
     }
-    /// Converts the term from double to another precision by rounding.
+    /// Converts the term from double precision to another precision by rounding.
     ///
     /// # Errors
     /// A term that is not in double precision, and failures of the device.
@@ -132,7 +135,7 @@ impl Diagonal {
     }
 }
 
-/// Refuses a term that was made with another mass or anisotropy than those of an operator.
+/// Refuses a term that was made with another mass or anisotropy than those of the operator.
 pub(crate) fn expect_number(found: f64, wilson: &Wilson) -> Result {
     let expected = wilson.params().diagonal();
     if found == expected { Ok(()) } else { Err(DeviceError::OtherTerm { found, expected }) }

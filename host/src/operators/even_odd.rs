@@ -4,7 +4,7 @@ use crate::field::{DeviceField, FieldSpace, FullField};
 use solvers::LinearOperator;
 use std::cell::Cell;
 
-/// Product with the Dirac operator M to compute.
+/// Product with the Dirac operator M that is to be computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OperatorForm {
     /// Product with M.
@@ -16,8 +16,8 @@ pub enum OperatorForm {
     Normal,
 }
 
-/// Number of right-hand sides of its fields on which an operator works: all, or only the first ones while a solver has made its batch
-/// smaller ([`LinearOperator::narrow`]). Operators read it wherever they launch a kernel.
+/// Number of right-hand sides of its fields on which an operator works: all, or only the first ones while a solver has a smaller batch
+/// ([`LinearOperator::narrow`]). Operators read it wherever they launch a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Width(Cell<Option<usize>>);
 
@@ -27,21 +27,21 @@ impl Width {
         self.0.set((nrhs < full).then_some(nrhs));
         true
     }
-    /// Returns the number of right-hand sides to work on in a field that has `nrhs`: never more than those.
+    /// Returns the number of right-hand sides to work on in a field with `nrhs` right-hand sides, which is at most `nrhs`.
     pub fn of(&self, nrhs: usize) -> usize {
         self.0.get().map_or(nrhs, |narrow| narrow.min(nrhs))
     }
 }
 
-/// A Dirac operator M on all sites, and its Schur complement M̂ on the even sites, which is the linear operator.
+/// Even-odd preconditioned Dirac operator: M on all sites, and its Schur complement M̂ on the even sites. As a linear operator it is M̂.
 pub trait EvenOdd: LinearOperator<FieldSpace> {
     /// Computes the right-hand side of the system M̂ ψ_e = η̂ that is equivalent to M ψ = η.
     fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result;
     /// Computes the odd half of ψ from its even half, and writes it to `psi.odd`.
     fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result;
-    /// Computes `out` = M ψ, or M† ψ, on the sites of `parity`, not by the kernels that M̂ uses.
+    /// Computes `out` = M ψ, or M† ψ if `dagger` is set, on the sites of `parity`, by other kernels than those of M̂.
     fn apply_parity(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result;
-    /// Computes `out` = M ψ, or M† ψ, on all sites.
+    /// Computes `out` = M ψ, or M† ψ if `dagger` is set, on all sites.
     fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         (0..2).try_for_each(|parity| self.apply_parity(parity, dagger, psi, out.parity_mut(parity)))
     }
@@ -51,7 +51,7 @@ pub trait EvenOdd: LinearOperator<FieldSpace> {
         std::mem::swap(psi, out);
         self.full(true, psi, out)
     }
-    /// Returns ‖η − M ψ‖ over ‖η̂ − M̂ ψ_e‖ for the reconstructed ψ_o: exactly, or closely enough to set a tolerance.
+    /// Returns ‖η − M ψ‖ / ‖η̂ − M̂ ψ_e‖ for the reconstructed ψ_o, exactly or closely enough to set a tolerance.
     fn residual_factor(&self) -> f64;
     /// Whether M̂ is Hermitian and positive, so that CG needs no normal equations.
     fn is_positive(&self) -> bool {

@@ -1,5 +1,5 @@
-//! The exponential clover term: M = d exp((A − d)/d) − ½ D, with A the clover term and d its value where links are 1, 4 + m (Francis et al.
-//! 2020, eq. 2). To first order in A − d it is Wilson-clover, and it cannot be singular.
+//! Wilson fermions with the exponential clover term: M = d exp((A − d)/d) − ½ D (Francis et al. 2020, eq. 2). A is the clover term, and d =
+//! 4 + m is its value where links are 1. To first order in A − d, M is the Wilson-clover operator. The exponential cannot be singular.
 use super::angles::TimeBoundary;
 use super::clover::{self, CloverParams};
 use super::operator::{Definition, LinkRecipe, Operator};
@@ -11,12 +11,12 @@ use gpu_kernels::FermionKind;
 use gpu_kernels::clover::{CLOVER_DSLASH, CLOVER_EXPONENTIAL, CLOVER_TERM};
 use gpu_kernels::wilson::WILSON_DSLASH;
 
-/// Parameters of a clover operator whose term is exponentiated.
+/// Parameters of a Wilson operator with the exponential clover term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpCloverParams(pub CloverParams);
 
 impl ExpCloverParams {
-    /// Returns the operator with these parameters and the Schur complement to solve.
+    /// Returns the operator with these parameters and this Schur complement.
     pub fn with_schur(self, schur: Schur) -> WilsonLike {
         let CloverParams { wilson, space, time } = self.0;
         let mut coefficients = [0.0; COEFFICIENTS];
@@ -31,7 +31,7 @@ impl From<ExpCloverParams> for Operator {
     }
 }
 
-/// Wilson fermions with the exponential clover term.
+/// Definition of the operator of Wilson fermions with the exponential clover term.
 pub static EXP_CLOVER: Definition = Definition {
     name: "exp-clover",
     title: "exponential-clover",
@@ -47,7 +47,7 @@ pub static EXP_CLOVER: Definition = Definition {
         let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
         ExpCloverParams(CloverParams::isotropic(wilson, 1.0, 1.0)).into()
     },
-    // The keys of the clover operator.
+    // The hops use the kernels of the clover operator.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {

@@ -1,8 +1,8 @@
 //! Fat and long links of improved staggered fermions, made on the device from thin ones.
 //!
-//! Links are stored without phases η_μ and without the sign of the boundary condition, which the operators of
-//! [`operators`](crate::operators) add; the coefficients here have the signs for that. MILC's files include both: [`with_phases`] converts
-//! between the two forms.
+//! Links are stored without the phases η_μ and without the sign of the boundary condition, which the operators of
+//! [`operators`](crate::operators) add. The coefficients here have the corresponding signs. Links in MILC's files include phases and sign;
+//! [`with_phases`] converts between the two forms.
 use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -21,8 +21,8 @@ use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use serde::Serialize;
 
-/// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
-/// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
+/// Coefficients of the paths that make fat and long links. Every path counts once. A link has 6 staples of three links, 24 of five links,
+/// 48 of seven links, and 6 of Lepage's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PathCoefficients {
     /// Coefficient of the link itself.
@@ -82,7 +82,7 @@ impl PathCoefficients {
     }
 }
 
-/// One matrix for each site of a lattice with its border.
+/// Field with one matrix for each site of a bordered lattice.
 pub(crate) struct MatrixField {
     halves: [DeviceBuffer; 2],
     sites: usize,
@@ -90,7 +90,7 @@ pub(crate) struct MatrixField {
 }
 
 impl MatrixField {
-    /// Allocates a field that is zero, on the sites of links and in their precision; the error about too little memory names `what`.
+    /// Allocates a field that is zero, on the sites and in the precision of `links`. An error about too little memory names `what`.
     pub fn like(links: &GaugeField, what: &str) -> Result<Self> {
         let site_bytes = match links.precision() {
             Precision::Double => Matrices::site_bytes::<f64>(),
@@ -107,32 +107,33 @@ impl MatrixField {
     }
 }
 
-/// Returns the bytes that [`fat_links`] needs besides thin and fat links on a lattice of `sites` sites of each parity.
+/// Returns the bytes of device memory that [`fat_links`] adds to thin and fat links, on a lattice of `sites` sites of each parity.
 pub fn workspace_bytes(sites: usize) -> usize {
     2 * 2 * padded(sites) * Matrices::site_bytes::<f64>()
 }
 
-/// Computes F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
+/// Computes the fat links F_μ(x), sums of each link and its staples with the coefficients `c`. Thin links must be unitary and in double
+/// precision.
 pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, fat, format) = (thin.domain(), thin.empty_like()?, Format::of(Precision::Double));
     // Staples are computed in the border as well, except on its outermost sites, whose neighbours are not stored.
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
-    // Lepage's staples are made as staples of staples in the same direction. These include the paths that go sideways and back before they
-    // go along μ, one for each of the 6 directions: the link itself, six times too often.
+    // Lepage's staples are made as staples of staples in one direction. These include paths that go sideways and back before they go along
+    // μ, one for each of the 6 directions, so the link itself would count six times too often.
     let factor = c.one_link - 6.0 * c.lepage;
     thin.times_to([complex(factor, 0.0); 4], &fat)?;
     let (first, second) = {
         let field = || MatrixField::like(thin, "a staple of fat links");
         (field()?, field()?)
     };
-    // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
+    // Computes the staple S of V in direction ν, and F_μ ← F_μ + c S.
     let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField>, coefficient: f64| {
         for parity in 0..2 {
             let kernel = Staple {
                 links: thin.both(),
                 input,
-                // Not written where the result is not stored.
+                // Without `keep` the kernel does not write `out`, so any field will do.
                 out: out.unwrap_or(&second).views()[parity],
                 sum: fat.links(parity).direction(mu),
                 geometry,
@@ -169,7 +170,7 @@ pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> 
     Ok(fat)
 }
 
-/// Computes L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
+/// Computes the long links L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision, where c is `coefficient`.
 pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, long) = (thin.domain(), thin.empty_like()?);
@@ -187,10 +188,10 @@ pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
     Ok(long)
 }
 
-/// Computes W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
+/// Computes the projection W = V (V†V)^(−1/2) of links V to U(3), in double precision.
 ///
 /// # Errors
-/// [`DeviceError::SingularLinks`] where links have no projection.
+/// [`DeviceError::SingularLinks`] if links have no projection.
 pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
     links.expect_in(Precision::Double)?;
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
@@ -199,7 +200,7 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
         domain.backend().launch(&PROJECT_U3, Format::of(Precision::Double), &kernel, sites, 1)?;
     }
     let violation = out.unitarity_violation()?;
-    // Not "more than": NaN is no projection either.
+    // The comparison is "at most", so that NaN is an error as well.
     if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
 }
 
@@ -218,7 +219,7 @@ fn largest_component(links: &GaugeField, bound: f64) -> Result<f64> {
     Ok(bound * 0.5f64.powf(clear as f64 / 4.0))
 }
 
-/// The smallest group that links are in, all divided by one number.
+/// Smallest group that contains the links after all of them are divided by one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkGroup {
     /// SU(3), as for long links of asqtad: 12 or 8 real numbers determine them.
@@ -229,12 +230,11 @@ pub enum LinkGroup {
     Neither,
 }
 
-/// Links of the first level of HISQ, between its two levels of smearing, which quarks with all ε have in common. They are in double
-/// precision.
+/// Links between the two levels of HISQ's smearing, in double precision. Quarks with different ε share these links.
 pub struct FirstLevel {
-    /// Fat links V, made from U by the paths of Fat7.
+    /// Fat links V, made from thin links by the paths of Fat7.
     pub fat: GaugeField,
-    /// Links W = V (V†V)^(−1/2) in U(3).
+    /// Links W = V (V†V)^(−1/2), the projection of V to U(3).
     pub unitary: GaugeField,
 }
 
@@ -242,21 +242,21 @@ impl FirstLevel {
     /// *Collective.* Computes the first level from thin links in SU(3) and in double precision.
     ///
     /// # Errors
-    /// [`DeviceError::SingularLinks`] where links V have no projection; failures of the device.
+    /// [`DeviceError::SingularLinks`] if links V have no projection; failures of the device.
     pub fn of(thin: &GaugeField) -> Result<Self> {
         let fat = fat_links(thin, &PathCoefficients::fat7())?;
         fat.fill_border()?;
         let unitary = project_u3(&fat)?;
         Ok(FirstLevel { fat, unitary })
     }
-    /// *Collective.* Computes fat and long links for quarks with the correction ε of the Naik term.
+    /// *Collective.* Computes fat and long links for quarks with the correction ε of the Naik term, from the links of the first level.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn second(&self, epsilon: f64) -> Result<Improvement> {
         Ok(Improvement::from_paths(&self.unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
     }
-    /// *Collective.* Counts the links V that have a singular value whose square is below `cutoff`.
+    /// *Collective.* Counts the fat links V that have a singular value whose square is below `cutoff`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -279,9 +279,9 @@ pub struct Improvement {
     pub fat: GaugeField,
     /// Long links L.
     pub long: GaugeField,
-    /// Divisor with which F fits between −1 and 1.
+    /// Divisor that brings all components of F between −1 and 1.
     pub fat_scale: f64,
-    /// Divisor that makes L unitary or, if there is none, with which L fits between −1 and 1.
+    /// Divisor that makes L unitary. If there is none, divisor that brings all components of L between −1 and 1.
     pub long_scale: f64,
     /// Group of L divided by `long_scale`.
     pub long_group: LinkGroup,
@@ -292,17 +292,17 @@ impl Improvement {
     pub fn from_paths(thin: &GaugeField, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
-        // Links that are zero stay so over any number but zero.
+        // Without long links the scale is 1, because links that are zero must not be divided by zero.
         let (long_scale, long_group) = if c.naik != 0.0 { (c.naik, LinkGroup::Su3) } else { (1.0, LinkGroup::Neither) };
         Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
     }
-    /// Computes the links that an operator needs, from thin links in SU(3) and in double precision.
+    /// Computes fat and long links with the smearing of an operator, from thin links in SU(3) and in double precision.
     ///
     /// # Errors
-    /// See [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] if the tadpole factor has to be computed from a plaquette.
+    /// The errors of [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] if the tadpole factor must be computed from a plaquette.
     ///
     /// # Panics
-    /// For an operator without fat links.
+    /// If `smearing` makes no fat links.
     pub fn of(thin: &GaugeField, smearing: Smearing) -> Result<Self> {
         match smearing {
             Smearing::None => panic!("the operator has no fat links"),
@@ -311,14 +311,14 @@ impl Improvement {
             Smearing::Hisq(epsilon) => Self::hisq(thin, epsilon),
         }
     }
-    /// Computes HISQ links: Fat7, projection to U(3), then the second level.
+    /// Computes HISQ links from thin links: Fat7, projection to U(3), then the second level.
     ///
     /// # Errors
-    /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
+    /// [`DeviceError::SingularLinks`] if links of the first level have no projection; failures of the device.
     pub fn hisq(thin: &GaugeField, epsilon: f64) -> Result<Self> {
         FirstLevel::of(thin)?.second(epsilon)
     }
-    /// Returns these links as those of thin links in U(3), whose products are in U(3), too.
+    /// Marks long links in SU(3) as links in U(3). This is right for thin links in U(3), because their products are also in U(3).
     #[must_use]
     pub fn in_u3(self) -> Self {
         let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
@@ -328,15 +328,15 @@ impl Improvement {
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
-    /// Copies the links for operators on fields in a precision, with long links in `storage`, which must be possible for them, and all
-    /// reals of fat ones.
+    /// Packs the links for operators on fields in a precision. Fat links keep all reals. Long links are in `storage`, which must be
+    /// possible for them.
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
         self.pack_with(HopPhases::NONE, precision, storage)
     }
-    /// Packs the links like [`pack`](Self::pack), with factors of hops over one link; hops over three have their cubes. With factors, long
-    /// links are not in SU(3): `storage` keeps the phases of their determinants, or all reals.
+    /// Packs the links like [`pack`](Self::pack), multiplied by factors of hops: by `phases` for hops over one link, and by their cubes for
+    /// hops over three. Long links with factors are not in SU(3), so `storage` must keep the phases of their determinants, or all reals.
     pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
-        // In fixed point components have to lie between −1 and 1. A phase turns real into imaginary parts.
+        // Components in fixed point must lie between −1 and 1. A phase mixes real and imaginary parts, which can become larger by √2.
         let fixed_point = precision == Precision::Half || storage.half;
         let turned = |scale: f64| if phases.are_none() { scale } else { scale * std::f64::consts::SQRT_2 };
         let fat_scale = if fixed_point { turned(self.fat_scale) } else { 1.0 };
@@ -349,7 +349,8 @@ impl Improvement {
         let long = DeviceGauge::from_links(&self.long, precision, storage, long_scale, 3, phases)?;
         StaggeredLinks::improved(fat, long)
     }
-    /// *Collective.* Copies links from the host, without phases and boundary condition, in the form of files.
+    /// *Collective.* Copies fat and long links from the host to the device. The links include neither phases nor the sign of the boundary
+    /// condition.
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = domain.largest(largest_on_host(fat))?;
         let (long_scale, long_group) = common_scale(domain, long)?;
@@ -363,8 +364,8 @@ fn largest_on_host(gauge: &HostGauge) -> f64 {
     bytemuck::cast_slice::<_, f64>(gauge.links()).iter().fold(0.0, |a: f64, b| a.max(b.abs()))
 }
 
-/// Returns c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; otherwise the root mean square, as
-/// for these, or the largest component if that is larger. In U(3) the sign of c is arbitrary.
+/// Returns c such that L = c U to single precision, with U in SU(3), as for asqtad, or in U(3), as for HISQ. If there is none, returns the
+/// root mean square of L, or the largest component if that is larger. In U(3) the sign of c is arbitrary.
 fn common_scale(domain: &Domain, long: &HostGauge) -> Result<(f64, LinkGroup)> {
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
     let mut sums = [FixedPointSum::default(); 2];
@@ -396,8 +397,8 @@ fn determinant(u: &Matrix) -> Complex64 {
     u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
 }
 
-/// Multiplies links of a box that span `steps` sites by η_μ(x) and by the sign of the boundary condition, both of which MILC includes in
-/// its links. A second call undoes the first. Panics if links and box have different extents.
+/// Multiplies links that span `steps` sites by η_μ(x) and by the sign of the boundary condition, both of which MILC includes in its links.
+/// A second call undoes the first. Panics if links and section have different extents.
 pub fn with_phases(
     links: &mut HostGauge,
     section: impl Into<Section>,

@@ -1,4 +1,4 @@
-//! Parameters in the form in which users give them: keys of input files, which are flags of commands.
+//! Parameters in the form in which users give them: as keys of input files or as flags of commands.
 
 /// Type of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum KeyKind {
     Fractions,
 }
 
-/// A parameter of an operator or of a solve: a flag of commands and a key of input files.
+/// Parameter of an operator or of a solve, which is a flag of commands and a key of input files.
 #[derive(Debug)]
 pub struct Key {
     /// Name of the key.
@@ -40,14 +40,14 @@ pub struct Key {
     pub example: &'static str,
     /// Default value, if it is always the same.
     pub default: Option<&'static str>,
-    /// Name of the key that this one replaces.
+    /// Name of the key to which this one is an alternative.
     pub instead_of: Option<&'static str>,
-    /// Whether the solution does not depend on the value, except for rounding.
+    /// Whether solutions depend on the value only by rounding.
     pub technical: bool,
 }
 
 impl Key {
-    /// Makes a key without a default, on which solutions depend.
+    /// Makes a key that has no default and changes solutions.
     pub const fn new(
         name: &'static str,
         value: &'static str,
@@ -57,59 +57,59 @@ impl Key {
     ) -> Self {
         Key { name, value, kind, help, example, default: None, instead_of: None, technical: false }
     }
-    /// Adds a default.
+    /// Sets the default value.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Key { default: Some(default), ..self }
     }
-    /// Makes this key an alternative to another one.
+    /// Marks the key as an alternative to the key `other`.
     #[must_use]
     pub const fn instead_of(self, other: &'static str) -> Self {
         Key { instead_of: Some(other), ..self }
     }
-    /// Makes this a key on which solutions do not depend.
+    /// Marks the key as one on which solutions do not depend.
     #[must_use]
     pub const fn technical(self) -> Self {
         Key { technical: true, ..self }
     }
 }
 
-/// Parameters as typed, under the names of [`Key`]s. Errors are collected there.
+/// Parameters as the user typed them, by the names of [`Key`]s. Implementations collect the errors.
 pub trait Keys {
     /// Whether the key has a value.
     fn is_given(&self, key: &str) -> bool;
     /// Returns a finite number that satisfies `fits`; `expected` describes the condition.
     fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64>;
-    /// Returns the index of a word in a list of the possible ones.
+    /// Returns the index of the typed word in the list of possible words.
     fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize>;
-    /// Passes the value as typed to `parse`, which returns an error if it is invalid.
+    /// Passes the value as typed to `parse`, which returns an error if the value is invalid.
     fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> std::result::Result<(), String>);
     /// Whether a switch is on.
     fn is_on(&mut self, key: &'static str) -> bool;
-    /// Notes that a value is wrong.
+    /// Records that a value is wrong.
     fn refuse(&mut self, key: &str, why: &str);
-    /// Notes that a value does not go with that of another key.
+    /// Records that a value does not fit that of another key.
     fn conflict(&mut self, key: &str, other: &str, why: &str);
-    /// Notes that a value is missing.
+    /// Records that a value is missing.
     fn missing(&mut self, why: &str);
     /// Returns how users give a key a value, for advice: `mass = M` in an input file, `--mass M` as a flag.
     fn spelled(&self, key: &str, value: &str) -> String;
 }
 
-/// Largest absolute value of a number that users give: nothing that is computed from numbers within it overflows, and no lattice parameter
-/// comes near it.
+/// Largest absolute value of a number that users may give. Numbers up to this bound do not overflow in computations, and no lattice
+/// parameter comes near it.
 pub const LARGEST: f64 = 1e9;
-/// Smallest absolute value of a number by which others are divided: one over [`LARGEST`].
+/// Smallest divisor that users may give: one over [`LARGEST`].
 pub const SMALLEST: f64 = 1e-9;
-/// Description of [`is_divisor`] in words.
+/// Words with which messages describe the numbers that [`is_divisor`] accepts.
 pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
 
-/// Whether something can be divided by a number: it is at least [`SMALLEST`].
+/// Whether a number may be used as a divisor, which must be at least [`SMALLEST`].
 pub fn is_divisor(x: f64) -> bool {
     x >= SMALLEST
 }
 
-/// Returns the value of the word that was chosen among a few.
+/// Returns the value of the chosen word, which is one of `choices`; `None` if the key is missing or invalid.
 pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
     let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
     keys.word(key, &words).map(|place| choices[place].1)

@@ -44,7 +44,7 @@ pub static OPERATORS: [&Definition; 9] =
 /// Other names of operators, each with the operator's own name.
 pub const ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
 
-/// Returns the operator of this name, or with this [alias](ALIASES).
+/// Returns the operator with this name or [alias](ALIASES).
 pub fn operator_named(name: &str) -> Option<&'static Definition> {
     let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
     OPERATORS.into_iter().find(|definition| definition.name == own)

@@ -5,7 +5,7 @@ use super::even_odd::EvenOdd;
 use super::keys::{Key, Keys};
 use super::smearing::Smearing;
 use super::staggered_links::StaggeredLinks;
-// A definition has its family's term, and the family's parameters have their definition.
+// The modules depend on each other: definitions contain the term of their family, and parameters of the family contain their definition.
 use super::wilson_family::Term;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceGauge, FieldShape};
@@ -18,30 +18,30 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An operator with parameters as typed, and the JSON keys on them that answers include.
+/// Operator made from parameters as typed, with the JSON keys that describe the parameters in answers.
 pub type Resolved = (Operator, Map<String, Value>);
 
-/// An operator that users can choose.
+/// Definition of an operator that users can choose.
 pub struct Definition {
-    /// Name of the operator.
+    /// Name of the operator in inputs and records.
     pub name: &'static str,
     /// Name of the operator in sentences.
     pub title: &'static str,
     /// Fermion type of the fields.
     pub kind: FermionKind,
-    /// Formula of M, in a line.
+    /// Formula of M in one line.
     pub formula: &'static str,
-    /// Parameters of the operator besides those that [all operators have](Self::all_keys).
+    /// Parameters of the operator, without those that [all operators have](Self::all_keys).
     pub keys: &'static [&'static Key],
-    /// Makes the operator from parameters as typed, with the JSON keys on them that answers include; `None` if something is wrong or
-    /// missing, which the keys then record.
+    /// Makes the operator from parameters as typed, with the JSON keys that describe the parameters in answers. Returns `None` if a
+    /// parameter is wrong or missing, after the keys have recorded the error.
     pub resolve: fn(&mut dyn Keys) -> Option<Resolved>,
-    /// JSON keys that answers include, from [`resolve`](Self::resolve) and [`OperatorParameters::describe_smearing`], with their meanings.
-    /// [`OUTPUT_OF_ALL`] is added to them.
+    /// JSON keys that describe the operator in answers, with their meanings. They come from [`resolve`](Self::resolve) and
+    /// [`OperatorParameters::describe_smearing`]; [`OUTPUT_OF_ALL`] is added to them.
     pub output: &'static [(&'static str, &'static str)],
-    /// Makes the operator with parameters for a benchmark.
+    /// Makes the operator with sample parameters, for benchmarks.
     pub sample: fn() -> Operator,
-    /// Whether the operator has kernels that no operator before it in the registry has.
+    /// Whether the operator's hops have kernels that no operator before it in the registry has.
     pub has_own_kernels: bool,
     /// Links over which the operator hops: those of the configuration, or fat and long ones.
     pub links: LinkRecipe,
@@ -57,7 +57,7 @@ static KEYS_OF_ALL: [&Key; 1] = [&THETA];
 pub const OUTPUT_OF_ALL: [(&str, &str); 1] =
     [("theta", "angles θ of twisted boundary conditions in x, y, z and t, in radians")];
 
-/// The links over which an operator hops.
+/// Kind of links over which an operator hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRecipe {
     /// The links of the configuration.
@@ -69,17 +69,17 @@ pub enum LinkRecipe {
 }
 
 impl LinkRecipe {
-    /// Whether there are fat and long links.
+    /// Whether the operator hops over fat and long links.
     pub const fn is_improved(self) -> bool {
         !matches!(self, LinkRecipe::Thin)
     }
 }
 
-/// The kernels of an operator.
+/// Kernels of an operator.
 pub(crate) struct OperatorKernels {
-    /// Kernels of the interior. The formats of the last one are those of fields and links in which the operator exists.
+    /// Kernels of the interior. The last one exists in all formats of fields and links in which the operator exists, and in no others.
     pub interior: &'static [&'static Table],
-    /// The kernel of the exterior.
+    /// Kernel of the exterior.
     pub exterior: &'static Table,
     /// Kernels that pack links.
     pub pack: &'static Table,
@@ -102,19 +102,19 @@ impl PartialEq for Definition {
 }
 
 impl Definition {
-    /// Returns the name of the other quark of a doublet if it has an M of its own: see [`Term::partner`].
+    /// Returns the name of the other quark of a doublet, if its operator M is a different one; see [`Term::partner`].
     pub fn partner(&self) -> Option<&'static str> {
         self.term.as_ref().and_then(|term| term.partner)
     }
-    /// Whether fat and long links take the place of those of a configuration.
+    /// Whether the operator hops over fat and long links instead of the links of a configuration.
     pub fn is_improved(&self) -> bool {
         self.links.is_improved()
     }
-    /// Whether long links are in U(3), and not in SU(3).
+    /// Whether the operator's long links are in U(3), and not in SU(3).
     pub fn is_in_u3(&self) -> bool {
         self.links == LinkRecipe::ImprovedInU3
     }
-    /// Returns the steps of the longest hop.
+    /// Returns the number of sites that the longest hop spans.
     pub fn steps(&self) -> usize {
         if self.is_improved() { 3 } else { 1 }
     }
@@ -122,20 +122,20 @@ impl Definition {
     fn hops(&self) -> &'static Table {
         self.kernels.interior.last().expect("operators hop")
     }
-    /// Whether there are kernels for a format of fields and links.
+    /// Whether this build has kernels of the operator for a format of fields and links.
     pub fn exists(&self, precision: Precision, storage: LinkStorage) -> bool {
         self.hops().instance(Format::with_links(precision, storage)).is_some()
     }
-    /// Returns the formats of fields and links for which the operator is compiled.
+    /// Returns the formats of fields and links for which this build has kernels of the operator.
     pub fn formats(&self) -> impl Iterator<Item = Format> + use<> {
         self.hops().instances().map(|instance| instance.format)
     }
-    /// Returns the cargo features of this crate that would add kernels for a format to this build: empty if there are kernels already, and
-    /// if no build has any.
+    /// Returns the cargo features of this crate that would add kernels for a format to this build. Empty if the build has these kernels, or
+    /// if no build has.
     pub fn missing_features(&self, precision: Precision, storage: LinkStorage) -> Vec<&'static str> {
         self.hops().missing_features(Format::with_links(precision, storage)).collect()
     }
-    /// Returns the error that there are no kernels for a format, which were needed for links stored as `wanted`.
+    /// Returns the error that there are no kernels for a format with links stored as `wanted`, where `asked` was requested.
     pub(crate) fn no_kernels(&self, precision: Precision, asked: LinkStorage, wanted: LinkStorage) -> DeviceError {
         DeviceError::NoKernels {
             operator: self.title,
@@ -145,8 +145,8 @@ impl Definition {
             features: self.missing_features(precision, wanted),
         }
     }
-    /// Returns the kernels of a solve with this operator: in double and in the format of the iteration, and at faces where the lattice is
-    /// `cut`.
+    /// Returns the kernels of a solve with this operator, in double precision and in the format `sloppy` of the iteration. Includes kernels
+    /// at faces if `cut` is set, for a partitioned lattice.
     pub fn kernels(&self, sloppy: (Precision, LinkStorage), cut: bool) -> Vec<(&'static Table, Format)> {
         let (kind, precision, storage) = (self.kind, sloppy.0, sloppy.1);
         let of_fields = Format::fermions(kind, precision);
@@ -175,12 +175,12 @@ impl Definition {
     pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
         self.keys.iter().copied().chain(KEYS_OF_ALL)
     }
-    /// Whether the operator has a parameter.
+    /// Whether the operator has a parameter of this name.
     pub fn has_key(&self, key: &str) -> bool {
         self.all_keys().any(|own| own.name == key)
     }
-    /// Makes the operator from all parameters as typed, with the JSON keys on them that answers include; `None` if something is wrong or
-    /// missing, which the keys then record.
+    /// Makes the operator from all parameters as typed, with the JSON keys that describe the parameters in answers. Returns `None` if a
+    /// parameter is wrong or missing, after the keys have recorded the error.
     pub fn resolve_all(&self, keys: &mut dyn Keys) -> Option<Resolved> {
         let (resolved, theta) = ((self.resolve)(keys), BoundaryAngles::resolve(keys));
         let (operator, mut described) = resolved?;
@@ -189,12 +189,12 @@ impl Definition {
     }
 }
 
-/// Links of a configuration in every format, for operators.
+/// Source of the links of a configuration in every format, for operators.
 pub trait OperatorLinks {
     /// Returns the configuration's links, with the phases of twisted boundary conditions.
     ///
     /// # Errors
-    /// Fails if there are fat and long links only, and on failures of the device.
+    /// Fails if the configuration has only fat and long links, and on failures of the device.
     fn thin(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>>;
     /// Returns fat and long links, with the phases of twisted boundary conditions.
     ///
@@ -214,7 +214,7 @@ pub trait OperatorLinks {
     fn diagonal(&self, operator: &Operator) -> Result<Diagonal>;
 }
 
-/// Parameters of the operators of a family: the interface through which all families are used.
+/// Parameters of an operator. All families of operators are used through this interface.
 pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     /// Returns the operator to which the parameters belong.
     fn definition(&self) -> &'static Definition;
@@ -238,8 +238,8 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     fn smearing(&self) -> Smearing {
         Smearing::None
     }
-    /// Returns the JSON keys on the smearing of fat and long links that answers include; without a smearing if the links were `read` from
-    /// files.
+    /// Returns the JSON keys that describe the smearing of fat and long links in answers. No smearing is described if the links were `read`
+    /// from files.
     fn describe_smearing(&self, _read: bool) -> Map<String, Value> {
         Map::new()
     }
@@ -271,7 +271,7 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     }
 }
 
-/// An operator M: its definition and its parameters.
+/// Operator M with its definition and its parameters.
 #[derive(Clone, Debug)]
 pub struct Operator(Arc<dyn OperatorParameters>);
 
@@ -314,8 +314,9 @@ impl Operator {
     pub fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
         FieldShape::new(self.kind(), precision, nrhs).with_ls(self.ls())
     }
-    /// Returns the storage of the links where `asked` is requested. Links in U(3) need the phase of their determinant beside 12 or 8 reals,
-    /// or all reals if there are no kernels with it: links in SU(3) with phases of twisted boundary conditions, and long links of HISQ.
+    /// Returns the storage of the links if `asked` is requested. Links in U(3) need the phase of their determinant besides 12 or 8 reals,
+    /// or all reals if no kernels use the phase. Such links are HISQ's long links, and links in SU(3) with the phases of twisted boundary
+    /// conditions.
     pub fn storage(&self, asked: LinkStorage) -> LinkStorage {
         let phases = !self.theta().are_zero();
         match self.definition().links {
@@ -325,15 +326,15 @@ impl Operator {
             LinkRecipe::Thin | LinkRecipe::Improved => asked,
         }
     }
-    /// Returns the storage of the links: the requested one, or thin links with two rows if no build, not just this one, has kernels for the
-    /// requested one.
+    /// Returns the storage of the links if `asked` is requested. If neither this build nor any other has kernels for that storage, thin
+    /// links have two rows.
     pub(crate) fn compiled_storage(&self, precision: Precision, asked: LinkStorage) -> LinkStorage {
         let (definition, storage) = (self.definition(), self.storage(asked));
         let possible = || !definition.missing_features(precision, storage).is_empty();
         let keeps = definition.term.is_none() || definition.exists(precision, storage) || possible();
         if keeps { storage } else { storage.with_two_rows() }
     }
-    /// Refuses formats without kernels, after falling back to two rows of each link where needed.
+    /// Refuses formats without kernels, if two rows of each link do not help either.
     pub(crate) fn expect_kernels(&self, precision: Precision, asked: LinkStorage) -> Result {
         let (definition, storage) = (self.definition(), self.compiled_storage(precision, asked));
         match definition.exists(precision, storage) {

@@ -1,5 +1,5 @@
-//! Additive Schwarz preconditioner: an operator cut into independent blocks, and a few steps of minimum residual in each of them (Babich et
-//! al. 2011, section 8.1).
+//! Additive Schwarz preconditioner: the operator is divided into independent blocks, and a few steps of minimum residual are done in each
+//! of them (Babich et al. 2011, section 8.1).
 use super::even_odd::Width;
 use super::wilson_hop::DslashSums;
 use super::wilson_like::{EvenOddWilson, Schur};
@@ -16,10 +16,10 @@ use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Number of blocks, of all right-hand sides together, that one launch sums in.
+/// Maximum number of blocks, over all right-hand sides, for which one launch computes sums.
 const BLOCKS: usize = LAUNCH_SUMS / 3;
 
-/// The Schur complement of an operator that is cut into blocks.
+/// Schur complement of an operator that is divided into independent blocks.
 pub trait BlockOperator: LinearOperator<FieldSpace> {
     /// Returns the domain on which the operator is stored.
     fn domain(&self) -> &Domain;
@@ -30,7 +30,7 @@ pub trait BlockOperator: LinearOperator<FieldSpace> {
     /// Whether [`apply_into`](Self::apply_into) is available for a single block.
     #[doc(hidden)]
     fn sums_up(&self) -> bool;
-    /// Computes `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only if the local lattice is one block.
+    /// Computes `out` = M̂ x, with the sums (x, out) and ‖out‖², which stay in `sums`. The local lattice must be a single block.
     #[doc(hidden)]
     fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums>;
 }
@@ -54,13 +54,13 @@ impl BlockOperator for EvenOddWilson {
     }
 }
 
-/// Preconditioner with n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
-/// there.
+/// Preconditioner with n steps of minimum residual in every block. All steps are queued on the device at once, because the sums for their
+/// coefficients stay there.
 pub struct MrInBlocks {
     operator: Rc<dyn BlockOperator>,
     params: MrParams,
     blocks: Blocks,
-    /// Number of right-hand sides on which it works.
+    /// Number of right-hand sides on which the preconditioner works.
     nrhs: Width,
     fields: RefCell<[DeviceField; 2]>,
     sums: DeviceBuffer,
@@ -69,17 +69,17 @@ pub struct MrInBlocks {
 
 /// Conversion of vectors of each process's part to vectors of overlapping domains.
 struct OverlappingParts {
-    /// Domain of the parts.
+    /// Domain of the processes' parts, without overlap.
     parts: Domain,
-    /// Width, in sites, of the neighbours' sites that a domain has besides its part.
+    /// Width, in sites, by which a domain extends into its neighbours' parts.
     width: u32,
-    /// Factor of sites across an end of the whole lattice in t.
+    /// Factor of a hop across the end of the whole lattice in t.
     across: f64,
-    /// Vector that the domain is given, and the solution computed from it.
+    /// Vector given to the overlapping domain, and the solution computed from it.
     given: RefCell<[DeviceField; 2]>,
 }
 
-/// Largest number of values of a right-hand side and block.
+/// Largest number of sums for a right-hand side and a block.
 const WIDTH: usize = 8;
 
 impl MrInBlocks {
@@ -100,16 +100,16 @@ impl MrInBlocks {
         let nrhs = Width::default();
         Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, overlap: None })
     }
-    /// *Collective.* Makes the preconditioner in overlapping domains: `operator` is on the parts of all processes, which are those of
-    /// `parts`, each with a ghost zone of `width` sites of its neighbours. Vectors are those of the parts: a domain gets its neighbours'
-    /// values in its ghost zone, and the solution there is dropped (restricted additive Schwarz, Cai and Sarkis 1999). `across` is the
-    /// factor of a hop across the end of the whole lattice in t.
+    /// *Collective.* Makes the preconditioner in overlapping domains (restricted additive Schwarz, Cai and Sarkis 1999). `operator` acts on
+    /// this process's part of `parts` with a ghost zone of `width` sites of its neighbours. Vectors are those of the parts: a domain
+    /// receives its neighbours' values in the ghost zone, and the solution there is dropped. `across` is the factor of a hop across the end
+    /// of the whole lattice in t.
     ///
     /// # Errors
     /// Too little memory.
     ///
     /// # Panics
-    /// See [`new`](Self::new).
+    /// As in [`new`](Self::new).
     pub fn overlapping(
         operator: Rc<dyn BlockOperator>,
         params: MrParams,
@@ -148,7 +148,7 @@ impl MrInBlocks {
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
         parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), nrhs as u32)?;
-        // The operator is that of one domain only.
+        // The operations of `work` are those of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// Computes z ≈ M̂⁻¹ r in every block of the operator's lattice.
@@ -206,7 +206,7 @@ impl MrInBlocks {
         let format = Format::of(self.operator.precision());
         Ok(domain.backend().launch(&MR_UPDATE, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
-    /// Restricts work to the first right-hand sides, if the operator supports it.
+    /// Restricts work to the first `nrhs` right-hand sides, if the operator supports it.
     fn narrow(&self, nrhs: usize) -> bool {
         self.operator.narrow(nrhs) && self.nrhs.narrow(nrhs, self.fields.borrow()[0].nrhs())
     }

@@ -11,7 +11,7 @@ pub(super) static U0: Key = Key::new(
      also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
     "1.0",
 );
-/// The tadpole factor of asqtad.
+/// Choice of asqtad's tadpole factor u_0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tadpole {
     /// A given u_0.
@@ -21,14 +21,14 @@ pub enum Tadpole {
 }
 
 impl Tadpole {
-    /// Parses a number above 0, or `plaquette`.
+    /// Parses a tadpole factor: a number above 0, or `plaquette`.
     ///
     /// # Errors
-    /// A sentence about any other text.
+    /// A sentence that describes the fault of the text.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
         match text.parse::<f64>() {
             _ if text == "plaquette" => Ok(Tadpole::Plaquette),
-            // Paths of n links are divided by u_0 to the power n − 1.
+            // u_0 must not be too small, because paths of n links are divided by u_0 to the power n − 1.
             Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
             _ => Err(format!("'{text}' is neither a number from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
         }
@@ -47,7 +47,7 @@ pub enum Smearing {
 }
 
 impl Smearing {
-    /// Returns the JSON keys on the smearing that answers include.
+    /// Returns the JSON keys that describe the smearing in answers.
     pub(super) fn describe(self) -> Map<String, Value> {
         let (u0, epsilon) = match self {
             Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),

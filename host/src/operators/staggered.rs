@@ -1,6 +1,6 @@
-//! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
-//! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
-//! M†M = m² − ¼ D² does not mix the parities.
+//! Staggered operators M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4. The naive operator hops over thin links;
+//! the improved ones, asqtad and HISQ, hop over fat links and, by three sites, over long links. D is anti-Hermitian, so that M†M = m² − ¼
+//! D² does not mix the parities.
 use super::angles::{BC_TIME, BOUNDARIES, BoundaryAngles, TimeBoundary};
 use super::even_odd::{EvenOdd, Width};
 use super::keys::{Key, KeyKind, Keys, choose};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// Operations of a x + b … per site: two for each of the 6 real components.
 const ADD_FLOPS: f64 = 12.0;
 
-/// Convention for the signs of hops; conventions differ by the sign of ψ at some sites.
+/// Convention for the signs of hops. Conventions differ by the sign of ψ at some sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaggeredPhases {
     /// η_x = (−1)^t, η_y = (−1)^(t+x), η_z = (−1)^(t+x+y), η_t = 1.
@@ -43,7 +43,7 @@ pub enum StaggeredPhases {
 }
 
 impl StaggeredPhases {
-    /// Returns the coordinates that count for η_μ: bit 0 for x to bit 3 for t.
+    /// Returns the coordinates whose sum determines η_μ: bit 0 for x to bit 3 for t.
     fn counted(self) -> [u32; 4] {
         match self {
             StaggeredPhases::Milc => [0b1000, 0b1001, 0b1011, 0],
@@ -54,7 +54,7 @@ impl StaggeredPhases {
     pub(crate) fn table(self) -> Phases {
         Phases::new(self.counted())
     }
-    /// Returns η_μ(x): 1 or −1.
+    /// Returns the sign η_μ(x) of a hop from a site, 1 or −1.
     pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
         let counted = self.counted()[mu];
         let sum: usize = (0..4).filter(|nu| counted >> nu & 1 == 1).map(|nu| site[nu]).sum();
@@ -62,14 +62,14 @@ impl StaggeredPhases {
     }
 }
 
-/// Parameters of a staggered operator besides links.
+/// Parameters of a staggered operator, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StaggeredParams {
-    /// Bare mass m, where M has ½ D: MILC's M is twice this one.
+    /// Bare mass m in M = m + ½ D; MILC's M is twice as large.
     pub mass: f64,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
-    /// Signs of hops.
+    /// Convention for the signs of hops.
     pub phases: StaggeredPhases,
 }
 
@@ -80,7 +80,7 @@ impl StaggeredParams {
     }
 }
 
-/// Names of the phases.
+/// Conventions for the signs of hops, with their names in inputs.
 pub const PHASES: [(&str, StaggeredPhases); 2] =
     [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
 
@@ -96,8 +96,8 @@ static SPREAD_BOUNDARY: Key = Key::new(
     "spread-boundary",
     "",
     KeyKind::Switch,
-    "Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead of a \
-     sign of the last ones",
+    "Spread the antiperiodic boundary condition as factors exp(i pi/T) over all links in t, as in CL2QCD, instead of \
+     changing the sign of the last links",
     "false",
 )
 .or("false");
@@ -117,12 +117,12 @@ pub struct StaggeredOperator {
     pub definition: &'static Definition,
     /// Mass, boundary condition and phases.
     pub params: StaggeredParams,
-    /// Smearing of its links.
+    /// Smearing of the operator's links.
     pub smearing: Smearing,
     /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as in CL2QCD, instead of a sign of the
-    /// links that cross it. Sources and solutions are in that gauge, which ψ(t) → e^{−iπt/T} ψ(t) leads to.
+    /// links that cross it. Sources and solutions are then in the gauge to which ψ(t) → e^{−iπt/T} ψ(t) leads.
     pub spread: bool,
-    /// Angles of twisted boundary conditions, in addition.
+    /// Angles of twisted boundary conditions, in addition to the boundary condition in t.
     pub theta: BoundaryAngles,
 }
 
@@ -141,7 +141,7 @@ impl StaggeredOperator {
     pub fn hisq(params: StaggeredParams, epsilon: f64) -> Self {
         StaggeredOperator { definition: &HISQ, smearing: Smearing::Hisq(epsilon), ..Self::naive(params) }
     }
-    /// Whether there are fat and long links.
+    /// Whether the operator hops over fat and long links.
     pub fn is_improved(&self) -> bool {
         self.definition.is_improved()
     }
@@ -162,8 +162,8 @@ impl StaggeredOperator {
         };
         Ok(Staggered::new(links, self.params))
     }
-    /// Returns the operator with a number for the tadpole factor, if that has to be computed from the mean plaquette. `None` if the mean is
-    /// not above 0.
+    /// Returns the operator with a number for the tadpole factor, if the factor is to be computed from the mean plaquette; otherwise the
+    /// operator is unchanged. Returns `None` if the mean is not above 0.
     pub fn with_plaquette(self, mean: f64) -> Option<Self> {
         match self.smearing {
             Smearing::Asqtad(Tadpole::Plaquette) if mean > 0.0 => {
@@ -174,13 +174,14 @@ impl StaggeredOperator {
             _ => Some(self),
         }
     }
-    /// Resolves all parameters but the mass, which is set to 0.
+    /// Resolves all parameters except the mass, which is set to 0.
     fn resolve(keys: &mut dyn Keys, definition: &'static Definition, smearing: Smearing) -> Option<Resolved> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
         let spread = keys.is_on("spread-boundary");
         if spread && boundary == TimeBoundary::Periodic {
-            let why = "only an antiperiodic boundary condition can be spread: give antiperiodic, or remove it";
+            let why = "only an antiperiodic boundary condition can be spread: choose bc-time antiperiodic, or remove \
+                       spread-boundary";
             keys.conflict("spread-boundary", "bc-time", why);
         }
         let params = StaggeredParams { mass: 0.0, boundary, phases };
@@ -264,13 +265,13 @@ impl From<StaggeredParams> for Operator {
 /// JSON keys that answers of staggered operators include, with their meanings.
 static OUTPUT: [(&str, &str); 5] = [
     ("u0", "asqtad's tadpole factor; `null` for other operators and for links from files"),
-    ("u0_from_plaquette", "whether it is the fourth root of the mean plaquette"),
+    ("u0_from_plaquette", "whether `u0` is the fourth root of the mean plaquette"),
     ("naik_epsilon", "HISQ's ε; `null` for other operators and for links from files"),
     ("phases", "`milc` or `lexicographic`"),
     ("spread_boundary", "whether an antiperiodic boundary condition is spread over all links in t"),
 ];
 
-/// The naive staggered operator.
+/// Definition of the naive staggered operator.
 pub static STAGGERED: Definition = Definition {
     name: "staggered",
     title: "naive staggered",
@@ -300,7 +301,7 @@ const IMPROVED_KERNELS: OperatorKernels = OperatorKernels {
     setup: &[],
 };
 
-/// The asqtad operator.
+/// Definition of the asqtad operator.
 pub static ASQTAD: Definition = Definition {
     name: "asqtad",
     title: "asqtad",
@@ -320,7 +321,7 @@ pub static ASQTAD: Definition = Definition {
     kernels: IMPROVED_KERNELS,
 };
 
-/// The HISQ operator.
+/// Definition of the HISQ operator.
 pub static HISQ: Definition = Definition {
     name: "hisq",
     title: "HISQ",
@@ -339,7 +340,7 @@ pub static HISQ: Definition = Definition {
     kernels: IMPROVED_KERNELS,
 };
 
-/// A staggered operator.
+/// Staggered operator on links in one format.
 pub struct Staggered {
     links: Arc<StaggeredLinks>,
     params: StaggeredParams,
@@ -361,15 +362,15 @@ impl Staggered {
     pub fn params(&self) -> StaggeredParams {
         self.params
     }
-    /// Returns the links.
+    /// Returns the links over which the operator hops.
     pub fn links(&self) -> &StaggeredLinks {
         &self.links
     }
-    /// Computes `out` = D ψ on the sites of `parity`; `input` is on the other.
+    /// Computes `out` = D ψ on the sites of `parity`; `input` is ψ on the other parity.
     pub fn dslash(&self, parity: usize, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.launch(&StaggeredHop { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
     }
-    /// Computes `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
+    /// Computes `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, and `input` is ψ on the other parity.
     pub fn dslash_add(
         &self,
         parity: usize,
@@ -412,7 +413,7 @@ impl Staggered {
             blocks: nrhs,
         }
     }
-    /// Computes a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the device.
+    /// Computes a x + b D ψ with the sums \[Re (w, out), Im (w, out), ‖out‖²\], which are collected later or stay on the device.
     fn launch_sums(&self, product: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
         let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(product.input.nrhs()));
         self.expect(&[product.input, product.out, product.x, w], nrhs)?;
@@ -434,7 +435,7 @@ impl Staggered {
         )?;
         Ok(sums.into_inner())
     }
-    /// Computes `out` = M ψ, or M† ψ, on all sites.
+    /// Computes `out` = M ψ, or M† ψ if `dagger` is set, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         for parity in 0..2 {
@@ -482,9 +483,9 @@ impl StaggeredHop<'_> {
     }
 }
 
-/// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and with σ = 0 it is
-/// also the Schur complement of M times m, with which M ψ = η is solved: (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe
-/// ψ_e) / m.
+/// The operator M†M + σ = m² + σ − ¼ D² on the sites of one parity. It is Hermitian, and positive unless m² + σ = 0. On the even sites with
+/// σ = 0 it is also m times the Schur complement of M. M ψ = η is solved by (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o and ψ_o = (η_o − ½
+/// D_oe ψ_e) / m.
 pub struct EvenOddStaggered {
     staggered: Staggered,
     parity: usize,
@@ -513,7 +514,7 @@ impl EvenOddStaggered {
         self.staggered.dslash(1 - parity, x, &mut other)?;
         self.staggered.dslash_add(parity, (self.constant, x), (-0.25, &other), out)
     }
-    /// Computes `out` = (M†M + σ + `shift`) x, and returns the sums (w, out) and ‖out‖² that were launched with it.
+    /// Computes `out` = (M†M + σ + `shift`) x, and returns the sums (w, out) and ‖out‖², which are launched with the product.
     fn launch_sums(
         &self,
         shift: f64,
@@ -528,7 +529,7 @@ impl EvenOddStaggered {
             StaggeredHop { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
         self.staggered.launch_sums(&hop, w, target)
     }
-    /// Returns the operator on all sites.
+    /// Returns the operator M on all sites.
     pub fn staggered(&self) -> &Staggered {
         &self.staggered
     }
@@ -566,7 +567,8 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         overlap()?;
         space.dot_of(sums, dot, norm2)
     }
-    /// Performs a step of CG. With one process the curvature need not leave the device before the step: one wait instead of two.
+    /// Performs a step of CG. With one process the curvature need not leave the device before the step, so that the host waits once instead
+    /// of twice.
     fn cg_step(
         &self,
         space: &FieldSpace,
@@ -579,7 +581,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         if self.staggered.links.domain().grid().size() > 1 {
             return step.with_two_reductions(space, self, out, curvature, norm2, overlap);
         }
-        // The kernel takes as many right-hand sides as its input has.
+        // The kernel takes the number of right-hand sides from its input, which must have at least those of `space`.
         self.staggered.expect(&[step.p], space.nrhs())?;
         let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
@@ -609,7 +611,7 @@ impl EvenOdd for EvenOddStaggered {
         let FullField { even, odd } = psi;
         self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
     }
-    /// Computes the hopping term by itself, then linear algebra.
+    /// Computes the product by an unfused hopping term and linear algebra.
     fn apply_parity(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub const STAGGERED_FLOPS: f64 = 570.0;
 /// Operations of the improved hopping term per site.
 pub const IMPROVED_FLOPS: f64 = 1146.0;
-/// Links of a staggered operator, for one or for both kinds of hops.
+/// Links of a staggered operator: thin links, or fat and long links.
 pub struct StaggeredLinks {
     /// Thin or fat links.
     pub(super) near: Arc<DeviceGauge>,
@@ -28,13 +28,13 @@ impl StaggeredLinks {
     pub fn naive(links: Arc<DeviceGauge>) -> Self {
         StaggeredLinks { near: links, long: None, bare: false }
     }
-    /// Makes links for Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
+    /// Makes links for the hops Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
     pub(crate) fn bare(links: DeviceGauge) -> Self {
         StaggeredLinks { near: Arc::new(links), long: None, bare: true }
     }
-    /// Whether there are kernels for a format, which is that of long links for the improved operator. There are none for links in temporal
-    /// gauge, for phases of thin links, which have none, and for fields in 16-bit floating point, which would save no memory where a norm
-    /// fills up a 16-byte chunk.
+    /// Whether there are kernels for a format; for improved operators, it is the format of long links. There are none for links in temporal
+    /// gauge and for phases of thin links, which have none. There are also none for fields in 16-bit floating point, which would save no
+    /// memory: in fixed point the norm only fills up a 16-byte chunk.
     pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
         let hops = if improved { IMPROVED_DSLASH.0 } else { STAGGERED_DSLASH.0 };
         hops.instance(Format::with_links(precision, storage)).is_some()
@@ -63,7 +63,7 @@ impl StaggeredLinks {
     pub fn domain(&self) -> &Domain {
         self.near.domain()
     }
-    /// Returns the precision of the fields for whose operators the links are stored.
+    /// Returns the precision of the fields on which operators with these links act.
     pub fn precision(&self) -> Precision {
         self.near.precision()
     }
@@ -71,12 +71,12 @@ impl StaggeredLinks {
     pub fn flops(&self) -> f64 {
         if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
     }
-    /// Returns the bytes of the links that the hopping term reads at a site.
+    /// Returns the bytes of links that the hopping term reads at a site.
     pub fn read_bytes(&self) -> usize {
         let links = [Some(&*self.near), self.long.as_ref()];
         links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()
     }
-    /// Returns the steps of the longest hop.
+    /// Returns the number of sites that the longest hop spans.
     pub(super) fn steps(&self) -> u32 {
         if self.long.is_some() { 3 } else { 1 }
     }

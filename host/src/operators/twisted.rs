@@ -1,5 +1,5 @@
-//! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). Conjugation with γ5 gives M† with −μ: γ5
-//! M(μ) γ5 = M†(−μ).
+//! Twisted-mass operator M = 4 + m + iμγ5 − ½ D, with γ5 of the DeGrand–Rossi basis (Frezzotti et al. 2001). Conjugation with γ5 gives M†
+//! with −μ: γ5 M(μ) γ5 = M†(−μ).
 use super::angles::{BC_TIME, TimeBoundary};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
 use super::keys::{Key, KeyKind, Keys};
@@ -15,10 +15,10 @@ use gpu_kernels::{FermionKind, Precision};
 /// Operations of a + iμγ5 at a site: two products and a sum for each of the 24 reals.
 pub const TWIST_FLOPS: f64 = 72.0;
 
-/// Parameters of a twisted-mass operator besides links.
+/// Parameters of a twisted-mass operator, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwistedParams {
-    /// Mass, boundary condition, anisotropy.
+    /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
     /// Twisted mass μ.
     pub mu: f64,
@@ -35,7 +35,7 @@ impl From<TwistedParams> for Operator {
 /// Key of the twisted mass μ.
 pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass mu of the term i mu gamma5", "0.01");
 
-/// Resolves μ, which has to be given.
+/// Resolves μ, which must be given.
 pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
     if !keys.is_given("mu") {
         let mu = keys.spelled("mu", "MU");
@@ -44,7 +44,7 @@ pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
     keys.number("mu", "a number", &|_| true)
 }
 
-/// Twisted mass on Wilson fermions.
+/// Wilson fermions with a twisted mass.
 pub static TWISTED: Definition = Definition {
     name: "twisted",
     title: "twisted-mass",

@@ -1,5 +1,5 @@
-//! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹ and F = μ (A²
-//! + μ²)⁻¹ give (A + iμγ5)⁻¹ = E − iγ5 F, since γ5 and A commute. A may also be the exponential clover term.
+//! Wilson-clover fermions with a twisted mass: M = A + iμγ5 − ½ D, where A is the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹ and F
+//! = μ (A² + μ²)⁻¹ give (A + iμγ5)⁻¹ = E − iγ5 F, since γ5 and A commute. A may also be the exponential clover term.
 use super::angles::TimeBoundary;
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
@@ -20,7 +20,7 @@ use gpu_kernels::storage::HALF;
 use gpu_kernels::wilson::WILSON_DSLASH;
 use gpu_kernels::{FermionKind, Format, Precision};
 
-/// Parameters of a twisted-mass operator with a clover term besides links.
+/// Parameters of a twisted-mass operator with a clover term, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwistedCloverParams {
     /// Parameters of the clover term.
@@ -48,7 +48,7 @@ impl From<TwistedExpCloverParams> for Operator {
     }
 }
 
-/// Wilson-clover fermions with a twisted mass.
+/// Definition of the operator of Wilson-clover fermions with a twisted mass.
 pub static TWISTED_CLOVER: Definition = Definition {
     name: "twisted-clover",
     title: "twisted-clover",
@@ -66,7 +66,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
         ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
         ("xi", "bare anisotropy ξ_0"),
         ("nu", "bare velocity of light ν"),
-        ("clover", "`null` without a clover term, else its parameters (below)"),
+        ("clover", "parameters of the clover term (below); `null` without a clover term"),
         ("mu", "twisted mass μ"),
     ],
     sample: || {
@@ -85,7 +85,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
     kernels: wilson_kernels(&[WILSON_DSLASH.0, TWISTED_CLOVER_DSLASH.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
-/// Wilson fermions with the exponential clover term, which also commutes with γ5, and a twisted mass.
+/// Wilson fermions with the exponential clover term and a twisted mass. Like the clover term, its exponential commutes with γ5.
 pub static TWISTED_EXP_CLOVER: Definition = Definition {
     name: "twisted-exp-clover",
     title: "twisted exponential-clover",
@@ -101,7 +101,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
         TwistedExpCloverParams(TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 })
             .into()
     },
-    // The keys of twisted-clover.
+    // The hops use the kernels of twisted-clover.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {
@@ -122,7 +122,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
     output: TWISTED_CLOVER.output,
 };
 
-/// Keys of the clover operator, except for the Schur complement, which is always the symmetric one, and μ.
+/// Keys of the clover operator and μ. The Schur complement has no key, because it is always the symmetric one.
 static KEYS: [&Key; 10] = {
     let mut keys = clover::KEYS;
     keys[9] = &MU;
@@ -181,7 +181,7 @@ impl SiteTerm for TwistedTerm {
         let (clover, inverse) = (clover.convert(precision)?, inverse.convert(precision)?);
         Ok(Diagonal::of(TwistedTerm { clover, inverse, mu: *mu }))
     }
-    /// Returns blocks of F = μ (A² + μ²)⁻¹: the determinant of A² + μ², the inverse of F times a number, is |det (A + iμγ5)|².
+    /// Returns blocks of F = μ (A² + μ²)⁻¹. The inverse of F is proportional to A² + μ², whose determinant is |det (A + iμγ5)|².
     fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
         if self.mu == 0.0 {
             return SiteTerm::determinant(&self.clover, parity);

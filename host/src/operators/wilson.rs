@@ -17,8 +17,8 @@ pub const DSLASH_FLOPS: f64 = 1320.0;
 /// Operations of a x + b D ψ per site: two more for each of the 24 real components.
 pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
 
-/// Different lattice spacings in space and time, in Chroma's convention: ξ_0 is the bare ratio of the spacings, ν the bare velocity of
-/// light. The hops in space are multiplied by ν/ξ_0.
+/// Anisotropy of the lattice, in Chroma's convention: ξ_0 is the bare ratio of the lattice spacings in space and in time, and ν the bare
+/// velocity of light. Hops in space are multiplied by ν/ξ_0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Anisotropy {
     /// Bare anisotropy ξ_0.
@@ -28,7 +28,7 @@ pub struct Anisotropy {
 }
 
 impl Default for Anisotropy {
-    /// Returns the isotropic lattice.
+    /// Returns the values ξ_0 = ν = 1 of an isotropic lattice.
     fn default() -> Self {
         Anisotropy { xi: 1.0, nu: 1.0 }
     }
@@ -41,14 +41,14 @@ impl Anisotropy {
     }
 }
 
-/// Parameters of a Wilson operator besides links.
+/// Parameters of a Wilson operator, without its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonParams {
     /// Bare mass m.
     pub mass: f64,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
-    /// Lattice spacings.
+    /// Anisotropy of the lattice.
     pub anisotropy: Anisotropy,
 }
 
@@ -65,17 +65,17 @@ impl WilsonParams {
     pub fn diagonal(&self) -> f64 {
         1.0 + 3.0 * self.anisotropy.space() + self.mass
     }
-    /// Returns the factor of the hopping term D̃ in M: M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
+    /// Returns the factor of the hopping term D̃ in M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
     pub fn hop(&self) -> f64 {
         0.5 * self.anisotropy.space()
     }
-    /// Returns `hop` over `diagonal`: κ on an isotropic lattice.
+    /// Returns [`hop`](Self::hop) / [`diagonal`](Self::diagonal), which is κ on an isotropic lattice.
     pub fn kappa(&self) -> f64 {
         self.hop() / self.diagonal()
     }
 }
 
-/// The Wilson operator, on links in some precision and storage. On fields with a fifth dimension it acts on each slice.
+/// Wilson operator on links in one precision and storage. On fields with a fifth dimension, the operator acts on each slice.
 pub struct Wilson {
     gauge: Arc<DeviceGauge>,
     params: WilsonParams,
@@ -94,17 +94,17 @@ impl Wilson {
     pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
         Wilson { gauge, params, boundary: HopBoundary::Neighbours, nrhs: Width::default() }
     }
-    /// Whether there are kernels for a format.
+    /// Whether this build has kernels for a format.
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
         WILSON_DSLASH.0.instance(Format::with_links(precision, storage)).is_some()
     }
-    /// Cuts the operator into blocks of these extents, which divide the local lattice, with ψ = 0 outside a block: the operator of an
-    /// additive Schwarz preconditioner. It needs no messages.
+    /// Divides the operator into blocks of these extents, which must divide the local lattice. ψ counts as 0 outside a block, so no
+    /// messages are needed. This is the operator of an additive Schwarz preconditioner.
     #[must_use]
     pub fn in_blocks(self, extents: [usize; 4]) -> Self {
         Wilson { boundary: HopBoundary::Blocks(extents), ..self }
     }
-    /// Returns the extents of the independent blocks.
+    /// Returns the extents of the independent blocks; without blocks, those of the whole lattice.
     pub(super) fn block(&self) -> [usize; 4] {
         match self.boundary {
             HopBoundary::Neighbours => self.domain().global().size(),
@@ -194,7 +194,7 @@ pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("kappa", "hopping parameter κ: factor of the hopping term relative to the diagonal term"),
     ("xi", "bare anisotropy ξ_0"),
     ("nu", "bare velocity of light ν"),
-    ("clover", "`null` without a clover term, else its parameters (below)"),
+    ("clover", "parameters of the clover term (below); `null` without a clover term"),
 ];
 
 impl WilsonParams {
@@ -203,7 +203,7 @@ impl WilsonParams {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
         let mut anisotropy = |key| keys.number(key, DIVISOR, &is_divisor).unwrap_or(1.0);
         let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
-        // The diagonal of M, by which everything is divided, must not vanish.
+        // The mass has a lower bound, because the diagonal of M is a divisor and must not vanish.
         let lowest = -1.0 - 3.0 * anisotropy.space();
         let mass = keys.number("mass", &format!("a number above {lowest}"), &|m| m > lowest);
         let kappa = keys.number("kappa", DIVISOR, &is_divisor);
@@ -212,11 +212,11 @@ impl WilsonParams {
                 let [mass, kappa] = [("mass", "M"), ("kappa", "K")].map(|(key, value)| keys.spelled(key, value));
                 keys.missing(&format!("no mass: give {mass} or {kappa}"));
             }
-            (true, true) => keys.conflict("mass", "kappa", "give only one of them: kappa = 1 / (2 (4 + mass))"),
+            (true, true) => keys.conflict("mass", "kappa", "give either mass or kappa = 1 / (2 (4 + mass))"),
             (false, true) => {
                 for key in ["xi", "nu"] {
                     if keys.is_given(key) {
-                        keys.conflict("kappa", key, "on an anisotropic lattice, give the mass");
+                        keys.conflict("kappa", key, "on an anisotropic lattice, give the mass instead of kappa");
                     }
                 }
             }
@@ -226,7 +226,7 @@ impl WilsonParams {
         let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
         isotropic.map(|params| WilsonParams { anisotropy, ..params })
     }
-    /// Returns the JSON keys on the parameters that answers include.
+    /// Returns the JSON keys that describe the parameters in answers.
     pub fn describe(&self) -> Map<String, Value> {
         let Anisotropy { xi, nu } = self.anisotropy;
         let all = [("mass", self.mass), ("kappa", self.kappa()), ("xi", xi), ("nu", nu)];

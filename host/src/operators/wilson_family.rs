@@ -1,5 +1,4 @@
-//! The family of Wilson-like operators M = A − h D: their parameters, their diagonal terms A, and the Wilson operator, for
-//! which A is a number.
+//! The family of Wilson-like operators M = A − h D: their parameters, their diagonal terms A, and the Wilson operator, whose A is a number.
 use super::angles::{BC_TIME, BoundaryAngles, TimeBoundary};
 use super::diagonal::Diagonal;
 use super::even_odd::EvenOdd;
@@ -19,18 +18,18 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The diagonal term A of a Wilson-like operator.
+/// Definition of the diagonal term A of a Wilson-like operator.
 pub struct Term {
-    /// Makes the term, in double precision.
+    /// Function that makes the term from links, in double precision.
     pub make: fn(&WilsonLike, &GaugeField) -> Result<Diagonal>,
-    /// Returns the bytes on a device of A and of A⁻¹ on both parities, for a precision and a number of sites of each parity.
+    /// Function that returns the bytes of A and A⁻¹ together on a device, for a precision and a number of sites of each parity.
     pub bytes: fn(Precision, usize) -> usize,
-    /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
+    /// Whether A is a number, which needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
-    /// Name of the other quark of a doublet, if γ5 M γ5 is not M† of this quark but M† of the other: the propagator of the other quark
-    /// differs, and γ5 S† γ5 is that of the other's antiquark. `None` where γ5 M γ5 = M†.
+    /// Name of the other quark of a doublet; `None` if γ5 M γ5 = M†. A quark belongs to a doublet if γ5 M γ5 is M† of the other quark. The
+    /// propagators of the two quarks differ, and γ5 S† γ5 is the propagator of the other quark's antiquark.
     pub partner: Option<&'static str>,
-    /// Dependence on the links.
+    /// Function that returns the dependence of A on the links.
     pub dependence: fn(&WilsonLike) -> LinkDependence,
 }
 
@@ -41,8 +40,8 @@ pub enum LinkDependence {
     None,
     /// Linear in the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
     Linear([f64; 2]),
-    /// Exponential, A = d exp(C/d), where C is the field strength with these coefficients and d the value of A where links are 1. The
-    /// determinant is a constant.
+    /// Exponential: A = d exp(C/d), where C is the field strength with these coefficients and d the value of A where links are 1. The
+    /// determinant of A is constant.
     Exponential([f64; 2]),
 }
 
@@ -52,20 +51,20 @@ pub const COEFFICIENTS: usize = 3;
 /// A Wilson-like operator: a definition with numbers for its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonLike {
-    /// The operator of this family.
+    /// Definition of the operator.
     pub definition: &'static Definition,
     /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
     /// Coefficients of the diagonal term, in the order of the definition.
     pub coefficients: [f64; COEFFICIENTS],
-    /// The Schur complement to solve.
+    /// Choice of the Schur complement.
     pub schur: Schur,
-    /// Twisted boundary conditions.
+    /// Angles of twisted boundary conditions.
     pub theta: BoundaryAngles,
 }
 
 impl WilsonLike {
-    /// Makes an operator without phases at the ends of the lattice.
+    /// Makes an operator without twisted boundary conditions.
     pub fn new(
         definition: &'static Definition,
         wilson: WilsonParams,
@@ -74,7 +73,7 @@ impl WilsonLike {
     ) -> Self {
         WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
     }
-    /// Computes A on links of a device, in double precision.
+    /// Computes A from links on a device, in double precision.
     ///
     /// # Errors
     /// Failures of the device.
@@ -97,13 +96,13 @@ impl WilsonLike {
     pub fn has_number(&self) -> bool {
         self.term().is_number
     }
-    /// Whether another operator has the same hops and the same kind of diagonal term, so that near-null vectors of one are near-null
-    /// vectors of the other.
+    /// Whether another operator has the same hops and the same kind of diagonal term, so that near-null vectors of one operator suit the
+    /// other operator too.
     pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
         let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy, operator.theta);
         std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
     }
-    /// Makes the Schur complement on links, with a diagonal term that was made of them, in a precision.
+    /// Makes the Schur complement on links in a precision, with a diagonal term that was made from these links.
     ///
     /// # Errors
     /// Failures of the device.
@@ -161,8 +160,8 @@ impl OperatorParameters for WilsonLike {
     }
 }
 
-/// Returns the kernels of a Wilson-like operator: those that apply it, of which the last one exists in all of its formats, and those that
-/// make its diagonal term.
+/// Returns the kernels of a Wilson-like operator. `interior` are those that apply it, the last of which exists in all of its formats;
+/// `setup` are those that make its diagonal term.
 pub(super) const fn wilson_kernels(
     interior: &'static [&'static Table],
     setup: &'static [&'static Table],
@@ -171,7 +170,7 @@ pub(super) const fn wilson_kernels(
     OperatorKernels { interior, exterior, pack, faces, setup }
 }
 
-/// The Wilson operator.
+/// Definition of the Wilson operator.
 pub static WILSON: Definition = Definition {
     name: "wilson",
     title: "Wilson",

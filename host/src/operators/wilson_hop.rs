@@ -1,5 +1,5 @@
-//! Products with Wilson operators, launched over a lattice that may be cut: the interior by the kernel for whole lattices, the sites near a
-//! cut by a kernel of its kind that also reads ghost zones.
+//! Launches of products with Wilson operators. The kernel for whole lattices computes the interior. On a partitioned lattice, another
+//! kernel of this kind, which also reads ghost zones, computes the exterior.
 use super::diagonal::DiagonalKernels;
 use super::wilson::Wilson;
 use crate::backend::{Call, view};
@@ -23,13 +23,13 @@ pub(super) struct WilsonHop<'a> {
     pub dagger: bool,
     /// Input ψ, on the other parity.
     pub input: &'a DeviceField,
-    /// The result.
+    /// Result of the product.
     pub out: &'a DeviceField,
     /// x, if the product has one.
     pub x: Option<&'a DeviceField>,
     /// Factor of the hopping term, if the product has x.
     pub b: f64,
-    /// Arguments of a, A or A⁻¹.
+    /// Kernel arguments of a, A or A⁻¹.
     pub diagonal: DiagonalArguments,
     /// Kernel for sites whose neighbours are all on this device.
     pub interior: &'static Instances<WilsonDslash>,
@@ -81,11 +81,12 @@ impl<'a> WilsonHop<'a> {
 }
 
 impl Wilson {
-    /// Computes `out` = D ψ on the sites of `parity`, or D† ψ. `input` is on the other parity.
+    /// Computes `out` = D ψ, or D† ψ if `dagger` is set, on the sites of `parity`. `input` is ψ on the other parity.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.launch(&WilsonHop::hops(parity, dagger, input, out))
     }
-    /// Computes `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
+    /// Computes `out` = a x + b D ψ on the sites of `parity`, with D† instead of D if `dagger` is set. `x` is on `parity`, and `input` is ψ
+    /// on the other parity.
     #[allow(clippy::too_many_arguments)]
     pub fn dslash_add(
         &self,
@@ -97,7 +98,7 @@ impl Wilson {
     ) -> Result {
         self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
     }
-    /// Computes `out` = M ψ, or M† ψ, on all sites.
+    /// Computes `out` = M ψ, or M† ψ if `dagger` is set, on all sites.
     pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
         let (diagonal, hop) = (self.params().diagonal(), self.params().hop());
         for parity in 0..2 {
@@ -125,8 +126,8 @@ impl Wilson {
             },
         )
     }
-    /// Computes a product with x and sums, which are to be collected, on four-dimensional fields: with A⁻¹ if A is more than a number, and
-    /// with D, not D†.
+    /// Computes a product with x and sums that are to be collected, on four-dimensional fields and with D, not D†. The product has A⁻¹ if A
+    /// is more than a number.
     pub(super) fn launch_sums(
         &self,
         product: &WilsonHop<'_>,

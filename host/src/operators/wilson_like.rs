@@ -1,4 +1,4 @@
-//! Wilson-like operators, M = A − h D with A diagonal in the sites, even-odd preconditioned: Wilson, Wilson-clover …
+//! Wilson-like operators M = A − h D, even-odd preconditioned, with A diagonal in the sites.
 use super::diagonal::{Diagonal, DiagonalForm};
 use super::even_odd::EvenOdd;
 use super::wilson::{DSLASH_FLOPS, Wilson};
@@ -13,7 +13,7 @@ use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Schur complement of the even sites to solve.
+/// Form of the Schur complement of the even sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schur {
     /// Symmetric complement M̂ = 1 − h² A_ee⁻¹ D_eo A_oo⁻¹ D_oe.
@@ -23,22 +23,22 @@ pub enum Schur {
     Asymmetric,
 }
 
-/// The Schur complement M̂ of a Wilson-like operator on the even sites, and the conversion of the full system M ψ = η to M̂ ψ_e = η̂ and
-/// back (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
+/// Schur complement M̂ of a Wilson-like operator on the even sites, with the conversion of the full system M ψ = η to M̂ ψ_e = η̂ and back
+/// (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
 ///
-/// A is s B, with B = 1 where A is a number, as for Wilson, and s = 1 where it is not. With κ = h/s,
-/// M̂ = 1 − κ² B⁻¹ D B⁻¹ D, and η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o).
+/// A is s B. If A is a number, as for the Wilson operator, B is 1; otherwise s is 1. With κ = h/s, M̂ = 1 − κ² B⁻¹ D B⁻¹ D and η̂ = A⁻¹
+/// (η_e + κ D B⁻¹ η_o).
 pub struct EvenOddWilson {
     wilson: Wilson,
     diagonal: Diagonal,
     schur: Schur,
     odd: RefCell<DeviceField>,
-    /// Intermediate field for the dagger of the symmetric complement and for M itself, if A is not a number.
+    /// Intermediate field for the dagger of the symmetric complement and for M itself; `None` if A is a number.
     even: Option<RefCell<DeviceField>>,
 }
 
 impl EvenOddWilson {
-    /// Makes M = d − h D of the Wilson operator, for blocks of `nrhs` right-hand sides.
+    /// Makes the Schur complement of the Wilson operator M = d − h D, for blocks of `nrhs` right-hand sides.
     ///
     /// # Errors
     /// Too little memory.
@@ -46,11 +46,10 @@ impl EvenOddWilson {
         let diagonal = Diagonal::number(wilson.params().diagonal());
         Self::with_diagonal(wilson, diagonal, Schur::Symmetric, nrhs)
     }
-    /// Makes the Schur complement with a diagonal term that was made of the links of `wilson`.
+    /// Makes the Schur complement with a diagonal term that was made from the links of `wilson`.
     ///
     /// # Errors
-    /// A term that was made with another mass or anisotropy than those of `wilson`, is in another precision, or is on another device; too
-    /// little memory.
+    /// A term with another mass or anisotropy than those of `wilson`, in another precision, or on another device; too little memory.
     pub fn with_diagonal(wilson: Wilson, diagonal: impl Into<Diagonal>, schur: Schur, nrhs: usize) -> Result<Self> {
         let diagonal = diagonal.into();
         diagonal.check(&wilson)?;
@@ -66,15 +65,16 @@ impl EvenOddWilson {
     pub(crate) fn complement(&self) -> Schur {
         self.schur
     }
-    /// Returns κ = h/s, the factor of a hop between sites divided by s.
+    /// Returns κ = h/s, the factor of a hop after division by s.
     fn kappa(&self) -> f64 {
         self.wilson.params().hop() / self.diagonal.scale()
     }
-    /// Computes `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
+    /// Computes `out` = B⁻¹ D ψ, or B⁻† D† ψ if `dagger` is set, on the sites of `parity` in one pass. B is 1 for the Wilson operator and A
+    /// for other operators.
     pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
         self.wilson.launch(&self.with_inverse(WilsonHop::hops(parity, dagger, input, out)))
     }
-    /// Computes `out` = A x, or A⁻¹ x, A† x or A⁻† x, on the sites of one parity.
+    /// Computes `out` = A x, A⁻¹ x, A† x or A⁻† x, as `form` selects, on the sites of one parity.
     pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
         let diagonal = match (self.diagonal.term(), form.inverse) {
             (None, true) => DiagonalArguments::mass(1.0 / self.diagonal.scale()),
@@ -86,7 +86,8 @@ impl EvenOddWilson {
     pub(crate) fn twist(&self, mu: f64, x: &DeviceField, out: &DeviceField) -> Result {
         self.launch_diagonal(DiagonalArguments::twisted(0.0, mu, false), x, out)
     }
-    /// Computes h A_oo⁻¹ D ψ_e, or h A_oo⁻† D† ψ_e: the odd half of a vector for which M ψ, or M† ψ, vanishes there.
+    /// Computes h A_oo⁻¹ D ψ_e, or h A_oo⁻† D† ψ_e if `dagger` is set. This is the odd half of a vector for which M ψ, or M† ψ, vanishes on
+    /// odd sites.
     pub(crate) fn extend(&self, dagger: bool, even: &DeviceField, odd: &mut DeviceField) -> Result {
         self.dslash(1, dagger, even, odd)?;
         self.space(even.nrhs()).axpby(
@@ -123,7 +124,7 @@ impl EvenOddWilson {
         let kappa = self.kappa();
         let mut odd = self.odd.borrow_mut();
         match (self.schur, dagger, &self.even) {
-            // M̂ x = x − κ² B⁻¹ D B⁻¹ D x, and the same with D† where B is 1.
+            // M̂ x = x − κ² B⁻¹ D B⁻¹ D x. If B is 1, M̂† x has D† in place of D.
             (Schur::Symmetric, false, _) | (Schur::Symmetric, true, None) => {
                 self.dslash(1, dagger, x, &mut odd)?;
                 let hop = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
@@ -225,7 +226,7 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
 }
 
 impl EvenOdd for EvenOddWilson {
-    /// Computes η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o); without A⁻¹ for the asymmetric complement.
+    /// Computes η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o), without A⁻¹ for the asymmetric complement.
     fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
         let inverse = match self.schur {
             Schur::Symmetric => 1.0 / self.diagonal.scale(),
@@ -258,7 +259,7 @@ impl EvenOdd for EvenOddWilson {
                 self.apply_diagonal(DiagonalForm { parity, inverse: false, dagger }, here, &mut image)?;
                 self.wilson.dslash_add(parity, dagger, (1.0, &image), (-hop, there), out)
             }
-            // The hopping term by itself, then linear algebra: the fused kernels are those of M̂.
+            // The hopping term is computed without fused kernels, which are those of M̂, and linear algebra follows.
             None => {
                 self.wilson.dslash(parity, dagger, there, out)?;
                 let factor = |c: f64| vec![Complex64::from(c); out.nrhs()];
@@ -275,7 +276,7 @@ impl EvenOdd for EvenOddWilson {
     }
     fn residual_factor(&self) -> f64 {
         match self.schur {
-            // A is close to the value d in it.
+            // A is close to its value d where links are 1.
             Schur::Symmetric => self.wilson.params().diagonal(),
             Schur::Asymmetric => 1.0,
         }

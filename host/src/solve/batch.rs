@@ -1,7 +1,7 @@
 //! Batches of right-hand sides: their sizes, and the combined results of all batches.
 //!
-//! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than many small ones.
-//! The memory of the device limits a batch: each right-hand side has its own vectors.
+//! Right-hand sides that are solved together share the links that kernels read, so a few large batches are faster than many small ones. The
+//! memory of the device limits the size of a batch, because each right-hand side has its own vectors.
 use super::methods::Method;
 use super::report::{Escalation, MultigridReport, Report, SolveFailure, gflops};
 use super::run::Solved;
@@ -11,12 +11,13 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{GivenUp, Info, SolveError, Unsolved};
 use std::ops::Range;
 
-/// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the components of a
-/// source. More than 16 together bring little more, because the share of the links in memory traffic is small by then.
+/// Sizes of batches, the largest first. A batch shrinks through these sizes while right-hand sides finish. 12 and 3 are the components of a
+/// source. More than 16 right-hand sides together bring little more, because the links are then a small share of the memory traffic.
 pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 
-/// Splits `n` right-hand sides into batches of [`BATCH_SIZES`], none larger than `most`, or than one where that is 0: as few batches as
-/// possible, and among such splits the one whose largest batch is smallest, because it needs least memory. The larger ones come first.
+/// Splits `n` right-hand sides into batches with sizes from [`BATCH_SIZES`], none larger than `most` (at least 1). There are as few batches
+/// as possible. Among such splits, the one with the smallest largest batch is chosen, because it needs least memory. Larger batches come
+/// first.
 ///
 /// ```
 /// use ferrite::solve::batches;
@@ -26,14 +27,14 @@ pub const BATCH_SIZES: [usize; 8] = solvers::WIDTHS;
 /// ```
 pub fn batches(n: usize, most: usize) -> Vec<usize> {
     let sizes: Vec<usize> = BATCH_SIZES.into_iter().filter(|size| *size <= most.max(1)).collect();
-    // For each number so far: number of batches, size of the largest, and size of the last one added.
+    // For each number of right-hand sides so far: number of batches, size of the largest batch, and size of the last batch added.
     let mut best = vec![(0, 0, 0)];
     for k in 1..=n {
         let with = |size: &usize| {
             let (count, largest, _) = best[k.checked_sub(*size)?];
             Some((count + 1, largest.max(*size), *size))
         };
-        // There is always a batch of one.
+        // `best` has an element for each k, because a batch of one is always possible.
         best.extend(sizes.iter().filter_map(with).min());
     }
     let mut split = Vec::new();
@@ -46,21 +47,21 @@ pub fn batches(n: usize, most: usize) -> Vec<usize> {
     split
 }
 
-/// Returns the largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, for example because the memory it needs is free; `None` if not
-/// even one right-hand side fits.
+/// Returns the largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, for example because its memory is free; `None` if not even one
+/// right-hand side fits.
 pub fn largest_batch(n: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     BATCH_SIZES.into_iter().find(|size| *size <= n && fits(*size))
 }
 
-/// Solves for the first `sizes[0]` sources together, then for the next `sizes[1]`, and so on, by `solve`, which gets the sources and
-/// guesses of a batch. `sizes` add up to the number of sources. Solutions and reports have the form of one solve: counts of iterations are
-/// those of each right-hand side, and of the slowest; work and times add up.
+/// Solves for all sources in batches: first for `sizes[0]` sources together, then for the next `sizes[1]`, and so on. `solve` receives the
+/// sources and guesses of a batch. `sizes` add up to the number of sources. Solutions and report have the form of a single solve:
+/// iterations are counted for each right-hand side and for the slowest one, and work and times add up.
 ///
-/// The other batches are solved even if one does not converge. After an observer has stopped one, the others stay at their guess, or at
-/// zero.
+/// If a batch does not converge, the other batches are solved nevertheless. After an observer has stopped a batch, solutions of later
+/// batches stay at their guess, or at zero.
 ///
 /// # Errors
-/// [`SolveFailure`] of the batch that was stopped, or otherwise of the first one that failed, with the best iterates of all.
+/// [`SolveFailure`] of the batch that was stopped, or else of the first batch that failed, with the best iterates of all batches.
 pub fn in_batches<T: Fermion>(
     sizes: &[usize],
     sources: &[HostField<T>],
@@ -85,12 +86,12 @@ pub fn in_batches<T: Fermion>(
     }
 }
 
-/// Solves in batches with sources and solutions that `solve` stores itself: it gets the range of right-hand sides of a batch, and returns
-/// the report and the reason why a solver gave up, if it did. Batches after one that an observer stopped are not solved; `guessed`: there
-/// are guesses, whose residuals are unknown.
+/// Solves in batches if `solve` itself stores sources and solutions. `solve` receives the range of right-hand sides of a batch. It returns
+/// the report and, if a solver gave up, the reason. Batches after one that an observer stopped are not solved; `guessed` states that they
+/// have guesses, whose residuals are unknown.
 ///
 /// # Errors
-/// The error of the first batch that could not begin.
+/// The error of the first batch that could not start.
 pub fn for_batches<T: Fermion>(
     sizes: &[usize],
     n: usize,
@@ -105,7 +106,7 @@ pub fn for_batches<T: Fermion>(
             continue;
         }
         let (report, error) = solve(batch).map_err(|failure| failure.counted_from(done))?;
-        // A stop by the observer is a better reason than an earlier failure to converge.
+        // A stop by the observer replaces an earlier failure to converge as the reason.
         if let Some(error) = error
             && (failure.is_none() || matches!(error, SolveError::Cancelled { .. }))
         {
@@ -120,10 +121,10 @@ pub fn for_batches<T: Fermion>(
     Ok((whole.ok_or(none)?, failure))
 }
 
-/// Solves in batches for several shifts or masses; solutions are ordered by shift and then by right-hand side.
+/// Solves in batches for several shifts or masses. Solutions are ordered by shift and then by right-hand side.
 ///
 /// # Errors
-/// The error of the first batch that could not begin.
+/// The error of the first batch that could not start.
 pub fn shifts_in_batches<F: Fermion>(
     sizes: &[usize],
     sources: &[HostField<F>],
@@ -151,7 +152,7 @@ pub fn shifts_in_batches<F: Fermion>(
     whole.ok_or(SolveFailure::Solver(SolveError::Invalid("no right-hand sides")))
 }
 
-/// Returns the ranges of the batches, and a last one for the rest of `n`.
+/// Returns the ranges of the batches, and a last range for the remaining right-hand sides up to `n`.
 fn ranges(sizes: &[usize], n: usize) -> impl Iterator<Item = Range<usize>> {
     let mut begin = 0;
     let all = sizes.iter().copied().chain([n]);
@@ -167,9 +168,9 @@ fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
 }
 
 impl Report {
-    /// Combines the report of this batch of right-hand sides with that of another one that was solved after it.
+    /// Combines the report of this batch with that of a batch that was solved after it.
     fn beside(self, next: Report) -> Report {
-        // The batch that escalated furthest determines in which formats the solve was possible.
+        // The formats are those of the batch that escalated furthest, in which the whole solve was possible.
         let formats = if next.height() > self.height() { &next } else { &self };
         let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
         let (seconds, done) = (self.seconds + next.seconds, self.true_residual.len());
@@ -202,12 +203,13 @@ impl Report {
             Precision::Double => 3,
         };
         let links = usize::from(!self.reconstruction.half) + usize::from(self.reconstruction == LinkStorage::FULL);
-        // Links may go to 16 bits when vectors become single: one step.
+        // An escalation from half to single precision may also change the links to 16 bits. The factor 2 lets the number grow in this case
+        // too.
         2 * (digits(self.precision) + digits(self.outer)) + links
     }
-    /// Adds `n` right-hand sides for which nothing was done.
+    /// Adds `n` right-hand sides that were not solved.
     fn left_out(&mut self, n: usize, guessed: bool) {
-        // The residual of zero is the source; that of a guess has not been computed.
+        // Without a guess the solution is zero and the relative residual 1; the residual of a guess is not computed.
         let residual = if guessed { f64::NAN } else { 1.0 };
         let before = self.info.iterations_per_rhs.len();
         self.converged = false;
@@ -220,7 +222,7 @@ impl Report {
     }
 }
 
-/// Returns the escalations of a batch before which `done` right-hand sides were solved.
+/// Returns the escalations of a batch, with right-hand sides counted after the `done` ones before the batch.
 fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
     escalations
         .into_iter()
@@ -228,7 +230,7 @@ fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
         .collect()
 }
 
-/// Returns the methods of two batches, each once.
+/// Returns the methods of two batches, each of them once.
 fn all_of(mut methods: Vec<&'static Method>, more: Vec<&'static Method>) -> Vec<&'static Method> {
     for method in more {
         if !methods.contains(&method) {
@@ -277,7 +279,7 @@ fn beside(first: Info, next: Info) -> Info {
 }
 
 impl ShiftsReport {
-    /// Combines the report of this batch of right-hand sides with that of another one that was solved after it.
+    /// Combines the report of this batch with that of a batch that was solved after it.
     fn beside(mut self, next: ShiftsReport) -> ShiftsReport {
         for (mine, theirs) in self.shifts.iter_mut().zip(next.shifts) {
             mine.iterations = mine.iterations.max(theirs.iterations);

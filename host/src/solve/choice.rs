@@ -1,48 +1,49 @@
-//! Choice between BiCGstab, multigrid and CG in solves that leave it open, and of the time to change from one to another.
+//! Choice between BiCGstab, multigrid and CG if the request leaves the method open, and of the time to change from one method to another.
 //!
-//! The number of iterations of BiCGstab cannot be predicted before some have been done. So BiCGstab begins, and as soon as its remaining
-//! work, for all right-hand sides together, would take clearly longer than to set multigrid up and solve with it, multigrid continues from
-//! its iterate. All costs are counted in iterations, so that every process makes the same decision.
+//! The number of iterations of BiCGstab cannot be predicted before some have been done. Therefore BiCGstab begins. Multigrid continues from
+//! its iterate as soon as BiCGstab's remaining work for all right-hand sides is clearly larger than that of a multigrid setup and its
+//! solves. All costs are counted in iterations, so that every process makes the same decision.
 //!
-//! CG on the normal equations does not depend on the positions of the eigenvalues of M in the complex plane, only on the singular values of
-//! M, and its residual never grows. It takes over where one of the two fails: see [`Fallback`].
+//! CG on the normal equations depends only on the singular values of M, not on the positions of its eigenvalues in the complex plane, and
+//! its residual never grows. CG takes over if BiCGstab or multigrid fails: see [`Fallback`].
 use super::methods::Method;
 use super::request::Request;
 use crate::multigrid::MultigridParams;
 use solvers::Iteration;
 
-/// A change of the method of a solve.
+/// Change of the method during a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodChange {
-    /// Number of iterations done before the change.
+    /// Number of iterations before the change.
     pub iterations: usize,
     /// Method after the change.
     pub method: &'static Method,
-    /// Reason of the change.
+    /// Reason for the change.
     pub reason: String,
 }
 
-/// Cost of multigrid's setup with its usual parameters, in iterations of mixed-precision BiCGstab for one right-hand side:
+/// Cost of a multigrid setup with default parameters, in iterations of mixed-precision BiCGstab for one right-hand side; measured in
 /// docs/measurements/multigrid.md.
 const SETUP: f64 = 2600.0;
-/// Cost of making coarse operators from existing near-null vectors, in iterations of BiCGstab.
+/// Cost of making coarse operators from existing near-null vectors, in iterations of BiCGstab for one right-hand side.
 const REBUILD: f64 = 300.0;
-/// Cost of solving for one right-hand side with multigrid, in iterations of BiCGstab.
+/// Cost of a multigrid solve for one right-hand side, in iterations of BiCGstab.
 const SOLVE: f64 = 200.0;
-/// Number of iterations of BiCGstab that are needed to predict the others.
+/// Number of iterations of BiCGstab that are needed to predict the remaining ones.
 const BEGINNING: usize = 100;
-/// Factor by which multigrid has to be faster: forecasts are not exact.
+/// Factor by which multigrid must be faster, because forecasts are not exact.
 const MARGIN: f64 = 1.5;
-/// Number of iterations of multigrid, which usually takes two or three dozen, after which its progress is doubted; also the number of
-/// iterations ahead that is too many.
+/// Number of multigrid iterations after which a forecast of more than this number of further iterations ends the method. Multigrid usually
+/// takes two or three dozen iterations.
 const MANY: usize = 150;
-/// Iterations done and iterations ahead at which multigrid is given up if CG may take over: it has then not even halved the residual.
+/// Number of multigrid iterations, and forecast of further iterations, at which multigrid ends early if CG may take over. The residual then
+/// has not even halved.
 const EARLY: [usize; 2] = [30, 1000];
 
-/// Number of iterations that stands for a solve that never ends.
+/// Number of iterations that stands for a solve without end.
 const ENDLESS: f64 = 1e9;
 
-/// Forecast of the iterations ahead, from the decrease of the residual so far.
+/// Forecast of the remaining iterations, from the decrease of the residual so far.
 #[derive(Clone, Copy, Debug)]
 struct IterationForecast {
     tol: f64,
@@ -55,7 +56,7 @@ impl IterationForecast {
     fn new(tol: f64) -> Self {
         IterationForecast { tol, first: None, smallest: f64::INFINITY }
     }
-    /// Returns the number of iterations ahead; [`ENDLESS`] if the residual does not fall.
+    /// Returns the number of remaining iterations, or [`ENDLESS`] if the residual does not fall.
     fn ahead(&mut self, event: &Iteration<'_>) -> f64 {
         let (now, worst) = (event.iteration, event.worst());
         let (begin, first) = *self.first.get_or_insert((now, worst));
@@ -74,7 +75,7 @@ impl IterationForecast {
 pub struct Adviser {
     forecast: IterationForecast,
     method: &'static Method,
-    /// Right-hand sides of this solve, and of this solve and those after it together.
+    /// Number of right-hand sides of this solve, and their number including all later solves.
     sources: [usize; 2],
     /// Cost of multigrid's setup in iterations; infinite without multigrid.
     setup: f64,
@@ -84,7 +85,7 @@ pub struct Adviser {
     advice: Option<Advice>,
 }
 
-/// Recommendation of another method, with the reason.
+/// Recommendation of another method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// Recommended method.
@@ -93,23 +94,23 @@ pub struct Advice {
     pub reason: String,
 }
 
-/// Most iterations of a solve with all its methods, and a forecast of those ahead of the method that is running, counted from the beginning
-/// of the solve.
+/// Maximum number of iterations of a solve with all its methods, and a forecast for the running method, counted from the beginning of the
+/// solve.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     most: usize,
     forecast: IterationForecast,
 }
 
-/// Shares of the allowed iterations between which a method that does not come near the solution is replaced by another; later on too few
-/// are left for that.
+/// Range of the share of allowed iterations in which a method that does not come near the solution is replaced. After the range, too few
+/// iterations are left for another method.
 const SHARES: [f64; 2] = [0.5, 0.75];
-/// Factor by which the forecast of a method has to exceed the iterations that are left for it to count as hopeless. Residuals of BiCGstab
-/// may stagnate for long and fall quickly afterwards.
+/// Ratio of forecast to remaining iterations above which a method counts as hopeless. It is well above 1, because residuals of BiCGstab may
+/// stagnate for long and fall quickly afterwards.
 const HOPELESS: f64 = 2.0;
 
 impl Budget {
-    /// Returns the reason why the method should end after `done` iterations of the whole solve, if there is one.
+    /// Returns the reason why the method should end after `done` iterations of the whole solve; `None` if it should not.
     fn ends(&mut self, event: &Iteration<'_>, done: usize) -> Option<String> {
         let ahead = self.forecast.ahead(&Iteration { iteration: done, ..*event });
         let [from, to] = SHARES.map(|share| share * self.most as f64);
@@ -123,18 +124,19 @@ impl Budget {
     }
 }
 
-/// Fallback of a solve that may choose its method, if one fails: CG on the normal equations, once. If CG took over from a method that had
-/// not given up, that method returns if CG does not converge either.
+/// Fallback of a solve that may choose its method: CG on the normal equations, which takes over once if a method fails. If that method had
+/// not given up and CG does not converge either, BiCGstab returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallback {
     is_there: bool,
     is_taken: bool,
-    /// Most iterations of CG, if BiCGstab comes after it.
+    /// Maximum number of iterations of CG, if BiCGstab returns after it.
     most: Option<usize>,
 }
 
 impl Fallback {
-    /// Makes the fallback of a solve by `request`, whose method was to be chosen if `automatic`.
+    /// Makes the fallback of a solve for `request`. There is one only if the method was to be chosen (`automatic`) and the request allows
+    /// escalation.
     pub fn new(request: &Request, automatic: bool) -> Self {
         Fallback { is_there: automatic && request.escalate, is_taken: false, most: None }
     }
@@ -146,27 +148,27 @@ impl Fallback {
     pub fn is_taken(&self) -> bool {
         self.is_taken
     }
-    /// Rules out CG, for which there is no memory.
+    /// Rules out CG, for example because there is no memory for it.
     pub fn forgo(&mut self) {
         self.is_there = false;
     }
-    /// Takes CG, with `left` iterations; `failed`: BiCGstab has given up and does not return.
+    /// Selects CG, with at most `left` iterations. `failed` states that BiCGstab has given up and does not return.
     pub fn take(&mut self, left: usize, failed: bool) -> &'static Method {
         *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
         Method::CG
     }
-    /// Returns the most iterations of `method`, out of those that are `left`.
+    /// Returns the maximum number of iterations of `method`, out of the `left` ones that remain.
     pub fn most(&self, method: &Method, left: usize) -> usize {
         self.most.filter(|_| method == Method::CG).map_or(left, |most| most.min(left))
     }
-    /// Whether BiCGstab comes after CG, which happens once.
+    /// Whether BiCGstab returns after CG. It returns only once.
     pub fn comes_back(&mut self, method: &Method) -> bool {
         method == Method::CG && self.most.take().is_some()
     }
 }
 
 impl Adviser {
-    /// Makes the adviser of a BiCGstab solve for `batch` right-hand sides to the residual `tol`; `made`: there are near-null vectors
+    /// Makes the adviser of a BiCGstab solve for `batch` right-hand sides to the residual `tol`. `made` states that near-null vectors exist
     /// already.
     pub fn of_bicgstab(request: &Request, tol: f64, batch: usize, made: bool) -> Self {
         let setup = if made { REBUILD } else { SETUP * relative_setup(&request.multigrid) };
@@ -181,12 +183,12 @@ impl Adviser {
             advice: None,
         }
     }
-    /// Makes the adviser of a BiCGstab solve without multigrid.
+    /// Makes the adviser of a BiCGstab solve for which multigrid is not possible.
     pub fn without_multigrid(tol: f64) -> Self {
         let (forecast, method, setup) = (IterationForecast::new(tol), Method::BICGSTAB, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
     }
-    /// Also recommends CG if BiCGstab will not be done after `most` iterations of the solve.
+    /// Lets the adviser also recommend CG if the forecast exceeds `most` iterations of the solve by far.
     pub fn within(self, most: usize) -> Self {
         let forecast = IterationForecast::new(self.forecast.tol);
         Adviser { budget: Some(Budget { most, forecast }), ..self }
@@ -196,12 +198,12 @@ impl Adviser {
         let (forecast, method) = (IterationForecast::new(tol), Method::MULTIGRID);
         Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
     }
-    /// Ends multigrid early if it does not help, provided that `eager` is set.
+    /// Lets the adviser end multigrid early if multigrid does not help and `eager` is set.
     pub fn eager(self, eager: bool) -> Self {
         Adviser { is_eager: eager, ..self }
     }
-    /// Whether the solve should stop here, with `before` iterations before those of this event, and continue with another method:
-    /// [`advice`](Self::advice) then has the reason.
+    /// Whether the solve should stop at this event and continue with another method, for which [`advice`](Self::advice) gives the reason.
+    /// `before` is the number of iterations before those of the running method.
     pub fn stops(&mut self, event: &Iteration<'_>, before: usize) -> bool {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
@@ -221,7 +223,7 @@ impl Adviser {
                 };
                 format!(
                     "BiCGstab needs {whole} iterations for each of {all} right-hand sides; multigrid costs as much as \
-                     about {:.0} of them for the setup and {SOLVE} for each right-hand side",
+                     about {:.0} iterations for the setup and {SOLVE} for each right-hand side",
                     self.setup
                 )
             });
@@ -234,7 +236,7 @@ impl Adviser {
         };
         self.advice.is_some()
     }
-    /// Whether the adviser observes this method.
+    /// Whether the adviser is for solves by this method.
     pub fn is_for(&self, method: &Method) -> bool {
         self.method == method
     }
@@ -244,11 +246,11 @@ impl Adviser {
     }
 }
 
-/// Returns the cost of a setup relative to one with the usual parameters.
+/// Returns the cost of a setup relative to that of a setup with default parameters.
 fn relative_setup(params: &MultigridParams) -> f64 {
     let usual = MultigridParams::default();
     let steps = |p: &MultigridParams| 0.1 + 0.08 * p.relaxations as f64 + 0.2 * p.improvements as f64;
-    // A compromise between costs that grow linearly and quadratically with the number of vectors.
+    // The exponent 5/3 is a compromise between costs that grow linearly and costs that grow quadratically with the number of vectors.
     (params.vectors as f64 / usual.vectors as f64).powf(5.0 / 3.0) * steps(params) / steps(&usual)
 }
 

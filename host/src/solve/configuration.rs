@@ -28,12 +28,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Links of a configuration, and their copies on a device, each made when it is first needed and kept.
+/// Links of a configuration and their copies on a device. Each copy is made when it is first needed, and then kept.
 pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
     device_links: RefCell<Option<GaugeField>>,
-    /// Links with the twisted boundary conditions of a single operator, and the diagonal term that was used last: all of these are large.
+    /// Packed links for one set of twisted boundary conditions, and the diagonal term that was used last. Others are dropped, because all
+    /// are large.
     cache: LinkCache,
     /// Fat and long links that were used last.
     improved: Slot<Smearing, Rc<ImprovedLinks>>,
@@ -46,7 +47,7 @@ pub struct Configuration<'g> {
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
 }
 
-/// Source from which copies are made.
+/// Links from which copies are made.
 enum LinkSource<'g> {
     /// Links on the host.
     Gauge(Cow<'g, HostGauge>),
@@ -57,15 +58,15 @@ enum LinkSource<'g> {
 }
 
 impl<'g> Configuration<'g> {
-    /// Makes a configuration from links on the host, of which nothing is copied yet. `gauge` has the lattice of `domain`.
+    /// Makes a configuration from links on the host; nothing is copied yet. `gauge` has the lattice of `domain`.
     pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
         Self::of(domain, LinkSource::Gauge(Cow::Borrowed(gauge)))
     }
-    /// Makes a configuration from shared links on the host, which it keeps alive.
+    /// Makes a configuration from shared links on the host, and keeps these links alive.
     pub fn of_shared(domain: &Domain, gauge: Arc<HostGauge>) -> Configuration<'static> {
         Configuration::of(domain, LinkSource::Shared(gauge))
     }
-    /// Makes a configuration from existing fat and long links, for improved staggered operators only.
+    /// Makes a configuration from existing fat and long links. It suits improved staggered operators only.
     pub fn improved(links: Improvement) -> Self {
         Self::of(&links.fat.domain().clone(), LinkSource::Improved(ImprovedLinks::new(links)))
     }
@@ -104,7 +105,7 @@ impl<'g> Configuration<'g> {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// Returns the result of `make` on the links in double precision, which every process has with the border of its part.
+    /// Returns the result of `make` for the links in double precision on the device, including the border of this process's part.
     pub(super) fn with_device_links<T>(&self, make: impl FnOnce(&GaugeField) -> Result<T>) -> Result<T> {
         let mut device_links = self.device_links.borrow_mut();
         let device_links = match device_links.take() {
@@ -113,14 +114,14 @@ impl<'g> Configuration<'g> {
         };
         make(device_links)
     }
-    /// Frees the links from which copies are made. They are uploaded again for the next copy.
+    /// Frees the links from which copies are made; the next copy uploads them again.
     pub(super) fn release_device_links(&self) {
         self.device_links.take();
     }
-    /// Returns the links in a format, with the phases of twisted boundary conditions, which need all 18 reals.
+    /// Returns the links in a format, with the phases of twisted boundary conditions. Links with phases need all 18 reals.
     ///
     /// # Errors
-    /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
+    /// [`DeviceError::NoThinLinks`] if the configuration has only fat and long links; failures of the device.
     pub fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
         let pack =
             |device_links: &GaugeField| Ok(Arc::new(device_links.pack_with(self.phases(theta), precision, storage)?));
@@ -131,22 +132,22 @@ impl<'g> Configuration<'g> {
     pub(super) fn phases(&self, theta: BoundaryAngles) -> HopPhases {
         theta.of_hops(self.domain.global())
     }
-    /// Returns an operator's diagonal term in double, which consecutive batches of right-hand sides need.
+    /// Returns an operator's diagonal term in double precision, and keeps it for further batches of right-hand sides.
     pub(super) fn term(&self, operator: WilsonLike) -> Result<Diagonal> {
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
         self.cache.terms.only(operator.into(), || self.with_device_links(|links| operator.diagonal(links)))
     }
-    /// Supplies near-null vectors of an operator on these links, for a multigrid setup with as many vectors. They also suit operators
-    /// that differ in mass and other numbers.
+    /// Supplies near-null vectors of an operator on these links, for a multigrid setup with the same number of vectors. They also suit
+    /// operators that differ in mass or in the coefficients of the diagonal term.
     pub fn set_near_null_vectors(&self, operator: WilsonLike, vectors: NearNullVectors) {
-        // The vectors replace the last setup.
+        // The last setup is dropped, because these vectors replace it.
         self.multigrid.take();
         *self.near_null_vectors.borrow_mut() = Some((operator, vectors));
     }
-    /// *Collective.* Sets multigrid up for an operator ahead of solves whose requests have these parameters and this link storage. The
-    /// observer gets the [steps](Observer::step) of the setup, and can end it.
+    /// *Collective.* Sets multigrid up for an operator, ahead of solves with these parameters and this link storage. The observer receives
+    /// the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
     /// Fails for parameters that do not fit the lattice, for a setup that fails or that the observer ends, and on failures of the device.
@@ -160,11 +161,11 @@ impl<'g> Configuration<'g> {
         let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage, observer)?;
         Ok(made.expect("Wilson-like operators have multigrid").shared())
     }
-    /// Returns the multigrid that was set up last, with its operator, if there is one.
+    /// Returns the multigrid setup that was made last and its operator; `None` if there is none.
     pub fn multigrid_setup(&self) -> Option<(WilsonLike, Rc<Multigrid>)> {
         self.multigrid.borrow().clone()
     }
-    /// Returns multigrid for an operator, which consecutive batches of right-hand sides need.
+    /// Returns multigrid for an operator, and keeps it for further batches of right-hand sides.
     pub(super) fn multigrid(
         &self,
         operator: WilsonLike,
@@ -178,7 +179,8 @@ impl<'g> Configuration<'g> {
         {
             return Ok(multigrid.clone());
         }
-        // Never two setups at once: they are large. Near-null vectors of another mass are worth keeping.
+        // The last setup is dropped first, because two setups at once would take too much memory. Its near-null vectors are kept: they may
+        // suit the new operator.
         let fits = |of: &WilsonLike, vectors: &NearNullVectors| {
             of.differs_in_numbers(&operator) && vectors.count() == params.vectors
         };
@@ -188,7 +190,8 @@ impl<'g> Configuration<'g> {
             None => self.near_null_vectors.take(),
         };
         let vectors = before.filter(|(of, vectors)| fits(of, vectors));
-        // Everything that the setup needs is made before links are borrowed for it.
+        // `make` borrows the links on the device. Calling it here caches all that the setup needs, before `with_device_links` borrows them
+        // for the setup.
         drop((make(Precision::Single, 1)?, make(params.smoother_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_device_links(|links| {
@@ -203,14 +206,14 @@ impl<'g> Configuration<'g> {
         })?;
         let made = made.expect("it was made just now");
         if made.is_err() {
-            // Another attempt gets the vectors again.
+            // The vectors are kept for another attempt.
             *self.near_null_vectors.borrow_mut() = vectors;
         }
         let made = Rc::new(made?);
         *self.multigrid.borrow_mut() = Some((operator, made.clone()));
         Ok(made)
     }
-    /// *Collective.* Returns the state of multigrid for an operator, which depends on the memory that is free.
+    /// *Collective.* Returns the state of multigrid for an operator, which depends on the free memory of the device.
     pub(super) fn multigrid_state(
         &self,
         operator: WilsonLike,
@@ -242,14 +245,14 @@ impl<'g> Configuration<'g> {
             _ => MultigridState::Impossible,
         })
     }
-    /// Returns fat and long links.
+    /// Returns fat and long links with a smearing, and keeps them.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {
         if let LinkSource::Improved(links) = &self.source {
             return Ok(links.clone());
         }
         self.improved.only(smearing, || {
             let made = self.with_device_links(|thin| Improvement::of(thin, smearing))?;
-            // Only fat and long links are packed for such an operator.
+            // The operator hops only over fat and long links, so the thin links are not needed for further copies.
             self.release_device_links();
             Ok(ImprovedLinks::new(made))
         })
@@ -261,8 +264,8 @@ impl<'g> Configuration<'g> {
             None => Box::new(SystemFormats::new(self, operator, nrhs)?),
         })
     }
-    /// Makes the Schur complement of an operator in a format, for blocks of `nrhs` vectors; for staggered ones, M†M on the even sites. The
-    /// caller must ensure that the format can represent the links: see [`possible`](Self::possible) and [`temporal_gauge_on`].
+    /// Makes the Schur complement of an operator in a format, for blocks of `nrhs` vectors; for staggered operators, M†M on the even sites.
+    /// The caller must ensure that the format can represent the links: see [`possible`](Self::possible) and [`temporal_gauge_on`].
     ///
     /// # Errors
     /// [`DeviceError::NoKernels`] for formats that the operator does not have, and failures of the device.
@@ -277,10 +280,10 @@ impl<'g> Configuration<'g> {
         operator.expect_kernels(precision, reconstruction)?;
         self.formats(operator, nrhs)?.any(precision, reconstruction)
     }
-    /// *Collective.* Makes the preconditioner of GCR-DD for a Wilson-like operator's Schur complement.
+    /// *Collective.* Makes the Schwarz preconditioner of GCR-DD for the Schur complement of a Wilson-like operator.
     ///
     /// # Errors
-    /// See [`operator`](Self::operator); [`DeviceError::NoKernels`] for staggered operators.
+    /// The errors of [`operator`](Self::operator); [`DeviceError::NoKernels`] for staggered operators.
     ///
     /// # Panics
     /// If [`Schwarz::check`] fails.
@@ -298,8 +301,8 @@ impl<'g> Configuration<'g> {
         };
         WilsonFormats::new(self, *operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
-    /// Returns the storage in which an operator's thin or long links can be kept: the requested one if the links are in the group and
-    /// determined by this many real numbers.
+    /// Returns the storage in which the thin or long links of an operator can be kept. This is `asked` if the links are in the group, and
+    /// determined by the number of reals, that `asked` requires.
     ///
     /// # Errors
     /// Failures of the device.
@@ -309,7 +312,7 @@ impl<'g> Configuration<'g> {
             false => self.possible_thin(operator.storage(asked)),
         }
     }
-    /// Returns the storage of thin links: 12 reals if 8 are requested and some links are singular.
+    /// Returns the storage in which thin links can be kept: 12 reals if 8 are requested and some links are singular.
     fn possible_thin(&self, asked: LinkStorage) -> Result<LinkStorage> {
         if !asked.has_singular_links() {
             return Ok(asked);
@@ -326,7 +329,7 @@ impl<'g> Configuration<'g> {
         self.singular.set(Some(singular));
         Ok(if singular { asked.with_two_rows() } else { asked })
     }
-    /// Returns the request with a format that is available, or the reason why there is none.
+    /// Returns the request with a link storage that is available, or the reason why there is none.
     pub(super) fn checked<T: Fermion>(&self, request: &Request) -> std::result::Result<Request, SolveFailure<T>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         expect_fields::<T>(&request.operator)?;
@@ -371,9 +374,9 @@ impl<'g> Configuration<'g> {
         }
         Ok(self.possible(operator, asked)?)
     }
-    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format, and returns the link storage in use,
-    /// which is that of [`possible`](Self::possible). With `complement`, M is the Schur complement that solvers use, and odd sites of the
-    /// images are zero; it is for Wilson-like operators. M†M of staggered operators is applied as in solvers, on each parity as m² − ¼ D².
+    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format. Also returns the link storage in use,
+    /// that of [`possible`](Self::possible). With `complement`, which is for Wilson-like operators, M is the Schur complement that solvers
+    /// use, and odd sites of the images are zero. M†M of staggered operators is applied as in solvers, on each parity as m² − ¼ D².
     ///
     /// # Errors
     /// Formats that do not exist, and failures of the device.
@@ -397,11 +400,11 @@ impl<'g> Configuration<'g> {
         self.take_spread_phases_back(&operator, &mut images);
         Ok((images, reconstruction))
     }
-    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for fields on the device, in their precision and with all reals of links.
+    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for fields on the device, in the precision of the fields and with all reals of the links.
     ///
     /// # Errors
-    /// Fields of another kind, on another lattice or device; a boundary condition that is spread over all links; formats that do not
-    /// exist, and failures of the device.
+    /// Fields of another kind, on another lattice or device; a boundary condition that is spread over all links; formats that do not exist;
+    /// failures of the device.
     pub fn apply_field(
         &self,
         form: OperatorForm,
@@ -444,8 +447,8 @@ impl<'g> Configuration<'g> {
         }
         Ok(out)
     }
-    /// Returns `fields` in the gauge in which kernels compute: without the phases of a boundary condition that is spread over all links in
-    /// t.
+    /// Returns `fields` in the gauge in which kernels compute. In this gauge, a boundary condition that is spread over all links in t has
+    /// no phases.
     pub(super) fn spread_phases<'a, T: Fermion>(
         &self,
         operator: &Operator,
@@ -458,13 +461,13 @@ impl<'g> Configuration<'g> {
         self.multiply_by_phases(std::f64::consts::PI, &mut rotated);
         Cow::Owned(rotated)
     }
-    /// Transforms `fields` from the gauge in which kernels compute to that of the user.
+    /// Transforms `fields` from the gauge in which kernels compute to the gauge of the user.
     pub(super) fn take_spread_phases_back<T: Fermion>(&self, operator: &Operator, fields: &mut [HostField<T>]) {
         if operator.is_spread() {
             self.multiply_by_phases(-std::f64::consts::PI, fields);
         }
     }
-    /// Computes ψ(t) ← e^{i angle t/T} ψ(t).
+    /// Computes ψ(t) ← e^{i angle t/T} ψ(t) for all fields.
     fn multiply_by_phases<T: Fermion>(&self, angle: f64, fields: &mut [HostField<T>]) {
         let section = self.domain.section();
         let angle = angle / section.global.size()[3] as f64;

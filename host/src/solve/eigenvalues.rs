@@ -1,4 +1,4 @@
-//! Spectral bounds of the operators that solvers invert: M̂†M̂ of Wilson-like operators on the even sites, M†M of staggered ones there.
+//! Spectral bounds of the operators that solvers invert, on the even sites: M̂†M̂ of Wilson-like operators, and M†M of staggered ones.
 use super::configuration::Configuration;
 use super::report::SolveFailure;
 use crate::field::{DeviceField, FieldSpace, FullField};
@@ -9,21 +9,21 @@ use solvers::{
     largest_eigenvalue, smallest_eigenvalue,
 };
 
-/// Spectral bounds: the smallest and the largest eigenvalue.
+/// Spectral bounds of an operator: its smallest and its largest eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralBounds {
-    /// Smallest eigenvalue, by the Lanczos method for the inverse.
+    /// Smallest eigenvalue, from the Lanczos method for the inverse operator.
     pub smallest: SmallestEigenvalue,
-    /// Largest eigenvalue, by the Lanczos method.
+    /// Largest eigenvalue, from the Lanczos method.
     pub largest: LargestEigenvalue,
 }
 
 /// Parameters of the search for spectral bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EigenvalueParams {
-    /// Most Lanczos steps for each bound.
+    /// Maximum number of Lanczos steps for each bound.
     pub steps: usize,
-    /// Residual of the Ritz vector over the Ritz value.
+    /// Requested residual of the Ritz vector, relative to the Ritz value.
     pub tol: f64,
     /// Parameters of CG in each step for the smallest eigenvalue.
     pub solver: SolverParams,
@@ -31,11 +31,12 @@ pub struct EigenvalueParams {
 
 impl Configuration<'_> {
     /// *Collective.* Computes the smallest and the largest eigenvalue of M̂†M̂, where M̂ is the Schur complement of an operator on the even
-    /// sites; for a staggered operator those of M†M there, which are the same on the odd sites. Computes in double precision, with all
-    /// reals of links. `start` should have a part of every eigenvector on the even sites, as noise has; odd ones do not matter.
+    /// sites. For staggered operators, computes those of M†M on the even sites, which are the same on the odd sites. Works in double
+    /// precision with all reals of the links. On the even sites, `start` should contain a part of every eigenvector, as noise does; its odd
+    /// sites are ignored.
     ///
     /// # Errors
-    /// A `start` that is not one field in double precision on this lattice, failures of the device, and of the solver where the
+    /// A `start` that is not one field in double precision on this lattice, failures of the device, and failures of the solver if the
     /// operator is singular.
     pub fn spectral_bounds(
         &self,

@@ -1,4 +1,4 @@
-//! Precision escalation: a system is solved in a pair of formats and, if that fails, in the next better one, or by another method.
+//! Precision escalation: a system is solved in a pair of formats and, if that fails, in the next better pair, or by another method.
 use super::choice::{Advice, Adviser, Fallback, MethodChange};
 use super::formats::{Formats, MultigridState};
 use super::memory::VECTORS;
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
-/// A system with its solution, in double, on the sites of one parity.
+/// System on the sites of one parity, with its solution, in double precision.
 pub(super) trait ParitySystem {
     /// Returns the space of right-hand side and solution.
     fn space(&self) -> &FieldSpace;
@@ -23,7 +23,7 @@ pub(super) trait ParitySystem {
     fn rhs(&self) -> &DeviceField;
     /// Returns the solution so far.
     fn solution(&mut self) -> &mut DeviceField;
-    /// Returns the true residuals, relative to the sources, by which the solution is judged.
+    /// Returns the true residuals that decide whether the solution is good enough, relative to the sources.
     fn residuals(&mut self) -> Result<Vec<f64>>;
 }
 
@@ -33,17 +33,17 @@ pub(super) struct EscalatedSolve {
     pub info: Info,
     /// Formats at the end.
     pub level: PrecisionLevel,
-    /// Escalations of the solve.
+    /// Precision escalations of the solve.
     pub escalations: Vec<Escalation>,
     /// Method at the end.
     pub method: &'static Method,
-    /// Changes of the method before.
+    /// Changes of the method during the solve.
     pub method_changes: Vec<MethodChange>,
-    /// Methods that were used, the first one first.
+    /// Methods that were used, in the order of their first use.
     pub tried: Vec<&'static Method>,
-    /// Judged residuals at the end.
+    /// True residuals at the end, relative to the sources.
     pub true_residual: Vec<f64>,
-    /// Reason why the solve ended without a solution.
+    /// Reason why the solve ended without a solution, if it did.
     pub failure: Option<Unsolved>,
     /// Report of multigrid.
     pub multigrid: Option<MultigridReport>,
@@ -52,7 +52,7 @@ pub(super) struct EscalatedSolve {
 }
 
 /// Solves a problem from the present solution, in the formats of the request and then in better ones. `tol` is the residual of the system,
-/// relative to its right-hand side, at which the judged residual should be that of the request.
+/// relative to its right-hand side, at which the residual of [`ParitySystem::residuals`] should be that of the request.
 pub(super) fn solve_escalating(
     formats: &dyn Formats,
     problem: &mut dyn ParitySystem,
@@ -87,29 +87,29 @@ pub(super) fn solve_escalating(
     Ok(solve.finish(&system, failure))
 }
 
-/// The outcome of a run of a method.
+/// Outcome of a run of a method.
 enum Verdict {
-    /// The solve ends, without a solution if there is a failure.
+    /// The solve ends; it has no solution if there is a failure.
     Done(Option<Unsolved>),
     /// The solve continues in these formats, for this reason.
     Escalate(Unsolved, PrecisionLevel),
-    /// The judged residual misses the target slightly: a run with a lower target follows, from the present solution.
+    /// The true residual misses the target slightly, so another run with a lower target continues from the present solution.
     AimAgain,
 }
 
-/// A solve under way.
+/// A solve in progress.
 struct EscalatingSolve<'a> {
     formats: &'a dyn Formats,
     problem: &'a mut dyn ParitySystem,
     tol: f64,
-    /// The request, with the method that is running.
+    /// The request; its method is the one that is running.
     request: Request,
-    /// Whether the method was chosen, not requested.
+    /// Whether the method was chosen automatically, not requested.
     automatic: bool,
     /// Formats of the request.
     asked: PrecisionLevel,
     level: PrecisionLevel,
-    /// Whether the last run would have given up early for lack of progress.
+    /// Whether the last run had a limit on iterations without progress.
     was_patient: bool,
     adviser: Option<Adviser>,
     fallback: Fallback,
@@ -159,7 +159,7 @@ impl<'a> EscalatingSolve<'a> {
             watch: StopWatch::start(),
         })
     }
-    /// Prepares the current method in the current formats. If the setup fails numerically, the successor of the method replaces it.
+    /// Prepares the current method in the current formats. If the setup fails for numerical reasons, the method's successor replaces it.
     fn prepare(&mut self, observer: &mut dyn Observer) -> Escalated<MixedSystem> {
         match MixedSystem::new(self.formats, self.level, self.problem, &self.request, observer) {
             Err(error) if self.request.escalate && is_numerical(&error) => match self.request.method.successor {
@@ -175,7 +175,7 @@ impl<'a> EscalatingSolve<'a> {
             made => made,
         }
     }
-    /// Begins to measure time, with the system set up.
+    /// Starts the measurement of time after the system is set up.
     fn begin(&mut self) -> Escalated {
         self.adviser = self.adviser.take().filter(|adviser| adviser.is_for(self.request.method));
         self.formats.domain().backend().synchronize().map_err(DeviceError::from)?;
@@ -186,35 +186,35 @@ impl<'a> EscalatingSolve<'a> {
     fn iterations(&self) -> usize {
         self.total.as_ref().map_or(0, |info| info.iterations)
     }
-    /// Returns the number of iterations that are left.
+    /// Returns the number of iterations that remain.
     fn rest(&self) -> usize {
         self.request.max_iterations.saturating_sub(self.iterations())
     }
-    /// Returns the largest judged residual.
+    /// Returns the largest true residual.
     fn worst(&self) -> f64 {
         solvers::worst_residual(&self.true_residual)
     }
     fn is_solved(&self) -> bool {
         self.worst() <= self.request.tol
     }
-    /// Returns a level and those above it that this build has.
+    /// Returns those levels, from `first` upwards, whose formats exist in this build.
     fn levels(&self, first: PrecisionLevel) -> impl Iterator<Item = PrecisionLevel> + use<'a> {
         let (staggered, formats) = (self.problem.space().shape().is_colours(), self.formats);
         successors(Some(first), move |level| level.next(staggered))
             .filter(move |level| formats.has(level.precision, level.reconstruction))
     }
-    /// Returns the next level, if the solve may escalate.
+    /// Returns the next level, if the request allows escalation and there is one.
     fn next_level(&self) -> Option<PrecisionLevel> {
         let next = self.level.next(self.problem.space().shape().is_colours()).filter(|_| self.request.escalate);
         next.and_then(|next| self.levels(next).next())
     }
-    /// Returns the patience of the method, as long as there is a higher precision. Above double precision only the links change.
+    /// Returns the patience of the method, if there is a higher precision. Above double precision only the links change.
     fn patience(&self) -> Option<Patience> {
         let may_end = self.level.precision != Precision::Double && self.request.stagnation_window > 0;
         let patience = self.request.method.patience.filter(|_| may_end && self.next_level().is_some());
         patience.map(|of| of(self.formats.domain().global().volume()))
     }
-    /// Runs the method, takes the solution, and judges its residual in double precision. Returns the reason if the method gave up.
+    /// Runs the method, stores the solution, and computes its true residual in double precision. Returns the reason if the method gave up.
     fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
         let method = self.request.method;
         if !self.tried.contains(&method) {
@@ -240,7 +240,7 @@ impl<'a> EscalatingSolve<'a> {
         self.true_residual = self.problem.residuals()?;
         Ok(failure)
     }
-    /// *Collective.* Returns the method that continues after a run, if it is another one.
+    /// *Collective.* Returns the method that continues after a run, if another method should.
     fn another_method(&mut self, failure: Option<&Unsolved>) -> Escalated<Option<Advice>> {
         let advice = self.adviser.as_ref().and_then(Adviser::advice).cloned();
         let goes_to_multigrid = advice.as_ref().is_some_and(|advice| advice.method == Method::MULTIGRID);
@@ -254,7 +254,7 @@ impl<'a> EscalatingSolve<'a> {
         Ok(if let Some(successor) = method.successor.filter(|_| self.request.escalate) {
             may_help.then(|| Advice { method: successor, reason: format!("{}: {error}", method.name) })
         } else if method == Method::BICGSTAB && self.fallback.is_there() && rest > 0 {
-            // More reals per link hardly help if double precision does not.
+            // More reals for each link hardly help if double precision does not help.
             let is_double = self.level.precision == Precision::Double;
             (is_double && may_help)
                 .then(|| Advice { method: self.fallback.take(rest, true), reason: format!("BiCGstab: {error}") })
@@ -272,7 +272,7 @@ impl<'a> EscalatingSolve<'a> {
         let (iterations, rest) = (self.iterations(), self.rest());
         let is_multigrid = change.method == Method::MULTIGRID;
         self.request.method = if !is_multigrid && self.fallback.is_there() && rest > 0 {
-            // BiCGstab was given up as slow before multigrid began, or is now.
+            // CG takes over instead of BiCGstab, which is too slow now or was too slow before multigrid began.
             self.fallback.take(rest, false)
         } else if change.method == Method::CG && !self.fallback.is_taken() {
             Method::BICGSTAB
@@ -291,7 +291,7 @@ impl<'a> EscalatingSolve<'a> {
         self.watch.go_on();
         made
     }
-    /// Decides how the solve continues with the same method. The judged residual decides, whether or not the solver failed.
+    /// Decides how the solve continues with the same method. The true residual decides, whether or not the solver failed.
     fn judge(&self, failure: Option<Unsolved>) -> Verdict {
         let worst = self.worst();
         if worst <= self.request.tol {
@@ -316,7 +316,7 @@ impl<'a> EscalatingSolve<'a> {
             _ => Verdict::AimAgain,
         }
     }
-    /// Continues in better formats.
+    /// Continues in the better formats of `level`.
     fn escalate(
         &mut self,
         reason: Unsolved,
@@ -328,12 +328,12 @@ impl<'a> EscalatingSolve<'a> {
         self.escalations.push(Escalation { iterations, reason, precision, outer, reconstruction });
         MixedSystem::new(self.formats, level, self.problem, &self.request, observer)
     }
-    /// Returns the error of a solve that was stopped in the setup of a method.
+    /// Returns the error of a solve that was stopped during the setup of a method.
     fn cancelled(&self) -> Unsolved {
         let info = self.total.clone().expect("a method ran before");
         Unsolved::Cancelled { iteration: info.iterations, info: Box::new(info) }
     }
-    /// Returns the outcome of a solve that was stopped in the setup of its first method.
+    /// Returns the outcome of a solve that was stopped during the setup of its first method.
     fn cancelled_in_setup(mut self) -> Escalated<EscalatedSolve> {
         self.true_residual = self.problem.residuals()?;
         let nrhs = self.problem.space().nrhs();
@@ -377,7 +377,7 @@ impl<'a> EscalatingSolve<'a> {
     }
 }
 
-/// Returns the error of the last part of a solve, with the iterations of all parts.
+/// Returns the error of the last run, with the number of iterations of all runs.
 fn of_the_whole(mut error: Unsolved, all: usize) -> Unsolved {
     match &mut error {
         SolveError::NoConvergence { iterations, .. } => *iterations = all,
@@ -387,7 +387,7 @@ fn of_the_whole(mut error: Unsolved, all: usize) -> Unsolved {
     error
 }
 
-/// Seconds of iterations, without the setup of a method that takes over from another.
+/// Measures the seconds of iterations, without the setup of a method that takes over from another.
 struct StopWatch {
     before: f64,
     since: Instant,
@@ -407,7 +407,7 @@ impl StopWatch {
     }
 }
 
-/// Makes the adviser of a solve that may end with another method.
+/// Makes the adviser of a solve that may continue with another method.
 fn adviser(
     formats: &dyn Formats,
     request: &Request,
@@ -429,7 +429,7 @@ fn adviser(
     })
 }
 
-/// *Collective.* Whether there is memory for CG on the normal equations, which has more vectors than BiCGstab.
+/// *Collective.* Whether the device has memory for CG on the normal equations, which has more vectors than BiCGstab.
 fn has_room_for_cg(formats: &dyn Formats, request: &Request, nrhs: usize) -> Result<bool> {
     let domain = formats.domain();
     let needs = Request { method: Method::CG, ..request.clone() }.memory(domain.local(), domain.grid(), nrhs, None);
@@ -439,32 +439,32 @@ fn has_room_for_cg(formats: &dyn Formats, request: &Request, nrhs: usize) -> Res
     Ok(without == [0.0])
 }
 
-/// Whether a method could not be set up for the numbers that it met.
+/// Whether the setup of a method failed for numerical reasons.
 fn is_numerical(error: &EscalationError) -> bool {
     !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_) | SolveError::Cancelled { .. })
 }
 
-/// Whether a right-hand side was given up because it ran out of patience. BiCGstab has then lost its short recurrences to
-/// rounding, and would lose them again in formats that are only a little better: it goes to double precision at once.
+/// Whether a right-hand side was given up because its patience ran out. BiCGstab has then lost its short recurrences to rounding. It would
+/// lose them again in slightly better formats, so it continues in double precision.
 fn is_plateau(error: &Unsolved) -> bool {
     error.info().is_some_and(|info| info.given_up.iter().any(|given_up| given_up.why == RhsFailure::Plateau))
 }
 
-/// Whether more precision can help, given the residuals in double.
+/// Whether a higher precision can help, given the true residuals in double precision.
 fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
-        // Not if the source is not a number to begin with; then its residual is none either.
+        // A higher precision does not help if the source itself is not a number; its residual is not a number either.
         SolveError::NotANumber { iteration, .. } => *iteration > 0 || true_residual.iter().all(|r| r.is_finite()),
         _ => false,
     }
 }
 
-/// Observer that adds the iterations of the solves before, and follows an adviser.
+/// Observer that adds the iterations of earlier runs, and stops when an adviser recommends it.
 struct After<'a> {
     observer: &'a mut dyn Observer,
     iterations: usize,
-    /// Adviser, which may stop the solve, too.
+    /// Adviser, which may also stop the solve.
     adviser: Option<&'a mut Adviser>,
 }
 impl Observer for After<'_> {
@@ -481,7 +481,7 @@ impl Observer for After<'_> {
     }
 }
 
-/// A system in the two precisions of a solver, and the method that solves it.
+/// A system in the two precisions of a solver, with the method that solves it.
 struct MixedSystem {
     pair: OperatorPair<'static>,
     method: Box<dyn PreparedMethod>,

@@ -1,4 +1,4 @@
-//! Interface of an operator in every format that a solve may need, for methods.
+//! Interface through which methods get an operator in every format that a solve may need.
 use super::schwarz::Schwarz;
 use crate::domain::{Domain, Result};
 use crate::field::{FieldShape, FieldSpace};
@@ -9,7 +9,7 @@ use solvers::{LevelReport, Observer, Preconditioner};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A preconditioner of some kind.
+/// Preconditioner of any type.
 pub(crate) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
 
 /// An operator in every format that a solve may need.
@@ -18,18 +18,18 @@ pub(crate) trait Formats {
     fn domain(&self) -> &Domain;
     /// Returns the shape of the operator's fields.
     fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape;
-    /// Returns the operator on unrounded links, in double.
+    /// Returns the operator in double precision, on links with all reals.
     fn exact(&self) -> Rc<dyn EvenOdd>;
     /// Returns the operator in a format.
     fn any(&self, precision: Precision, reconstruction: LinkStorage) -> Result<Rc<dyn EvenOdd>>;
-    /// Whether this build has a format.
+    /// Whether this build has kernels for a format.
     fn has(&self, precision: Precision, reconstruction: LinkStorage) -> bool;
-    /// Returns the preconditioner of GCR in a format, if the operator has one.
+    /// Returns the Schwarz preconditioner with links in this storage, if the operator has one.
     fn preconditioner(&self, _: &Schwarz, _: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(None)
     }
-    /// Returns multigrid for blocks of right-hand sides, with operators whose links are in this storage, if the operator supports it. The
-    /// observer gets the steps of its setup.
+    /// Returns multigrid for blocks of right-hand sides, if the operator supports it. Its operators have links in this storage. The
+    /// observer receives the steps of its setup.
     fn multigrid(
         &self,
         _: &MultigridParams,
@@ -38,11 +38,11 @@ pub(crate) trait Formats {
     ) -> CycleResult<Option<BlockMultigrid>> {
         Ok(None)
     }
-    /// *Collective.* Returns whether multigrid is possible, and which parts of it exist.
+    /// *Collective.* Returns whether multigrid is possible, and which parts of it exist already.
     fn multigrid_state(&self, _: &MultigridParams) -> Result<MultigridState> {
         Ok(MultigridState::Impossible)
     }
-    /// Frees the links from which formats are made; they are uploaded again when needed.
+    /// Frees the links from which formats are made. They are uploaded again when needed.
     fn release_device_links(&self);
 }
 
@@ -53,9 +53,9 @@ pub(crate) enum MultigridState {
     Impossible,
     /// Nothing is set up yet.
     Possible,
-    /// There are near-null vectors of the operator with another mass.
+    /// Near-null vectors of the operator with another mass exist.
     OtherMass,
-    /// Everything is set up.
+    /// The setup exists.
     Ready,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct BlockMultigrid {
 }
 
 impl BlockMultigrid {
-    /// Combines a setup with the operators of its finest level, which `make` makes.
+    /// Combines a multigrid setup with the operators of its finest level, made by `make`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -83,7 +83,7 @@ impl BlockMultigrid {
         let (operator, smoother) = (make(Precision::Single, nrhs)?, make(params.smoother_on(domain.backend()), nrhs)?);
         Ok(BlockMultigrid { multigrid, operator, smoother, nrhs, reports: RefCell::default() })
     }
-    /// Returns near-null vectors and coarse operators.
+    /// Returns the near-null vectors and coarse operators of the setup.
     pub fn multigrid(&self) -> &Multigrid {
         &self.multigrid
     }
@@ -95,7 +95,7 @@ impl BlockMultigrid {
     pub fn reports(&self) -> Vec<LevelReport> {
         self.reports.borrow().clone()
     }
-    /// Passes the cycle for M̂, or that for M̂†, to `then`: a preconditioner of vectors in single precision.
+    /// Passes the cycle for M̂ to `then`, or the cycle for M̂† if `adjoint` is set. The cycle preconditions vectors in single precision.
     pub fn with_cycle(
         &self,
         adjoint: bool,

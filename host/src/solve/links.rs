@@ -1,4 +1,5 @@
-//! Links in the formats of operators, and terms made from them, computed when first needed and kept as long as the links do not change.
+//! Links in the formats of operators, and terms made from them. They are computed when first needed, and kept as long as the links do not
+//! change.
 use crate::domain::Result;
 use crate::field::{DeviceGauge, HermitianBlocks};
 use crate::operators::fat_links::{Improvement, LinkGroup};
@@ -8,7 +9,7 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Values of one type that are made from links, each with its key.
+/// Values of one type that are made from links, each stored under a key.
 pub(crate) struct Slot<K, V>(RefCell<Vec<(K, V)>>);
 
 impl<K, V> Default for Slot<K, V> {
@@ -18,12 +19,12 @@ impl<K, V> Default for Slot<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Slot<K, V> {
-    /// Returns the value of a key, which `make` makes if there is none yet.
+    /// Returns the value of a key. If there is none yet, `make` makes it.
     ///
     /// # Errors
-    /// Those of `make`; then the slot stays as it was.
+    /// Errors of `make`, which leave the slot unchanged.
     pub fn get<E>(&self, key: K, make: impl FnOnce() -> std::result::Result<V, E>) -> std::result::Result<V, E> {
-        // `make` may need other values of this slot: nothing is borrowed while it works.
+        // `make` may use other values of this slot, so the slot is not borrowed while `make` runs.
         if let Some(made) = self.find(&key) {
             return Ok(made);
         }
@@ -31,11 +32,11 @@ impl<K: PartialEq, V: Clone> Slot<K, V> {
         self.0.borrow_mut().push((key, made.clone()));
         Ok(made)
     }
-    /// Returns the value of a key, like [`get`](Self::get), and drops those of other keys before it is made: the values are large and
-    /// should not exist twice.
+    /// Returns the value of a key like [`get`](Self::get), but first drops the values of other keys. This is for large values, which should
+    /// not exist twice.
     ///
     /// # Errors
-    /// Those of `make`; then the slot is empty.
+    /// Errors of `make`, after which the slot is empty.
     pub fn only<E>(&self, key: K, make: impl FnOnce() -> std::result::Result<V, E>) -> std::result::Result<V, E> {
         self.retain(|other| *other == key);
         self.get(key, make)
@@ -57,8 +58,8 @@ pub(crate) struct LinkFormatKey {
     pub storage: LinkStorage,
 }
 
-/// Parameters of the diagonal term A of a Wilson-like operator, as a key. The term does not depend on the complement nor, as plaquettes
-/// have no phases, on twisted boundary conditions.
+/// Parameters of the diagonal term A of a Wilson-like operator, as a key. A does not depend on the complement. Nor does A depend on twisted
+/// boundary conditions, because plaquettes have no phases.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct TermOf {
     definition: &'static Definition,
@@ -72,14 +73,14 @@ impl From<WilsonLike> for TermOf {
     }
 }
 
-/// Copies of links, and terms made of them, for solves and for molecular dynamics.
+/// Copies of links, and terms made from them, for solves and for molecular dynamics.
 #[derive(Default)]
 pub(crate) struct LinkCache {
     /// Links packed for kernels.
     pub packed: Slot<LinkFormatKey, Arc<DeviceGauge>>,
     /// Diagonal terms of Wilson-like operators, in double precision.
     pub terms: Slot<TermOf, Diagonal>,
-    /// Exponents C of exponential clover terms, in double precision, by coefficients in space and time.
+    /// Exponents C of exponential clover terms, in double precision, by the coefficients of the spatial and temporal planes.
     pub exponents: Slot<[f64; 2], Rc<[HermitianBlocks; 2]>>,
 }
 
@@ -94,17 +95,17 @@ impl ImprovedLinks {
     pub fn new(links: Improvement) -> Rc<Self> {
         Rc::new(ImprovedLinks { links, packed: Slot::default(), singular: OnceCell::new() })
     }
-    /// Returns the links in a format.
+    /// Returns fat and long links packed in a format.
     pub fn packed(&self, format: LinkFormatKey) -> Result<Arc<StaggeredLinks>> {
         let LinkFormatKey { theta, precision, storage } = format;
         let phases = theta.of_hops(self.links.fat.domain().global());
         self.packed.get(format, || Ok(Arc::new(self.links.pack_with(phases, precision, storage)?)))
     }
-    /// Drops the copies of other boundary angles.
+    /// Drops the packed copies for other boundary angles.
     pub fn keep_only(&self, theta: BoundaryAngles) {
         self.packed.retain(|format| format.theta == theta);
     }
-    /// Whether there are long links that 8 and 9 reals cannot represent.
+    /// Whether some long links cannot be represented by 8 or 9 reals.
     fn are_singular(&self) -> Result<bool> {
         if let Some(known) = self.singular.get() {
             return Ok(*known);
@@ -112,7 +113,7 @@ impl ImprovedLinks {
         let found = self.links.singular_long_links()? > 0;
         Ok(*self.singular.get_or_init(|| found))
     }
-    /// Returns the storage in which long links can be kept: those that are not in SU(3) need the phase of their determinant.
+    /// Returns the storage in which long links can be kept. Links that are not in SU(3) also need the phase of their determinant.
     pub fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
         let fitting = match self.links.long_group {
             LinkGroup::Su3 if theta.are_zero() => asked,

@@ -12,21 +12,21 @@ use solvers::WIDTHS;
 /// Names of the vectors of a solver in its two precisions.
 pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
 
-/// Part of a solve for which a method states its device memory.
+/// Part of a solve for which a method reports its device memory.
 pub(super) struct NeedsScope<'a> {
-    /// A process's part of the lattice.
+    /// One process's part of the lattice.
     pub local: Lattice,
     /// Process grid.
     pub grid: &'a ProcessGrid,
     /// Number of right-hand sides.
     pub nrhs: usize,
-    /// Bytes of vectors of the solver and of the iteration that are allocated after the method was prepared.
+    /// Bytes of the solver's and the iteration's vectors, which are allocated after the method is prepared.
     pub later: usize,
 }
 
 impl Request {
-    /// Returns the device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with names
-    /// of the users of memory; with `systems`, for that many shifts or masses together. Escalations need more.
+    /// Returns the device memory that the solve needs at its peak, in bytes for each named use. The peak is for `nrhs` right-hand sides on
+    /// a process's part of a lattice and, with `systems`, for that many shifts or masses together. Escalations need more.
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
         let (part, sites, operator) = (Part::new(local, grid), local.half_volume(), &self.operator);
         let vector = |precision| operator.shape(precision, nrhs).bytes(sites);
@@ -36,21 +36,22 @@ impl Request {
         let method = self.method;
         let normal = !positive && method.is_normal;
         let defect = matches!(self.correction, Correction::Defect { .. });
-        // Normal equations store A p before A† in the iteration, and a right-hand side, a residual and an image of their own.
+        // Normal equations store A p before A† is applied in the iteration. They also have a right-hand side, a residual and an image of
+        // their own.
         let krylov = (method.vectors)(self) + usize::from(normal);
         let normal = 3 * usize::from(normal);
-        // A copy of the right-hand side, to reorder it when the batch becomes smaller.
+        // The right-hand side is copied to reorder it when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && !method.is_block);
-        // Solution, right-hand side, residual, and the best solution so far where updates are made.
+        // Number of vectors in the outer precision: solution, right-hand side, residual and, with updates, the best solution so far.
         let outer = match (positive, defect) {
             (true, _) => 5 + if defect { 0 } else { copy },
             (false, true) => 3,
             (false, false) => 4 + normal + copy,
         };
-        // Defect correction passes a right-hand side and a correction to a solver that has a residual and a solution of its own.
+        // Defect correction passes a right-hand side and a correction to an inner solver, which has a residual and a solution of its own.
         let inner = krylov + kept + if defect { 4 + normal + copy } else { 0 };
-        // Staging fields for transfers from and to the host, and vectors of the solver, do not exist at the same time; the latter take
-        // more.
+        // Staging fields for transfers between host and device are not counted: they do not exist at the same time as the vectors of the
+        // solver, which take more.
         let mut parts = vec![
             ("links as read from the host", part.links_bytes(double)),
             ("links in double", links(double, full)),
@@ -85,14 +86,15 @@ impl Request {
         parts.extend(self.exchanges(local, grid, nrhs, systems).needs());
         parts
     }
-    /// Returns the precision of multi-shift CG: single if the iteration is in less, provided that the build has it.
+    /// Returns the precision of multi-shift CG: single if the iteration is not in double and the build has kernels for single, otherwise
+    /// double.
     pub(super) fn first_precision(&self) -> Precision {
         let has_single = || self.operator.definition().exists(Precision::Single, self.reconstruction.half(false));
         if self.precision == Precision::Double || !has_single() { Precision::Double } else { Precision::Single }
     }
     /// Returns the exchanges with other processes that the solve makes, whose device memory [`memory`](Self::memory) includes.
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
-        // A block that shares a Krylov space keeps its width.
+        // A block that shares a Krylov space keeps all of its right-hand sides.
         let widths = if self.method.is_block { vec![nrhs] } else { widths(nrhs) };
         let halo_field = self.operator.halo_field();
         let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
@@ -103,9 +105,9 @@ impl Request {
     }
 }
 
-/// Returns the memory of fat and long links, which stay, and of the links from which they are made, besides `others`, which include thin
-/// links. With two levels of smearing there are five fields of links for a while, before most of the others are allocated: if parts are
-/// small and borders large, that is the peak.
+/// Returns the memory of fat and long links, which stay, and of the links from which they are made. `others` are the other uses of memory,
+/// including thin links. During two levels of smearing there are five fields of links, before most of the others are allocated. This is the
+/// peak if parts are small and borders large.
 fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usize) {
     let (links, workspace) = (part.links_bytes(Precision::Double), workspace_bytes(part.bordered_sites()));
     let others: usize = others.iter().map(|(_, bytes)| bytes).sum();
@@ -113,8 +115,8 @@ fn smearing(part: Part, others: &[(&'static str, usize)]) -> (&'static str, usiz
     ("fat and long links, and the links from which they are made", bytes)
 }
 
-/// Returns the device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, with names of
-/// the users of memory.
+/// Returns the device memory that [`Configuration::apply`](super::Configuration::apply) needs at its peak for `nrhs` fields, in bytes for
+/// each named use.
 pub fn apply_memory(
     operator: &Operator,
     local: Lattice,
@@ -128,12 +130,12 @@ pub fn apply_memory(
     let mut parts = vec![
         ("links as read from the host", part.links_bytes(double)),
         ("links", operator.link_bytes(precision, storage, sites)),
-        // Two fields on all sites, and those that the Schur complement keeps.
+        // The two fields on all sites count twice, once for each parity; the Schur complement also keeps fields.
         ("fields", (4 + operator.kept_fields()) * vector),
         ("transfer of a field", 2 * operator.shape(double, nrhs).site_bytes() * sites * nrhs),
     ];
     if operator.diagonal_bytes(double, sites) > 0 {
-        // The term is made in double before it is rounded.
+        // The term exists in double precision before it is rounded, so both count.
         let both = operator.diagonal_bytes(double, sites) + operator.diagonal_bytes(precision, sites);
         parts.push(("diagonal term and its inverse", both));
     }
@@ -145,8 +147,8 @@ pub fn apply_memory(
     parts
 }
 
-/// Returns the numbers of right-hand sides on which a solver works while those of a block of `nrhs` finish, the block itself first. Solvers
-/// drop finished right-hand sides when they are a quarter, and continue with one of [`WIDTHS`].
+/// Returns the numbers of right-hand sides on which a solver works while the right-hand sides of a block finish, starting with all `nrhs`.
+/// Solvers drop finished right-hand sides when they are at least a quarter of the block, and continue with one of [`WIDTHS`].
 pub fn widths(nrhs: usize) -> Vec<usize> {
     let narrower = WIDTHS.into_iter().filter(|size| 4 * size <= 3 * nrhs);
     std::iter::once(nrhs).chain(narrower).collect()

@@ -37,16 +37,15 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use solvers::Observer;
 
-/// Solves M ψ_j = η_j for all sources together: spinors for Wilson-like operators, colour vectors for staggered ones. The observer gets
-/// every iteration and can stop the solve.
+/// Solves M ψ_j = η_j for all sources together. Sources are spinors for Wilson-like operators and colour vectors for staggered ones. The
+/// observer receives every iteration and can stop the solve.
 ///
-/// For several solves on the same links, use a [`Configuration`], which keeps them on the device.
+/// For several solves on the same links, use a [`Configuration`], which keeps the links on the device.
 ///
-/// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not
-/// [converged](Report::converged).
+/// If rounding ends the solve above the tolerance, the solutions are returned with a report that has not [converged](Report::converged).
 ///
 /// # Errors
-/// [`SolveFailure`]; with the best iterates if the solver gave up.
+/// [`SolveFailure`], with the best iterates if the solver gave up.
 pub fn solve<T: Fermion>(
     domain: &Domain,
     gauge: &HostGauge,
@@ -57,7 +56,7 @@ pub fn solve<T: Fermion>(
     Configuration::new(domain, gauge).solve(sources, None, request, observer)
 }
 
-/// Checks that these right-hand sides can be solved for together, and that all are on this process's part of the lattice.
+/// Checks that these right-hand sides can be solved for together, and that all of them are on this process's part of the lattice.
 fn expect_sources<T: Fermion>(domain: &Domain, sources: &[HostField<T>], guess: Option<&[HostField<T>]>) -> Result {
     let expected = sources.len();
     if !(1..=MAX_RHS_PER_LAUNCH).contains(&expected) {

@@ -1,16 +1,16 @@
-//! Names of formats for users.
+//! Names of formats and strategies in inputs.
 use super::{Report, ShiftStrategy};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{SolveError, Unsolved};
 
-/// Names of the precisions.
+/// Precisions with their names in inputs.
 pub const PRECISIONS: [(&str, Precision); 4] = [
     ("double", Precision::Double),
     ("single", Precision::Single),
     ("half", Precision::Half),
     ("fp16", Precision::Fp16),
 ];
-/// Names of the reconstructions.
+/// Storages of links with their names in inputs.
 pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
     ("18", LinkStorage::FULL),
     ("12", LinkStorage::of(12)),
@@ -25,14 +25,14 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
     ("13h", LinkStorage::of(13).in_half()),
     ("9h", LinkStorage::of(9).in_half()),
 ];
-/// Names of the precisions that a solver's true residuals can have.
+/// Precisions that a solver's true residuals can have, with their names in inputs.
 pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
-/// Names of the strategies for several shifts.
+/// Strategies for several shifts, with their names in inputs.
 pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
     [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
 
-/// Returns the methods that a failed solve tried, and what may help, for the end of an error message; empty if none was tried. `solver`
-/// formats a method as users request it, such as `--solver cg`, and `more` is how they request more iterations.
+/// Returns the end of an error message about a failed solve: the methods that were tried, and what may help. It is empty if none was tried.
+/// `solver` formats the name of a method as users request it, such as `--solver cg`, and `more` is how they request more iterations.
 pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String, more: &str) -> String {
     let names: Vec<_> = report.tried.iter().map(|method| method.name).collect();
     if names.is_empty() || matches!(error, SolveError::Cancelled { .. }) {
@@ -45,7 +45,7 @@ pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String
     format!("; solvers tried: {}{help}", names.join(", "))
 }
 
-/// Returns the name of a value in one of the lists above.
+/// Returns the name of a value in a list of choices, such as [`PRECISIONS`].
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
     choices.iter().find(|(_, v)| *v == value).map_or("unknown", |(name, _)| name)
 }

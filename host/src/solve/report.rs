@@ -11,73 +11,75 @@ use solvers::{Info, SolveError, Unsolved};
 /// Error of a solver on fields.
 pub(super) type EscalationError = SolveError<DeviceError>;
 
-/// A precision escalation: the reason why the solve could not continue, and the formats in which it continued from the best iterate.
+/// Precision escalation: the reason why the solve could not continue in the formats before, and the formats in which it continued from the
+/// best iterate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Escalation {
-    /// Number of iterations done before.
+    /// Number of iterations before the escalation.
     pub iterations: usize,
-    /// The solver's reason, with its report on the iterations since the step before.
+    /// Reason why the solver gave up, with the solver's report since the previous escalation.
     pub reason: Unsolved,
     /// Precision of the iteration after the escalation.
     pub precision: Precision,
     /// Precision of the solver's true residuals after the escalation.
     pub outer: Precision,
-    /// Number of reals stored per link after the escalation.
+    /// Storage of the links after the escalation.
     pub reconstruction: LinkStorage,
 }
 
-/// Report of a solve. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the unfused operator.
+/// Report of a solve. Its residuals ‖η − M ψ‖ / ‖η‖ are those of the full system, computed at the end in double precision with the unfused
+/// operator.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Report of the solver, on the Schur complement.
+    /// Report of the solver, for the Schur complement.
     pub info: Info,
-    /// True residual ‖η − M ψ‖ / ‖η‖ per right-hand side.
+    /// True residual ‖η − M ψ‖ / ‖η‖ of each right-hand side.
     pub true_residual: Vec<f64>,
-    /// Whether every true residual is at or below the tolerance. False if the tolerance is closer to zero than double precision resolves,
-    /// or if a source is not a number.
+    /// Whether every true residual is at or below the tolerance. It is false if a source is not a number, or if the tolerance is below what
+    /// double precision can reach.
     pub converged: bool,
     /// Precision of the iteration at the end.
     pub precision: Precision,
     /// Precision of the solver's true residuals at the end.
     pub outer: Precision,
-    /// Precision escalations.
+    /// Precision escalations of the solve.
     pub escalations: Vec<Escalation>,
     /// Method at the end.
     pub method: &'static Method,
-    /// Changes from one method to another.
+    /// Changes of the method during the solve.
     pub method_changes: Vec<MethodChange>,
     /// Methods that were used, in the order of their first use; empty if the solve was stopped before the first one.
     pub tried: Vec<&'static Method>,
-    /// Method that may lead to a solution if those tried did not, provided that the solver failed and there is one.
+    /// Method that was not tried and may help, if the solver failed and there is such a method.
     pub may_help: Option<&'static Method>,
-    /// Reason of a solver that gave up although its solution turned out to be good enough: the check in double decides.
+    /// Reason why a solver gave up, if its solution was good enough nevertheless. The check in double precision decides.
     pub gave_up: Option<Unsolved>,
-    /// Storage of the links: 12 real numbers if 8 were requested but some links are singular, 13 if 12 were requested but long links are in
-    /// U(3).
+    /// Storage of the links. It has 12 reals if 8 were requested but some links are singular, and 13 if 12 were requested but long links
+    /// are in U(3).
     pub reconstruction: LinkStorage,
-    /// Report of multigrid.
+    /// Report of multigrid, if multigrid was the method.
     pub multigrid: Option<MultigridReport>,
-    /// Seconds of the iteration, transfers excluded.
+    /// Seconds of the iteration, without transfers.
     pub seconds: f64,
-    /// Seconds from the first transfer to the last.
+    /// Seconds from the first transfer to the last one.
     pub total_seconds: f64,
-    /// Rate of operator applications in 10⁹ operations per second, over `seconds`.
+    /// Rate of operator applications during [`seconds`](Self::seconds), in 10⁹ operations per second.
     pub gflops: f64,
 }
 
 /// Report of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultigridReport {
-    /// Seconds of the setup, whenever it was made.
+    /// Seconds of the setup, even if an earlier solve made it.
     pub setup_seconds: f64,
-    /// Levels, the finest one first.
+    /// Levels of multigrid, the finest one first.
     pub levels: Vec<MultigridLevel>,
 }
 
 /// Description of a level of multigrid, and its work in a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultigridLevel {
-    /// Extents of the level's lattice on a process.
+    /// Extents of the level's lattice on each process.
     pub lattice: [usize; 4],
     /// Extents of an aggregate, if there is a coarser level.
     pub block: Option<[usize; 4]>,
@@ -85,13 +87,13 @@ pub struct MultigridLevel {
     pub vectors: Option<usize>,
     /// Total number of iterations of the level's solver.
     pub iterations: usize,
-    /// Seconds in this level and in coarser ones.
+    /// Seconds on this level and on coarser ones.
     pub seconds: f64,
     /// Result of the check after the setup, if it was requested and there is a coarser level.
     pub check: Option<LevelCheck>,
 }
 
-/// Reason why there is no solution.
+/// Reason why a solve has no solution.
 #[derive(Debug, thiserror::Error)]
 pub enum SolveFailure<T: Fermion = Spinor> {
     /// A solver that could not start.
@@ -111,11 +113,10 @@ pub enum SolveFailure<T: Fermion = Spinor> {
         error: Unsolved,
         /// Best iterate of each right-hand side.
         solutions: Vec<HostField<T>>,
-        /// Report on these iterates.
+        /// Report of the solve that ended.
         report: Box<Report>,
     },
-    /// Double precision cannot hold the solution of this right-hand side: its largest element is above 1.8·10³⁰⁸ or below
-    /// 2.2·10⁻³⁰⁸.
+    /// A right-hand side whose solution double precision cannot hold: the largest element is above 1.8·10³⁰⁸ or below 2.2·10⁻³⁰⁸.
     #[error(
         "double precision cannot represent the solution of right-hand side {0}: its largest element is above 1.8e308 \
          or below 2.2e-308; scale the source so that it is nearer to 1"
@@ -127,7 +128,7 @@ pub enum SolveFailure<T: Fermion = Spinor> {
 }
 
 impl<T: Fermion> SolveFailure<T> {
-    /// Returns the failure with changed solutions, if there are any.
+    /// Applies `change` to the solutions of the failure, if it has any.
     pub(super) fn with_solutions(self, change: impl FnOnce(Vec<HostField<T>>) -> Vec<HostField<T>>) -> Self {
         match self {
             SolveFailure::Unfinished { error, solutions, report } => {
@@ -136,7 +137,7 @@ impl<T: Fermion> SolveFailure<T> {
             other => other,
         }
     }
-    /// Returns the failure of a solve that has no solutions, for another type of field.
+    /// Converts the failure to one for another type of field, and drops its solutions.
     pub(super) fn forget_solutions<U: Fermion>(self) -> SolveFailure<U> {
         match self {
             SolveFailure::Solver(error) => SolveFailure::Solver(error),
@@ -149,7 +150,7 @@ impl<T: Fermion> SolveFailure<T> {
             SolveFailure::Device(error) => SolveFailure::Device(error),
         }
     }
-    /// Returns the failure of a batch with `first` right-hand sides before it, none of which was solved.
+    /// Returns the failure of a batch, with right-hand sides counted after the `first` ones before the batch.
     pub(super) fn counted_from(self, first: usize) -> Self {
         match self {
             SolveFailure::OutOfRange(rhs) => SolveFailure::OutOfRange(first + rhs),
@@ -158,7 +159,7 @@ impl<T: Fermion> SolveFailure<T> {
     }
 }
 
-/// Returns the rate of `flops` operations in `seconds`, in 10⁹ per second; 0 if there was nothing to do.
+/// Returns the rate of `flops` operations in `seconds`, in 10⁹ operations per second; 0 if there was nothing to do.
 pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
     if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
 }

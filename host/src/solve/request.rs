@@ -8,16 +8,16 @@ use gpu_kernels::{LinkStorage, Precision};
 /// Correction of an iteration in lower precision by true residuals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Correction {
-    /// Reliable updates (Clark et al. 2009, Algorithm 2): the iteration continues with the true residual whenever its own has fallen by the
-    /// factor `delta`; `None`: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 where the iteration has the precision of the check, or
-    /// never where it has its links too.
+    /// Reliable updates (Clark et al. 2009, Algorithm 2): the iteration continues with the true residual whenever its own residual has
+    /// fallen by the factor `delta`. With `None`, δ is 0.6 for staggered operators in 16 bits and 0.1 otherwise. If iteration and check
+    /// have the same precision, δ is 1e-4, or 0 (no updates) if the iteration also has all reals of the links.
     Reliable {
         /// Factor δ.
         delta: Option<f64>,
     },
-    /// Defect correction (Algorithm 1): solves for the correction from scratch, repeatedly.
+    /// Defect correction (Clark et al. 2009, Algorithm 1): repeatedly solves for a correction from scratch.
     Defect {
-        /// Tolerance ε_in of the inner solver, relative to the residual that it gets.
+        /// Tolerance ε_in of the inner solver, relative to the residual for which it solves.
         inner_tol: f64,
     },
 }
@@ -36,25 +36,25 @@ impl Default for Correction {
     }
 }
 
-/// Operator to solve for and parameters of the solve.
+/// Operator for which to solve, and parameters of the solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Operator M.
     pub operator: Operator,
     /// Method of the solve.
     pub method: &'static Method,
-    /// Precision of the iteration, the sloppy one.
+    /// Precision of the iteration, the sloppy precision.
     pub precision: Precision,
-    /// Precision of the solution and of the true residuals of the solver, double or single. In single the solution is accurate to about
-    /// 1e-6, and needs half the memory.
+    /// Precision of the solution and of the solver's true residuals: double or single. In single precision, the solution needs half the
+    /// memory and is accurate to about 1e-6.
     pub outer: Precision,
-    /// Storage of the links in the iteration. 12 and 8 real numbers need SU(3) links, 13 and 9 U(3) ones.
+    /// Storage of the links in the iteration. 12 and 8 real numbers require SU(3) links, 13 and 9 require U(3) links.
     pub reconstruction: LinkStorage,
-    /// Requested ‖η − M ψ‖ / ‖η‖ of the full system.
+    /// Requested tolerance: true residual ‖η − M ψ‖ / ‖η‖ of the full system.
     pub tol: f64,
-    /// Most iterations.
+    /// Maximum number of iterations.
     pub max_iterations: usize,
-    /// Correction of the iteration by true residuals.
+    /// Method by which true residuals correct the iteration.
     pub correction: Correction,
     /// Whether a solve that stagnates, breaks down or overflows continues in the next higher precision.
     pub escalate: bool,
@@ -62,15 +62,15 @@ pub struct Request {
     pub schwarz: Schwarz,
     /// Parameters of [`Method::MULTIGRID`].
     pub multigrid: MultigridParams,
-    /// Parameters of methods that are whole numbers, such as s of [`Method::IDR`].
+    /// Values of parameters of methods that are whole numbers, such as s of [`Method::IDR`].
     pub counts: Counts,
-    /// Total number of right-hand sides that are solved for with this operator, from which [`Method::AUTO`] decides whether a setup pays;
-    /// 0: those of the call.
+    /// Total number of right-hand sides for this operator, from which [`Method::AUTO`] decides whether a multigrid setup pays; 0 for those
+    /// of the call.
     pub sources: usize,
-    /// Number of iterations without a new smallest residual that counts as stagnation; 0 for no such limit. If [`escalate`](Self::escalate)
-    /// allows a higher precision, a method with [`patience`](Method::patience) has a smaller limit below double, and goes to double at
-    /// once. BiCGstab has 150 iterations times the square root of the number of sites over 8⁴, at least 150, or half of those that the
-    /// smallest residual took.
+    /// Number of iterations without a new smallest residual that counts as stagnation; 0 for no limit. A method with
+    /// [`patience`](Method::patience) has a smaller limit below double precision if [`escalate`](Self::escalate) allows a higher one, and
+    /// then continues in double precision. For BiCGstab on V sites the limit is 150 √(V/8⁴), at least 150, and at least half of the
+    /// iterations up to the smallest residual.
     pub stagnation_window: usize,
 }
 
@@ -84,8 +84,8 @@ impl Request {
             (P::Half | P::Fp16, _) => Err("the outer precision must be double or single"),
         }
     }
-    /// Makes a request for BiCGstab, or CG for staggered operators, in double to 1e-10, with links of 12 real numbers, or of 18 in a build
-    /// without these.
+    /// Makes a request for a solve in double precision to the tolerance 1e-10, by BiCGstab, or by CG for staggered operators. Links have 12
+    /// real numbers, or 18 if the build lacks kernels for 12.
     pub fn new(operator: impl Into<Operator>) -> Self {
         let operator = operator.into();
         let usual = LinkStorage::default();

@@ -15,17 +15,17 @@ use solvers::{Observer, SolveError, Unsolved, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Solutions with their report. They need not have converged: see [`Report::converged`].
+/// Solutions with their report. The solutions need not have converged: see [`Report::converged`].
 pub type Solved<T> = std::result::Result<(Vec<HostField<T>>, Report), SolveFailure<T>>;
 
 impl Configuration<'_> {
-    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero: spinors for Wilson-like operators, colour vectors for
-    /// staggered ones, whose mass must not be zero. The observer gets every iteration and can stop the solve.
+    /// Solves M ψ_j = η_j for all sources together, from a guess or from zero. Sources are spinors for Wilson-like operators and colour
+    /// vectors for staggered ones, whose mass must not be zero. The observer receives every iteration and can stop the solve.
     ///
-    /// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
+    /// If rounding ends the solve above the tolerance, the solutions are returned with a report that has not converged.
     ///
     /// # Errors
-    /// [`SolveFailure`]; with the best iterates if the solver gave up.
+    /// [`SolveFailure`], with the best iterates if the solver gave up.
     pub fn solve<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -54,9 +54,9 @@ impl Configuration<'_> {
             Err(other) => Err(other),
         }
     }
-    /// Solves M ψ_j = η_j for sources on the device, in double precision, whose numbers have squares there. Solutions stay on the device;
-    /// the reason is returned with them if the solver gave up. For links in temporal gauge, and for a boundary condition that is spread
-    /// over all links, fields go to the host and back.
+    /// Solves M ψ_j = η_j for sources on the device, in double precision. Squares of their numbers must be representable in double
+    /// precision. Solutions stay on the device; if the solver gave up, the reason is returned with them. For links in temporal gauge, and
+    /// for a boundary condition that is spread over all links, fields are copied to the host and back.
     ///
     /// # Errors
     /// [`SolveFailure`]
@@ -100,11 +100,12 @@ impl Configuration<'_> {
         let formats = self.formats(request.operator.clone(), nrhs)?;
         solve_on_device(&*formats, sources, guess, &request, observer, begin)
     }
-    /// *Collective.* Returns ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double precision with all
-    /// reals of the links: the equivalent of [`Report::true_residual`] for solutions found elsewhere. If η_j is zero it is ‖M ψ_j‖.
+    /// *Collective.* Returns the residuals ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double
+    /// precision with all reals of the links. It is the equivalent of [`Report::true_residual`] for solutions from elsewhere. If η_j is
+    /// zero, the residual is ‖M ψ_j‖.
     ///
     /// # Errors
-    /// Fields of another kind, precision or number than the sources, on another lattice or device; failures of the device.
+    /// Solutions of another kind, precision or number than the sources; fields on another lattice or device; failures of the device.
     pub fn true_residuals(
         &self,
         sources: &FullField,
@@ -120,7 +121,7 @@ impl Configuration<'_> {
             }
         }
         let mut images = if operator.is_spread() {
-            // The phases of that boundary condition are applied to fields of the host.
+            // The phases of the spread boundary condition are applied to fields on the host.
             let solutions = solutions.download::<ColourVector>()?;
             let applied =
                 self.apply(OperatorForm::Plain, false, &solutions, operator, Precision::Double, LinkStorage::FULL);
@@ -140,7 +141,7 @@ impl Configuration<'_> {
         let relative = |(square, norm): (f64, f64)| if norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
         Ok(squares.into_iter().zip(norms).map(relative).collect())
     }
-    /// Performs [`solve_fields`](Self::solve_fields) by way of the host.
+    /// Performs [`solve_fields`](Self::solve_fields) through the host.
     fn solve_on_host<F: Fermion>(
         &self,
         sources: FullField,
@@ -148,7 +149,7 @@ impl Configuration<'_> {
         request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
-        // The fields' memory on the device is free for the solve.
+        // Each field is dropped after its copy, so that its memory on the device is free for the solve.
         let to_host = |field: FullField| field.download::<F>();
         let (sources, guess) = (to_host(sources)?, guess.map(to_host).transpose()?);
         let (solutions, report, error) = match self.solve(&sources, guess.as_deref(), request, observer) {
@@ -158,7 +159,7 @@ impl Configuration<'_> {
         };
         Ok((FullField::of_host(self.domain(), &solutions)?, report, error))
     }
-    /// Solves for sources on the host that have norms in double precision.
+    /// Solves for sources on the host whose norms double precision can represent.
     fn solve_in_range<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -199,7 +200,7 @@ impl Configuration<'_> {
     }
 }
 
-/// Transforms solutions back with a gauge transformation.
+/// Applies a gauge transformation to the solutions, back to the gauge of the user.
 fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>])) -> Solved<F> {
     let back = |mut fields: Vec<HostField<F>>| {
         back(&mut fields);
@@ -208,7 +209,7 @@ fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>]))
     solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
 }
 
-/// Solves for sources on the host in a link storage that is available; `begin` is when the user's call began.
+/// Solves for sources on the host, with a link storage that is available. `begin` is the time at which the user's call began.
 fn solve<F: Fermion>(
     formats: &dyn Formats,
     sources: &[HostField<F>],
@@ -233,10 +234,10 @@ fn solve<F: Fermion>(
     }
 }
 
-/// Solutions on the device, their report, and the reason why a solver gave up, if it did.
+/// Solutions on the device with their report, and the reason why a solver gave up, if it did.
 pub type SolvedFields = std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure>;
 
-/// Solves M ψ_j = η_j for all sources together.
+/// Solves M ψ_j = η_j for all sources together, on the device.
 fn solve_on_device<F: Fermion>(
     formats: &dyn Formats,
     eta: FullField,
@@ -246,7 +247,7 @@ fn solve_on_device<F: Fermion>(
     begin: Instant,
 ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
     let mut problem = FullSystem::new(formats.domain(), formats.exact(), eta, guess)?;
-    // The tolerance of the solver is a residual of the Schur complement, relative to its right-hand side.
+    // The solver's tolerance is for the residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
     let escalated = solve_escalating(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
     let EscalatedSolve {
@@ -262,7 +263,7 @@ fn solve_on_device<F: Fermion>(
         seconds,
     } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
-    // The true residual in double precision alone decides, even where a solver gave up.
+    // Only the true residual in double precision decides, even if a solver gave up.
     info.converged = true_residual.iter().all(|&r| r <= request.tol);
     let (failure, gave_up) = match failure {
         Some(error) if info.converged && !matches!(error, SolveError::Cancelled { .. }) => (None, Some(error)),
@@ -294,8 +295,8 @@ fn solve_on_device<F: Fermion>(
     Ok((problem.psi, report, failure))
 }
 
-/// *Collective.* Returns a method besides those tried that may help if a Wilson-like system was not solved: CG on the normal equations
-/// first, which depends least on the positions of the eigenvalues.
+/// *Collective.* Returns a method that was not tried and may help if a Wilson-like system was not solved. CG on the normal equations comes
+/// first, because it depends least on the positions of the eigenvalues.
 fn may_help(
     formats: &dyn Formats,
     request: &Request,
@@ -304,7 +305,7 @@ fn may_help(
 ) -> Result<Option<&'static Method>> {
     let is_hopeless = match error {
         SolveError::Cancelled { .. } | SolveError::Invalid(_) | SolveError::OutOfRange { .. } => true,
-        // The residual of the source.
+        // Iteration 0 means that the source itself is not a number.
         SolveError::NotANumber { iteration, .. } => *iteration == 0,
         _ => false,
     };
@@ -324,13 +325,13 @@ fn may_help(
     })
 }
 
-/// The full system in double, with its solution.
+/// The full system in double precision, with its solution.
 struct FullSystem {
     space: FieldSpace,
     operator: Rc<dyn EvenOdd>,
     eta: FullField,
     psi: FullField,
-    /// Factors of η and ψ.
+    /// Factors by which η and ψ are multiplied.
     scales: Scales,
     /// Right-hand side of the Schur complement.
     rhs: DeviceField,
@@ -356,11 +357,12 @@ impl FullSystem {
         let rhs_norms = norms(&space, &rhs)?;
         Ok(FullSystem { space, operator, eta, psi, scales, rhs, source_norms, rhs_norms })
     }
-    /// Returns the relative residual of the Schur complement that corresponds to one of the full system, divided by it: at most 1.
+    /// Returns the relative residual of the Schur complement, divided by the relative residual of the full system to which it leads; at
+    /// most 1.
     fn residual_ratio(&self) -> f64 {
         let pairs = self.source_norms.iter().zip(&self.rhs_norms).filter(|(_, rhs)| **rhs > 0.0);
         let smallest = pairs.map(|(source, rhs)| source / rhs).fold(f64::INFINITY, f64::min);
-        // κ, or a mass, may be negative.
+        // The factor may be negative, for example for a negative mass.
         (smallest / self.operator.residual_factor().abs()).min(1.0)
     }
 }
@@ -375,7 +377,7 @@ impl ParitySystem for FullSystem {
     fn solution(&mut self) -> &mut DeviceField {
         &mut self.psi.even
     }
-    /// Computes ψ_o from ψ_e, then ‖η_j − M ψ_j‖ / ‖η_j‖, zero for η_j = 0 and ψ_j = 0.
+    /// Computes ψ_o from ψ_e, then the residuals ‖η_j − M ψ_j‖ / ‖η_j‖, or ‖M ψ_j‖ for η_j = 0.
     fn residuals(&mut self) -> Result<Vec<f64>> {
         self.operator.reconstruct(&self.eta, &mut self.psi)?;
         let nrhs = self.space.nrhs();

@@ -1,6 +1,6 @@
-//! Scaling of sources whose numbers are far from 1. A residual in single precision or less, ten or more orders below its source, must still
-//! have squares that single precision can represent, so such sources are multiplied by a power of two for the solve, which changes no
-//! digit, and solutions are divided by it.
+//! Scaling of sources whose numbers are far from 1. The residual of a solve, in single precision or less, falls to ten or more orders below
+//! the source, and its squares must still be representable in single precision. Such sources are therefore multiplied by a power of two for
+//! the solve, and the solutions are divided by it. A power of two changes no digit.
 //!
 //! Squares of numbers outside 2^±256 are outside the range of double precision, or nearly so. Sources with such numbers are first
 //! multiplied on the host, by [`Exponents`].
@@ -11,16 +11,16 @@ use num_complex::Complex64;
 use solvers::VectorSpace;
 use std::borrow::Cow;
 
-/// Norms of sources that are solved for unscaled: from a point source of norm 1, with a margin, to a norm with squares far below 10³⁸ even
-/// if all of it is in one number.
+/// Range of norms of sources that need no scaling. The lower end is below the norm 1 of a point source. At the upper end, squares are far
+/// below 10³⁸ even if a single number has the whole norm.
 const USUAL: std::ops::Range<f64> = 0.5..1e12;
 
-/// A power of two for each source as its factor.
+/// Factor of each source, a power of two.
 pub(super) struct Scales(Vec<f64>);
 
 impl Scales {
-    /// Returns the factors for sources with these norms and this many sites: 1 for norms that are usual, zero, or not a number, otherwise
-    /// the power that brings the typical number of a site near 1.
+    /// Returns the factors for sources with these norms on this many sites. The factor is 1 for norms in the usual range, and for norms
+    /// that are zero or not a number. Otherwise it brings the typical number of a site near 1.
     pub fn of(norms: &[f64], sites: usize) -> Self {
         let typical = (sites as f64).sqrt();
         let scale = |norm: &f64| match *norm > 0.0 && norm.is_finite() && !USUAL.contains(norm) {
@@ -37,11 +37,11 @@ impl Scales {
     pub fn norms(&self, norms: &[f64]) -> Vec<f64> {
         norms.iter().zip(&self.0).map(|(norm, scale)| norm * scale).collect()
     }
-    /// Multiplies sources, or their guesses.
+    /// Multiplies sources, or their guesses, by the factors.
     pub fn apply(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| scale)
     }
-    /// Divides solutions.
+    /// Divides solutions by the factors.
     pub fn undo(&self, space: &FieldSpace, fields: &mut FullField) -> Result {
         self.multiply(space, fields, |scale| 1.0 / scale)
     }
@@ -57,22 +57,22 @@ impl Scales {
     }
 }
 
-/// Exponent of the safe range: a source is solved for unscaled if its largest element is between 2^−256 and 2^256.
+/// Exponent of the safe range: a source needs no scaling on the host if its largest element is between 2^−256 and 2^256.
 const SAFE: i32 = 256;
-/// Exponent of the largest guess: one whose largest element is above 2^400 times that of a safe source has squares that double precision
-/// cannot represent.
+/// Exponent of the largest useful guess. If its largest element is above 2^400 times that of a safe source, double precision cannot
+/// represent its squares.
 const LARGEST_GUESS: i32 = 400;
 
 /// Index of a right-hand side whose solution double precision cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutOfRange(pub usize);
 
-/// Exponent of the power of two for each source that brings its largest element near 1: for sources that have no norm in double precision.
+/// Exponents of the powers of two that bring the largest element of each source near 1, for sources whose norm double precision cannot
+/// represent.
 pub(super) struct Exponents(Vec<i32>);
 
 impl Exponents {
-    /// *Collective.* Computes the exponents: 0 for sources with a largest element in the safe range, for those that are zero, and for those
-    /// that are not finite.
+    /// *Collective.* Computes the exponents. They are 0 for sources whose largest element is in the safe range, zero or not finite.
     pub fn of<F: Fermion>(domain: &Domain, sources: &[HostField<F>]) -> Result<Self> {
         Ok(Self::of_elements(&largest_elements(domain, sources)?))
     }
@@ -86,7 +86,7 @@ impl Exponents {
     fn are_zero(&self) -> bool {
         self.0.iter().all(|exponent| *exponent == 0)
     }
-    /// Returns the scaled sources.
+    /// Returns the sources, multiplied by their powers of two.
     pub fn apply<'a, F: Fermion>(&self, sources: &'a [HostField<F>]) -> Cow<'a, [HostField<F>]> {
         if self.are_zero() {
             return Cow::Borrowed(sources);
@@ -95,7 +95,7 @@ impl Exponents {
         scaled.iter_mut().zip(&self.0).for_each(|(field, exponent)| multiply(field, *exponent));
         Cow::Owned(scaled)
     }
-    /// *Collective.* Returns the scaled guesses of the sources: zero if a guess is out of all proportion to its source.
+    /// *Collective.* Returns the scaled guesses. A guess is replaced by zero if it is far too large for its source.
     pub fn apply_to_guess<'a, F: Fermion>(
         &self,
         domain: &Domain,
@@ -118,8 +118,8 @@ impl Exponents {
         }
         Ok(Cow::Owned(scaled))
     }
-    /// *Collective.* Scales solutions back to the scale of their sources. Fails with the first whose largest element is then above the
-    /// largest double, or below the smallest with all its digits.
+    /// *Collective.* Scales solutions back to the scale of their sources. Fails with the first solution whose largest element then is above
+    /// the largest double, or below the smallest normal one.
     pub fn undo<F: Fermion>(
         &self,
         domain: &Domain,
@@ -141,7 +141,7 @@ impl Exponents {
     }
 }
 
-/// Multiplies a field by 2^`exponent`, in two steps, since one power of two may be out of range where the result is not.
+/// Multiplies a field by 2^`exponent`, in two steps, because a single power of two may be out of range even if the result is not.
 fn multiply<F: Fermion>(field: &mut HostField<F>, exponent: i32) {
     if exponent == 0 {
         return;

@@ -3,19 +3,19 @@ use crate::lattice::Lattice;
 use comms::ProcessGrid;
 use gpu_kernels::Precision;
 
-/// Parameters of the preconditioner of [`Method::GCR_DD`](super::Method::GCR_DD): steps of minimum residual in independent domains.
+/// Parameters of the preconditioner of [`Method::GCR_DD`](super::Method::GCR_DD), which takes steps of minimum residual in independent
+/// domains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schwarz {
-    /// Number of steps of minimum residual.
+    /// Number of steps of minimum residual in each application.
     pub steps: usize,
     /// Over-relaxation parameter ω.
     pub omega: f64,
     /// Precision of the computation in the domains.
     pub precision: Precision,
-    /// Extents of a domain, which are even and divide the part of each process; `None`: the whole part.
+    /// Extents of a domain, which must be even and divide the part of each process; with `None`, a domain is the whole part.
     pub domain: Option<[usize; 4]>,
-    /// Width, in sites, of the neighbours' sites that the domain of a process has besides its own part, in the directions that are cut: 0
-    /// or 2.
+    /// Width, in sites, by which the domain of a process extends into its neighbours' parts in partitioned directions: 0 or 2.
     pub overlap: usize,
     /// Number of directions after which GCR restarts.
     pub k_max: usize,
@@ -27,15 +27,15 @@ pub struct Schwarz {
 pub enum SchwarzError {
     /// No steps, or no directions.
     NoSteps,
-    /// An ω that is not between 0 and 2.
+    /// Over-relaxation parameter ω that is not between 0 and 2.
     Omega,
-    /// Extents of a domain that are odd, or do not divide those of a process's part.
+    /// Extents of a domain that are odd or do not divide those of a process's part.
     Extents,
-    /// An overlap of other than 0 or 2 sites.
+    /// Overlap of a width other than 0 or 2 sites.
     Overlap,
     /// Extents given for domains that overlap.
     OverlapWithExtents,
-    /// An overlap without neighbours.
+    /// Overlap with a single process, which has no neighbours.
     OverlapAlone,
     /// Parts of processes that are too short to overlap.
     OverlapTooShort,
@@ -67,7 +67,7 @@ impl std::fmt::Display for SchwarzError {
 impl std::error::Error for SchwarzError {}
 
 impl Schwarz {
-    /// Checks that the domains fit the part of each process in this process grid; the error is the reason if not.
+    /// Checks that the domains fit the part of each process in this process grid; the error is the reason if they do not.
     pub fn check(&self, local: Lattice, grid: &ProcessGrid) -> Result<(), SchwarzError> {
         let Schwarz { steps, omega, domain, overlap, k_max, .. } = *self;
         let extents = domain.unwrap_or(local.size());
@@ -84,7 +84,7 @@ impl Schwarz {
         ];
         refused.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, why)| Err(why))
     }
-    /// Returns the sites of one parity in the domain of a process that has `local`.
+    /// Returns the number of sites of one parity in the domain of a process whose part is `local`.
     pub fn domain_sites(&self, local: Lattice, grid: &ProcessGrid) -> usize {
         let margin = |mu: usize| if grid.is_partitioned(mu) { 2 * self.overlap } else { 0 };
         (0..4).map(|mu| local.size()[mu] + margin(mu)).product::<usize>() / 2

@@ -1,4 +1,4 @@
-//! The multigrid setup of solves in a [`setup`](crate::files::setup) file, with the operator and the links that it is for.
+//! Multigrid setups in [`setup`](crate::files::setup) files, with the operator and the links for which they were made.
 use super::Configuration;
 use crate::domain::DeviceError;
 use crate::files::setup::{SetupHeader, SetupReader, SetupWriter};
@@ -8,7 +8,7 @@ use crate::operators::WilsonLike;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Reason why a file gives no setup for a solve.
+/// Reason why a setup file cannot be used for a solve or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A file that cannot be read or written.
@@ -17,11 +17,11 @@ pub enum SetupError {
     /// A failure of the device.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A setup for other links or another operator, or with an incomplete description of its operator. The text follows the
-    /// name of the file in a sentence.
+    /// A setup for other links or another operator, or with an incomplete description of its operator. The text continues a sentence that
+    /// begins with the name of the file.
     #[error("{0}")]
     Other(String),
-    /// A setup with another number of vectors.
+    /// A setup with another number of vectors than requested.
     #[error("has {found} vectors, but {asked} are requested")]
     Vectors {
         /// Number of vectors in the file.
@@ -29,7 +29,7 @@ pub enum SetupError {
         /// Requested number of vectors.
         asked: usize,
     },
-    /// No multigrid setup that could be written.
+    /// No multigrid setup exists that could be written.
     #[error("there is no multigrid setup to save: set multigrid up first")]
     None,
 }
@@ -43,7 +43,7 @@ pub struct LoadedSetup {
     pub mass: f64,
 }
 
-/// Operator of a setup, as its header describes it.
+/// Operator of a setup, as the header of the file describes it.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct SetupOperator {
@@ -52,7 +52,7 @@ struct SetupOperator {
     xi: Option<f64>,
     nu: Option<f64>,
     boundary_sign: Option<f64>,
-    /// Angles of twisted boundary conditions; zero for files of earlier versions, which had none.
+    /// Angles of twisted boundary conditions; zero in files of earlier versions, which had no twisted boundary conditions.
     theta: [f64; 4],
     coefficients: Vec<f64>,
 }
@@ -78,13 +78,13 @@ impl SetupOperator {
     }
 }
 
-/// *Collective.* Reads the near-null vectors of a file into the configuration, for the next setup for this operator. The mass and
-/// coefficients of the stored operator may differ. `links` is the [checksum](crate::files::setup::links_checksum) of the
+/// *Collective.* Reads the near-null vectors of a file into the configuration, for the next multigrid setup for this operator. The stored
+/// operator may have another mass and other coefficients. `links` is the [checksum](crate::files::setup::links_checksum) of the
 /// configuration's links. A file with another number of vectors than `expected` is refused.
 ///
 /// # Errors
-/// A file that cannot be read or is damaged, a setup for other links, another operator or another number of vectors, and
-/// failures of the device.
+/// A file that cannot be read or is damaged; a setup for other links, another operator or another number of vectors; failures of the
+/// device.
 pub fn load(
     file: SharedFile<'_>,
     configuration: &Configuration<'_>,
@@ -120,10 +120,10 @@ pub fn load(
     Ok(LoadedSetup { vectors: header.vectors, mass })
 }
 
-/// *Collective.* Writes the near-null vectors of the configuration's multigrid setup, and returns their number.
+/// *Collective.* Writes the near-null vectors of the configuration's multigrid setup to a file, and returns their number.
 ///
 /// # Errors
-/// [`SetupError::None`] without a setup, a file that cannot be written, and failures of the device.
+/// [`SetupError::None`] without a setup; a file that cannot be written; failures of the device.
 pub fn save(file: SharedFile<'_>, configuration: &Configuration<'_>, links: &str) -> Result<usize, SetupError> {
     let (operator, multigrid) = configuration.multigrid_setup().ok_or(SetupError::None)?;
     let (vectors, lattice) = (multigrid.near_null_vectors(), configuration.domain().global());

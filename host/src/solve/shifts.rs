@@ -1,5 +1,5 @@
-//! Solves for several shifts or masses: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as the tolerance allows, then
-//! each system by mixed-precision CG from the result (Babich et al. 2011, section 8.2).
+//! Solves for several shifts or masses. Multi-shift CG solves all systems (M†M + σ_i) x_i = b in a precision that is as fast as the
+//! tolerance allows, and mixed-precision CG then solves each system from the result (Babich et al. 2011, section 8.2).
 use super::configuration::Configuration;
 use super::configuration::SystemFormats;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
@@ -22,34 +22,35 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Strategy for the systems of several shifts.
+/// Strategy to solve the systems of several shifts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShiftStrategy {
-    /// Multi-shift CG for all systems together, then CG for each to the tolerance.
+    /// Multi-shift CG for all systems together, then CG for each system to the tolerance.
     #[default]
     MultiShift,
-    /// CG for each system, from zero.
+    /// CG for each system separately, from zero.
     Sequential,
 }
 
-/// Result of one shift.
+/// Result for one shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftOutcome {
     /// Shift σ.
     pub shift: f64,
-    /// Iterations of multi-shift CG until the system was dropped, of the slowest right-hand side, both parities together.
+    /// Iterations of multi-shift CG until the system was dropped, for the slowest right-hand side, summed over parities.
     pub iterations: usize,
-    /// Iterations of the solver that continued from there, both parities together.
+    /// Iterations of the solver that continued after multi-shift CG, summed over parities.
     pub refinement_iterations: usize,
-    /// Number of true residuals that this solver computed, the last check included.
+    /// Number of true residuals that the solver after multi-shift CG computed, including the last check.
     pub reliable_updates: usize,
-    /// True residual ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
+    /// True residual ‖b − (M†M + σ) x‖ / ‖b‖ of each right-hand side, in double precision with the unfused operator; ‖η − M ψ‖ / ‖η‖ for
+    /// masses.
     pub true_residual: Vec<f64>,
-    /// Precision escalations.
+    /// Precision escalations for this shift.
     pub escalations: Vec<Escalation>,
-    /// Reason why the solver gave up, if the true residual is above the tolerance.
+    /// Reason why the solver gave up, if a true residual is above the tolerance.
     pub failure: Option<Unsolved>,
-    /// Reason of a solver that gave up although its solution turned out to be good enough: the check in double decides.
+    /// Reason why a solver gave up, if its solution was good enough nevertheless. The check in double precision decides.
     pub gave_up: Option<Unsolved>,
 }
 
@@ -62,35 +63,36 @@ pub struct ShiftsReport {
     pub converged: bool,
     /// Precision of multi-shift CG; `None` if each system was solved separately.
     pub first_precision: Option<Precision>,
-    /// Link storage with which each system was refined, before any escalation.
+    /// Storage of the links with which each system was refined, before any escalation.
     pub reconstruction: LinkStorage,
-    /// Seconds of multi-shift CG.
+    /// Seconds of multi-shift CG; 0 if each system was solved separately.
     pub first_seconds: f64,
-    /// Seconds of all solvers, transfers excluded.
+    /// Seconds of all solvers, without transfers.
     pub seconds: f64,
-    /// Seconds from the first transfer to the last.
+    /// Seconds from the first transfer to the last one.
     pub total_seconds: f64,
-    /// Rate of operator applications in 10⁹ operations per second, over `seconds`.
+    /// Rate of operator applications during [`seconds`](Self::seconds), in 10⁹ operations per second.
     pub gflops: f64,
     /// Whether the observer stopped the solve.
     pub cancelled: bool,
 }
 
-/// Solutions by shift and right-hand side, with their report.
+/// Solutions, first by shift and then by right-hand side, with their report.
 pub type SolvedShifts<F = ColourVector> = std::result::Result<(Vec<Vec<HostField<F>>>, ShiftsReport), SolveFailure<F>>;
 
 /// Reason why block CG and multi-shift CG cannot be combined.
 const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side, block CG one for all: \
                                    choose CG, or solve each system separately (ShiftStrategy::Sequential)";
 
-/// Relative residual to which multi-shift CG goes in single precision: below it, the residual of the recurrence departs from the true one.
+/// Relative residual to which multi-shift CG goes in single precision. Below it, the residual of the recurrence departs from the true
+/// residual.
 const FIRST_TOLERANCE: f64 = 1e-6;
 
-/// Fraction below which a part of a source on the sites of one parity, relative to the other part, is left out: squares of its residuals
-/// would be outside the range of double precision.
+/// Share below which the part of a source on one parity is left out, relative to the other part. Squares of its residuals would be outside
+/// the range of double precision.
 const NEGLIGIBLE: f64 = 1e-50;
 
-/// Parameter in which the systems of one configuration differ.
+/// Parameter that differs between the systems.
 #[derive(Clone, Copy)]
 pub(super) enum Series<'a> {
     /// Shifts σ_i of M†M + σ_i.
@@ -100,8 +102,8 @@ pub(super) enum Series<'a> {
 }
 
 impl Configuration<'_> {
-    /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix the parities:
-    /// each is solved if some source is not zero there.
+    /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, each to the tolerance of the request. M†M does not mix the parities, so a
+    /// parity is solved only if some source is not zero there.
     ///
     /// # Errors
     /// Fails for invalid requests and on failures of the device. Failures of solvers are in the report, with the best iterates.
@@ -115,11 +117,11 @@ impl Configuration<'_> {
     ) -> SolvedShifts<F> {
         self.compute_series(sources, Series::Shifts(shifts), strategy, request, observer)
     }
-    /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The mass of the
-    /// request's operator is ignored.
+    /// Solves M(m_i) ψ_ij = η_j for all masses and sources, as ψ = M† x with (M†M) x = η, where masses differ by shifts. The mass of the
+    /// operator in the request is ignored.
     ///
     /// # Errors
-    /// See [`solve_shifts`](Self::solve_shifts).
+    /// As in [`solve_shifts`](Self::solve_shifts).
     pub fn solve_masses<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -145,7 +147,7 @@ impl Configuration<'_> {
                 return self.shifted(sources, shifts, strategy, request, observer, finish);
             }
         };
-        // The shifts are m_i², added to a massless operator.
+        // A massless operator with the shifts m_i² has the systems of all masses.
         let massless = Request { operator: request.operator.with_mass(0.0), ..request.clone() };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
         let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
@@ -175,7 +177,7 @@ impl Configuration<'_> {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
         }
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
-            return Err(invalid("shifts must be finite numbers, at least one"));
+            return Err(invalid("at least one shift is needed, and all shifts must be finite numbers"));
         }
         let Some(&operator) = request.operator.parameters::<StaggeredOperator>() else {
             return Err(invalid("several shifts or masses can be solved together for staggered operators only"));
@@ -235,20 +237,20 @@ impl Configuration<'_> {
     }
 }
 
-/// Systems and their solutions, in double.
+/// The systems and their solutions, in double precision.
 struct Shifts<'c, 'g> {
     configuration: &'c Configuration<'g>,
     operator: StaggeredOperator,
     request: Request,
     space: FieldSpace,
     sources: FullField,
-    /// Factors of sources and solutions.
+    /// Factors by which sources and solutions are multiplied.
     scales: Scales,
     /// Norms ‖b_j‖ on each parity.
     norms: Vec<[f64; 2]>,
     x: Vec<FullField>,
     outcomes: Vec<ShiftOutcome>,
-    /// Reasons why solvers gave up, for each shift those of both parities.
+    /// Reasons why solvers gave up, for each shift and both parities.
     failures: Vec<Vec<Unsolved>>,
     first_precision: Option<Precision>,
     first_seconds: f64,
@@ -274,7 +276,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         scales.apply(&space, &mut full)?;
         let mut norms = [scales.norms(&even), scales.norms(&odd)];
         for parity in 0..2 {
-            // Parts that add nothing to a source have no norm of their own.
+            // Parts of a source that are negligible are set to zero, and so is their norm.
             let negligible = |j: usize| norms[parity][j] <= NEGLIGIBLE * norms[1 - parity][j];
             let counts: Vec<bool> = (0..nrhs).map(|j| !negligible(j)).collect();
             let mask = |counts: &bool| if *counts { Complex64::ONE } else { Complex64::ZERO };
@@ -342,7 +344,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         }
         Ok(seen.stopped)
     }
-    /// Solves by multi-shift CG in the lowest floating-point precision that is requested.
+    /// Solves all systems by multi-shift CG, in single precision unless the request requires double.
     fn together(
         &mut self,
         parity: usize,
@@ -351,7 +353,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let precision = self.request.first_precision();
         let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
-        // The recurrence relies on exact links: those in 16 bits are for solvers that correct themselves.
+        // Multi-shift CG relies on exact links. Links in 16 bits are for solvers that correct themselves.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
         let space = FieldSpace::new(self.space.domain(), FieldShape::colours(precision, self.space.nrhs()));
         let mut b = space.allocate()?;
@@ -374,7 +376,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
                 }
                 self.flops += info.whole.flops;
             }
-            // The next solver begins with this result; if it is of no use, that solver reports it.
+            // The next solver begins with this result. If the result is useless, that solver reports it.
             Err(error) => match error.info() {
                 Some(info) => {
                     self.outcomes.iter_mut().for_each(|outcome| outcome.iterations += info.iterations);
@@ -393,7 +395,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.seconds += seconds;
         Ok(())
     }
-    /// Solves for shift number `i` by mixed-precision CG, or block CG, from the present solution.
+    /// Refines the solution of shift number `i` by mixed-precision CG or block CG.
     fn refine(
         &mut self,
         parity: usize,
@@ -420,7 +422,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.flops += info.flops;
         Ok(())
     }
-    /// Computes ‖b − (M†M + σ_i) x_i‖ / ‖b‖ on all sites, where M is applied by its hopping term alone and then linear algebra.
+    /// Computes ‖b − (M†M + σ_i) x_i‖ / ‖b‖ on all sites, with an unfused hopping term and linear algebra.
     fn normal_residuals(&mut self, i: usize) -> Result<Vec<f64>> {
         let exact = self.operators(0, 0.0)?.exact();
         let (mut image, mut normal) = (self.zero()?, self.zero()?);
@@ -462,7 +464,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     fn zero(&self) -> Result<FullField> {
         FullField::zero(self.space.domain(), FieldShape::colours(Precision::Double, self.space.nrhs()))
     }
-    /// Computes ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
+    /// Computes ‖b_j − y_j‖ / ‖b_j‖, or ‖y_j‖ for b_j = 0. `y` is overwritten.
     fn relative_to_sources(&self, y: &mut FullField) -> Result<Vec<f64>> {
         let n = self.space.nrhs();
         let (mut squares, mut parts) = (vec![0.0; n], vec![0.0; n]);
@@ -478,7 +480,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     }
 }
 
-/// The system (M†M + σ) x = b on the sites of one parity.
+/// System (M†M + σ) x = b on the sites of one parity.
 struct ShiftedParity<'a> {
     space: &'a FieldSpace,
     operator: Rc<dyn EvenOdd>,
@@ -488,7 +490,7 @@ struct ShiftedParity<'a> {
 }
 
 impl ShiftedParity<'_> {
-    /// Sets a guess that is not a number to zero.
+    /// Sets the guess to zero if it is not a number.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }
@@ -504,7 +506,7 @@ impl ParitySystem for ShiftedParity<'_> {
     fn solution(&mut self) -> &mut DeviceField {
         self.x
     }
-    /// Returns the residuals on this parity; those of the whole are checked at the end.
+    /// Returns the residuals on this parity; residuals on all sites are checked at the end.
     fn residuals(&mut self) -> Result<Vec<f64>> {
         let (mut image, mut squares) = (self.space.allocate()?, vec![0.0; self.space.nrhs()]);
         self.operator.apply(self.x, &mut image)?;
@@ -514,7 +516,7 @@ impl ParitySystem for ShiftedParity<'_> {
     }
 }
 
-/// Observer that counts iterations over several solvers, and records whether it stopped them.
+/// Observer that counts iterations over several solvers, and records whether the observer of the user stopped them.
 struct CountingObserver<'a> {
     observer: &'a mut dyn Observer,
     before: usize,

@@ -1,8 +1,8 @@
 //! Files that are written completely or not at all.
 //!
-//! Symbolic links are followed: the file they point to is written and the link stays; if that file does not exist, it is
-//! created. A file that replaces another one gets its mode, and its owner where the system allows it. Pipes, devices and open
-//! files of the process under `/dev/fd` cannot be replaced; data is written to them directly.
+//! Symbolic links are followed: the file that they point to is written or created, and the links remain. A file that replaces another one
+//! gets the mode of the old file, and its owner if the system allows it. Pipes, devices and open files of the process under `/dev/fd`
+//! cannot be replaced, so data is written to them directly.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An operation that the operating system refused.
+/// Failed operation of the operating system.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}: {source}")]
 pub struct SystemError {
-    /// Name of the operation.
+    /// Description of the operation, for the message `cannot …`.
     pub action: Cow<'static, str>,
-    /// Error of the system.
+    /// Error of the operating system.
     pub source: io::Error,
 }
 
 impl SystemError {
-    /// Returns a function that makes the error of an action.
+    /// Returns a function that turns an error of the operating system into the error of this operation.
     pub(crate) fn of(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { action: action.into(), source }
     }
@@ -34,13 +34,13 @@ impl SystemError {
 /// Reason why a file was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// A failed call of the operating system.
+    /// A call of the operating system failed.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// A path that cannot name a file.
+    /// The path cannot name a file.
     #[error("cannot be written: {why}")]
     Unwritable {
-        /// Reason why it cannot.
+        /// Reason why the path cannot name a file.
         why: &'static str,
     },
 }
@@ -48,17 +48,17 @@ pub enum WriteError {
 /// Destination of data that is written to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A regular file, existing or not: the path with its last component resolved through all symbolic links.
+    /// A regular file, which may exist or not. The last component of the path has no symbolic links.
     File(PathBuf),
-    /// A pipe, a device or an open file of the process, which is written directly.
+    /// A pipe, a device or an open file of the process, to which data is written directly.
     Stream(PathBuf),
 }
 
 impl Destination {
-    /// Returns the destination of a path. A folder counts as a file; writing it fails later.
+    /// Returns the destination of a path. A folder counts as a regular file; the attempt to write it fails.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut place = path.to_owned();
-        // Linux follows 40 links, too.
+        // The limit is that of Linux, which also follows at most 40 links.
         for _ in 0..40 {
             let Ok(link) = fs::symlink_metadata(&place) else { return Ok(Self::File(place)) };
             if !link.is_symlink() {
@@ -66,22 +66,22 @@ impl Destination {
                 return Ok(if is_file { Self::File(place) } else { Self::Stream(path.to_owned()) });
             }
             let folder = folder_of(&place);
-            // Open files of a process appear as links to the paths with which they were opened.
+            // Open files of a process appear in `/proc/…/fd` as links to the paths with which they were opened.
             if fs::canonicalize(folder).is_ok_and(|real| real.starts_with("/proc") && real.ends_with("fd")) {
                 return Ok(Self::Stream(path.to_owned()));
             }
             place = place.with_file_name(fs::read_link(&place)?);
         }
-        Err(io::Error::other("its symbolic links form a loop"))
+        Err(io::Error::other("the symbolic links form a loop"))
     }
-    /// Whether this is the standard output of the process.
+    /// Whether the destination is the standard output of the process.
     pub fn is_stdout(&self) -> bool {
         let Self::Stream(path) = self else { return false };
         is_same(path, Path::new("/proc/self/fd/1"))
     }
 }
 
-/// Whether two paths lead to the same file, pipe or device, by device and inode numbers.
+/// Whether two paths lead to the same file, pipe or device: their device and inode numbers are equal.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let id = |path| fs::metadata(path).ok().map(|there| (there.dev(), there.ino()));
     id(one).is_some_and(|found| Some(found) == id(other))
@@ -91,7 +91,7 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 pub(crate) fn open_stream(path: &Path) -> Result<File, SystemError> {
     let own = |number: &str| is_same(path, &Path::new("/proc/self/fd").join(number));
     let opened = if own("1") {
-        // A duplicate shares the offset; and sockets cannot be opened by name.
+        // A duplicate shares the file offset. A socket cannot be opened by its name at all.
         io::stdout().as_fd().try_clone_to_owned().map(File::from)
     } else if own("2") {
         io::stderr().as_fd().try_clone_to_owned().map(File::from)
@@ -101,21 +101,21 @@ pub(crate) fn open_stream(path: &Path) -> Result<File, SystemError> {
     opened.map_err(SystemError::of("open for writing"))
 }
 
-/// Returns the folder of a file, as a path that leads there.
+/// Returns the folder that contains a file; `.` for a bare name.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes `path` through `fill`: under a temporary name in the same folder, flushed to the device, then renamed. If
-/// anything fails, an existing file at `path` is unchanged and the temporary file is removed. A [`Destination::Stream`] is
-/// written directly.
+/// Writes a file with the content that `fill` produces. It is written under a temporary name in the same folder, flushed to the device, and
+/// then renamed. If anything fails, an existing file at `path` remains unchanged, and the temporary file is removed. A
+/// [`Destination::Stream`] is written directly.
 pub fn write<E: From<WriteError>>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
 ) -> Result<(), E> {
     hidden(path, "")?;
     let destination =
-        Destination::of(path).map_err(SystemError::of("follow its symbolic links")).map_err(WriteError::from)?;
+        Destination::of(path).map_err(SystemError::of("follow the symbolic links")).map_err(WriteError::from)?;
     let path = match destination {
         Destination::File(path) => path,
         Destination::Stream(path) => {
@@ -128,14 +128,14 @@ pub fn write<E: From<WriteError>>(
     let Created { temporary, file } = create(&path).map_err(WriteError::from)?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     let filled = fill(&mut writer);
-    // Dropping the writer would retry a write that failed.
+    // The writer is taken apart, because dropping it would repeat a failed write.
     let (file, rest) = writer.into_parts();
     filled?;
     let rest = rest.map_err(|_| WriteError::Unwritable { why: "an earlier write panicked" })?;
     Ok(finish(&path, temporary, file, &rest)?)
 }
 
-/// Writes the rest of a file and renames it.
+/// Writes the rest of a file, flushes it to the device, and renames it.
 fn finish(path: &Path, temporary: Temporary, file: File, rest: &[u8]) -> Result<(), WriteError> {
     (&file).write_all(rest).map_err(SystemError::of("write"))?;
     file.sync_all().map_err(SystemError::of("flush to the device"))?;
@@ -143,18 +143,19 @@ fn finish(path: &Path, temporary: Temporary, file: File, rest: &[u8]) -> Result<
     Ok(temporary.rename(path)?)
 }
 
-/// A new temporary file.
+/// A new temporary file, open for writing.
 pub(crate) struct Created {
     pub temporary: Temporary,
     pub file: File,
 }
 
-/// Makes an empty temporary file for `path`. If `path` exists, the new file gets its owner where the system allows it, no permissions that
-/// it does not have, except that the owner can read and write, and its mode when it is renamed.
+/// Makes an empty temporary file for `path`. If `path` exists, the new file gets the owner of the existing file if the system allows it.
+/// Until it is renamed, it has only permissions that the existing file also has, and its owner can read and write it. Then it gets the mode
+/// of the existing file.
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
-    let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in its folder"))?;
-    // For `remove_abandoned` on other machines; some network file systems cannot lock.
+    let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in the folder"))?;
+    // The lock shows `remove_abandoned` on other machines that the file is in use. Some network file systems cannot lock.
     let _ = file.try_lock();
     if let Ok(existing) = fs::metadata(path)
         && existing.is_file()
@@ -165,15 +166,15 @@ pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     Ok(Created { temporary, file })
 }
 
-/// Gives a new file the owner of the existing one. Returns the permissions that it has to get at the end: other processes
-/// may still have to open it for writing, and both a write and a new owner can clear bits.
+/// Gives a new file the owner of the existing one. Returns the permissions to set at the end: other processes may still have to open the
+/// file for writing, and both a write and a change of owner can clear bits.
 fn keep_owner_and_mode(existing: &Metadata, file: &File) -> io::Result<Option<Permissions>> {
     let new = file.metadata()?;
     let (uid, gid) = (existing.uid(), existing.gid());
     let is_given_away = (new.uid(), new.gid()) != (uid, gid)
-        // Only root can change the owner; the group may be one of the user's own.
+        // Only root can change the owner, but a user can choose among their groups.
         && fchown(file, Some(uid), Some(gid)).or_else(|_| fchown(file, None, Some(gid))).is_ok();
-    // File systems without permissions report the same ones for all files and need not accept others.
+    // File systems without permissions report the same mode for all files, and may reject a change.
     if new.mode() == existing.mode() && !is_given_away {
         return Ok(None);
     }
@@ -181,23 +182,23 @@ fn keep_owner_and_mode(existing: &Metadata, file: &File) -> io::Result<Option<Pe
     Ok(Some(existing.permissions()))
 }
 
-/// Whether a file can be created beside `path`.
+/// Checks that a file can be created in the folder of `path`.
 pub fn probe(path: &Path) -> io::Result<()> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
     create_by(path, new).map(|_| ())
 }
 
-/// Temporary files of this process.
+/// Paths of the temporary files of this process.
 static TEMPORARIES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn temporaries() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While this exists, the process has no temporary files, and threads that create or rename one wait.
+/// Guard of a process that exits: as long as it exists, the process has no temporary files, and threads that create or rename one wait.
 pub struct Closing(MutexGuard<'static, BTreeSet<PathBuf>>);
 
-/// Removes all temporary files of a process that is about to exit while other threads may still be running.
+/// Removes all temporary files of a process that is about to exit, even if other threads are still running.
 pub fn close() -> Closing {
     let mut closing = Closing(temporaries());
     for hidden in std::mem::take(&mut *closing.0) {
@@ -206,8 +207,8 @@ pub fn close() -> Closing {
     closing
 }
 
-/// Makes a new file next to `path`, created by `make` under a name that no other thread or process of this machine uses. A process that was
-/// killed may have left a file of that name, as process numbers repeat in containers: then the next one is taken.
+/// Makes a temporary file next to `path`; `make` creates it. No other thread or process of this machine uses the name. A killed process
+/// with the same number, as in a container, may have left a file of that name; then the next name is used.
 fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Result<(Temporary, F)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -225,8 +226,8 @@ fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Resul
     }
 }
 
-/// Removes the temporary files of the files that `meant` selects, which killed processes have left in a folder. No process
-/// may be writing one of these files.
+/// Removes temporary files that killed processes have left in a folder; `meant` selects them by the name of the final file. No process may
+/// be writing one of these files.
 pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()> {
     for (hidden, _) in left(folder, meant)? {
         fs::remove_file(hidden)?;
@@ -234,18 +235,18 @@ pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()
     Ok(())
 }
 
-/// Removes the temporary files of the files that `meant` selects, like [`remove_left`], but only those whose process is gone: other
-/// processes may be writing some of these files. Returns how many were removed.
+/// Removes temporary files like [`remove_left`], but only if the process that made them has ended. Other processes may still be writing
+/// some of the files. Returns the number of removed files.
 ///
-/// A process exists if this machine has one of its number, or if the file is locked, as that of another machine may be.
+/// A process counts as running if this machine has a process of its number, or if the file is locked, possibly by another machine.
 pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<usize> {
-    // Without /proc nothing is known about other processes.
+    // Without `/proc` it is unknown which processes are running.
     if !Path::new("/proc/self").exists() {
         return Ok(0);
     }
     let mut removed = 0;
     for (hidden, process) in left(folder, meant)? {
-        // The number of a process that was killed may be that of this one, in a container.
+        // In a container, a killed process may have had the number of this process.
         let is_own = process == std::process::id();
         let is_there = if is_own {
             temporaries().contains(&hidden)
@@ -255,7 +256,7 @@ pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Resu
         let is_free = || match File::open(&hidden).map(|file| file.try_lock()) {
             Ok(Err(fs::TryLockError::WouldBlock)) => false,
             Ok(_) => true,
-            // It has been renamed or removed meanwhile.
+            // The file was renamed or removed in the meantime.
             Err(_) => false,
         };
         if !is_there && is_free() {
@@ -266,7 +267,7 @@ pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Resu
     Ok(removed)
 }
 
-/// Returns the temporary files in a folder of the files that `meant` selects, each with the number of its process.
+/// Returns the temporary files in a folder whose final name `meant` selects, each with the number of the process that made it.
 fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf, u32)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -284,7 +285,7 @@ fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf,
     Ok(found)
 }
 
-/// Returns the temporary name next to `path`.
+/// Returns the temporary name in the folder of `path`: `.NAME.SUFFIX.part`.
 pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
     let name = path.file_name().ok_or(WriteError::Unwritable { why: "the path does not name a file" })?;
     let mut hidden = OsString::from(".");
@@ -293,11 +294,11 @@ pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
     Ok(path.with_file_name(hidden))
 }
 
-/// A file that is removed when this is dropped.
+/// Temporary file, which is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     path: PathBuf,
-    /// Permissions to set before the file gets its name.
+    /// Permissions to set before the file is renamed.
     permissions: Option<Permissions>,
 }
 
@@ -305,7 +306,7 @@ impl Temporary {
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// Renames the finished file.
+    /// Renames the finished file to `path`.
     pub fn rename(mut self, path: &Path) -> Result<(), SystemError> {
         if let Some(permissions) = self.permissions.take() {
             fs::set_permissions(&self.path, permissions).map_err(SystemError::of("set the mode of the new file"))?;
@@ -322,15 +323,15 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Once the file was renamed, another one may have the name.
+        // After the file was renamed, another file may have its old name.
         if temporaries().remove(&self.path) {
-            // If this fails, nothing more can be done; the error that led here is the one to report.
+            // A failure is ignored, because the caller reports the error that came before.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Makes the new name itself survive a power failure, where the system allows it.
+/// Flushes the folder of a new file to the device if the system allows it, so that the name survives a power failure.
 fn sync_folder(path: &Path) {
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
@@ -479,7 +480,7 @@ mod tests {
     fn errors_before_the_first_byte() {
         let folder = folder("missing");
         let missing = folder.join("nowhere").join("field");
-        assert!(write(&missing, text(b"")).unwrap_err().to_string().contains("create a file in its folder"));
+        assert!(write(&missing, text(b"")).unwrap_err().to_string().contains("create a file in the folder"));
         // The path is a folder: renaming fails, and the temporary file is removed.
         let taken = folder.join("taken");
         fs::create_dir_all(taken.join("inside")).unwrap();

@@ -1,9 +1,9 @@
-//! Utilities that do not depend on lattices: files that appear whole or not at all, and the date.
+//! Utilities that do not depend on lattices: files that are written completely or not at all, and the date.
 pub mod atomic;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns the present date and time in the form of headers: `2026-02-03 14:05:06 UTC`.
+/// Returns the present date and time in the form of file headers: `2026-02-03 14:05:06 UTC`.
 pub fn utc_now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     utc(seconds)

@@ -1,4 +1,4 @@
-//! Operations of which solves consist, on random fields of their own. `bench` times them, `tune` calls each once.
+//! Operations that solves consist of, each on its own random fields. `bench` times them, and `tune` calls each once.
 mod staggered;
 
 use crate::domain::{Domain, Result};
@@ -16,18 +16,18 @@ use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An operation that can be called repeatedly.
+/// Description of an operation that can be called repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// Name of the operation: `wilson_dslash`, `axpy` ….
+    /// Name of the operation, such as `wilson_dslash` or `axpy`.
     pub name: String,
     /// Precision of the fields.
     pub precision: Precision,
-    /// Storage of the links, if there are any.
+    /// Storage of the links; `None` for an operation without links.
     pub storage: Option<LinkStorage>,
-    /// Flops of a call by all processes, by the community's standard count.
+    /// Floating-point operations of a call by all processes, by the standard count of the community.
     pub flops: f64,
-    /// Compulsory traffic of a call by all processes: every link and every spinor once.
+    /// Compulsory traffic of a call by all processes, in bytes: every link and every spinor once.
     pub bytes: f64,
 }
 
@@ -38,24 +38,24 @@ pub struct Options {
     pub lattice: Lattice,
     /// Precisions of the fields.
     pub precisions: Vec<Precision>,
-    /// Storages of the links; those that do not exist in a precision are left out.
+    /// Storages of the links. Combinations with a precision that have no kernels are left out.
     pub reconstructions: Vec<LinkStorage>,
     /// Number of right-hand sides.
     pub nrhs: usize,
 }
 
-/// Extent of a workload.
+/// Selection of operations to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Operations that `bench` shows.
+    /// Operations that `bench` lists.
     Shown,
-    /// Operations that `bench` shows, and the even-odd matrix with the sums for which BiCGstab waits: those that a model of solvers needs.
+    /// Operations that a model of solvers needs: those that `bench` lists, and the even-odd matrix with the sums for which BiCGstab waits.
     Modelled,
     /// Every kernel that a solve may launch.
     All,
 }
 
-/// Function that gets each operation in turn, and decides how to call it.
+/// Function that receives each operation with a closure that calls it, and decides how often to call it.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Operation, &mut dyn FnMut() -> Result) -> Result;
 
 /// Visits the operations of an operator, with parameters for benchmarks.
@@ -74,8 +74,7 @@ pub(crate) fn operator(
     }
 }
 
-/// Visits a Wilson-like operator whose diagonal term is a number: the hopping term from one parity to the other, by itself and in a x + b D
-/// ψ.
+/// Visits a Wilson-like operator whose diagonal term is a number: the hopping term from one parity to the other, alone and in a x + b D ψ.
 fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
@@ -87,10 +86,11 @@ fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Exte
     Ok(())
 }
 
-/// Links, and the formats in which to store them.
+/// Links, and the storages to use for them.
 type Formatted<'a> = (Cow<'a, HostGauge>, Vec<LinkStorage>);
 
-/// Returns the links as they are and in temporal gauge, each with the formats for links in that gauge, if there are any.
+/// Returns the links as they are and in temporal gauge, each with the requested storages for that gauge. A gauge without storages is left
+/// out.
 fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Result<Vec<Formatted<'a>>> {
     let mut all = Vec::new();
     for temporal in [false, true] {
@@ -104,7 +104,7 @@ fn gauges<'a>(domain: &Domain, gauge: &'a HostGauge, options: &Options) -> Resul
     Ok(all)
 }
 
-/// Returns all pairs of precision and storage for which an operator has kernels.
+/// Returns all pairs of a precision and a link storage for which an operator has kernels.
 fn formats(
     definition: &'static Definition,
     options: &Options,
@@ -140,7 +140,7 @@ fn number_in(
         Extent::Shown | Extent::Modelled => &[(false, "dslash", "dslash_add")],
         Extent::All => &[(false, "dslash", "dslash_add"), (true, "dslash_dagger", "dslash_add_dagger")],
     };
-    // Both parities in turn, with the result of one call as the input of the next, as in a solver.
+    // The parities alternate, and the result of a call is the input of the next, as in a solver.
     let mut calls = 0;
     for &(dagger, plain, added) in daggers {
         visit(operation(plain, DSLASH_FLOPS, 2), &mut || {
@@ -172,7 +172,7 @@ fn number_in(
     Ok(())
 }
 
-/// Visits the even-odd matrix with the sums for which BiCGstab waits: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖², ‖M̂ x‖².
+/// Calls the even-odd matrix with the sums for which BiCGstab waits: (x, M̂ x), (w, x), (w, M̂ x), ‖x‖² and ‖M̂ x‖².
 fn with_sums(
     matrix: &impl LinearOperator<FieldSpace>,
     domain: &Domain,
@@ -183,9 +183,9 @@ fn with_sums(
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
-/// Visits a Wilson-like operator whose diagonal term is more than a number: A⁻¹ D in one pass, and the even-odd matrices.
+/// Visits a Wilson-like operator whose diagonal term is not a number: A⁻¹ D in one pass, and the even-odd matrices.
 fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
-    // Weak enough that no block of a clover term is near singular.
+    // The field is weak enough that no block of a clover term is nearly singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let device_links = GaugeField::upload(domain, &gauge)?;
@@ -254,14 +254,14 @@ fn term_in(
     visit(matrix("matrix_dagger"), &mut || operator.apply_dagger(input, out))?;
     visit(matrix("asymmetric_matrix"), &mut || asymmetric.apply(input, out))?;
     visit(matrix("asymmetric_matrix_dagger"), &mut || asymmetric.apply_dagger(input, out))?;
-    // Parts of the Wilson operator that the transformation to the full system and back uses.
+    // The transformation to the even-odd system and back uses this part of the Wilson operator.
     let bytes = sites * (storage.read_bytes(precision) + nrhs * 3 * spinor) as f64;
     visit(operation("wilson_dslash_add".into(), DSLASH_ADD_FLOPS * sites, bytes), &mut || {
         wilson.dslash_add(0, false, (1.0, x), (-0.01, input), out)
     })
 }
 
-/// Returns fields with random numbers: zeros could run faster than data.
+/// Returns fields of random numbers, because kernels could run faster on zeros.
 fn random_fields<const N: usize>(domain: &Domain, shape: FieldShape) -> Result<[DeviceField; N]> {
     fn upload<F: Fermion>(full: &mut FullField) -> Result {
         let source = generate::random_source::<F>(full.even.domain().section(), 2);
@@ -283,7 +283,7 @@ fn random_fields<const N: usize>(domain: &Domain, shape: FieldShape) -> Result<[
     Ok(fields.try_into().unwrap_or_else(|_| unreachable!("N fields were made")))
 }
 
-/// Visits linear algebra on fields of a kind on one parity.
+/// Visits linear algebra on fields of one fermion type and parity.
 pub(crate) fn linear_algebra(
     domain: &Domain,
     kind: FermionKind,
@@ -294,7 +294,7 @@ pub(crate) fn linear_algebra(
     precisions_of(kind, options).try_for_each(|precision| algebra_in(domain, kind, precision, options, extent, visit))
 }
 
-/// Returns the precisions that fields of a kind have.
+/// Returns the precisions in which fields of a fermion type exist.
 fn precisions_of(kind: FermionKind, options: &Options) -> impl Iterator<Item = Precision> {
     let all = options.precisions.iter().copied();
     all.filter(move |&precision| kind == FermionKind::Wilson || precision != Precision::Fp16)
@@ -312,11 +312,12 @@ fn algebra_in(
     let space = FieldSpace::new(domain, FieldShape::new(kind, precision, nrhs));
     let [x, mut y, z, mut w, mut v, mut u] = random_fields::<6>(domain, FieldShape::new(kind, precision, nrhs))?;
     let sites = domain.global().half_volume() as f64 * nrhs as f64;
-    // Coefficients that neither grow nor shrink the fields over thousands of calls.
+    // With these coefficients, the fields neither grow nor shrink over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
     let (half, minus, ones) = (vec![0.5; nrhs], vec![-0.5; nrhs], vec![1.0; nrhs]);
     let (mut norms, mut dots) = (vec![0.0; nrhs], vec![Complex64::ZERO; nrhs]);
-    // `bytes`: of the fields that are read or written, per site; flops per real component.
+    // Makes an operation: `bytes` is the number of bytes read and written for each site, and `flops` counts operations for each real
+    // component.
     let operation = |name: &str, bytes: usize, flops: f64| Operation {
         name: name.into(),
         precision,
@@ -325,7 +326,7 @@ fn algebra_in(
         bytes: sites * bytes as f64,
     };
     let one = kind.site_bytes(precision);
-    // A solver waits for each of its sums; the first row shows the kernel without that.
+    // A solver waits for each of its sums; `norm2_kernel` shows the kernel without the wait.
     visit(operation("norm2_kernel", one, 2.0), &mut || space.start_norm2(&x))?;
     domain.sums(&mut norms)?;
     visit(operation("norm2", one, 2.0), &mut || space.norm2(&x, &mut norms))?;
@@ -335,7 +336,7 @@ fn algebra_in(
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    // Staggered operators are positive: nothing calls it for colour vectors.
+    // BiCGstab is not used for staggered operators, which are Hermitian and positive.
     if !space.shape().is_colours() {
         visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
             let none = vec![Complex64::ZERO; nrhs];
@@ -346,8 +347,8 @@ fn algebra_in(
         return Ok(());
     }
     if space.shape().is_colours() {
-        // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
-        // each rhs alone.
+        // Multi-shift CG updates four, two or one of its systems at a time. If a system was dropped for some right-hand side, each
+        // right-hand side is updated separately.
         let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, FieldShape::new(kind, precision, nrhs))?;
         let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
         (fewer[0], dropped[0]) = (0.0, 0.0);
@@ -365,13 +366,13 @@ fn algebra_in(
             })?;
         }
     }
-    // Sums and updates of block solvers; the mean of all vectors stays as large as they are.
+    // Block solvers use these sums and updates. The matrix averages the vectors, whose size therefore does not change.
     let (mean, mut products) =
         (vec![Complex64::new(1.0 / nrhs as f64, 0.0); nrhs * nrhs], vec![Complex64::ZERO; nrhs * nrhs]);
     let flops = 4.0 * nrhs as f64;
     visit(operation("gram", 2 * one, flops), &mut || space.gram(&x, &z, &mut products))?;
     visit(operation("block_scale", 2 * one, flops), &mut || space.block_scale(&mean, &x, &mut y))?;
-    // The solver's true residuals are in double or single.
+    // True residuals of the solvers are in double or single precision.
     let mut others: Vec<_> = precisions_of(kind, options).collect();
     if !others.contains(&Precision::Double) {
         others.push(Precision::Double);
@@ -379,7 +380,7 @@ fn algebra_in(
     others.into_iter().try_for_each(|other| conversions(domain, other, &x, &mut y, visit))
 }
 
-/// Visits changes of precision to another one and back, and sums in it.
+/// Visits the change to another precision, the change back, and the addition to a field of the other precision.
 fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceField, visit: Visit) -> Result {
     let (kind, from, nrhs) = (x.kind(), x.precision(), x.nrhs());
     let (space, other) = (

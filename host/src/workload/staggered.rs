@@ -11,7 +11,7 @@ use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;
 
-/// Visits the naive operator: the hopping term from one parity to the other, and M†M on one.
+/// Visits the naive staggered operator: the hopping term from one parity to the other, and M†M on one parity.
 pub(super) fn naive(
     domain: &Domain,
     definition: &'static Definition,
@@ -27,7 +27,8 @@ pub(super) fn naive(
     Ok(())
 }
 
-/// Visits an improved operator in the same way. Formats that keep the phase of a determinant, for HISQ, get links that have one.
+/// Visits an improved staggered operator: the hopping term and M†M. Storages that keep the phase of the determinant, as HISQ needs, get
+/// links with a phase.
 pub(super) fn improved(
     domain: &Domain,
     definition: &'static Definition,
@@ -82,7 +83,7 @@ fn operations(
         bytes,
     };
     let bytes = |vectors: usize| sites * (link_bytes + nrhs * vectors * colour_bytes) as f64;
-    // Both parities in turn, with the result of one call as the input of the next, as in a solver.
+    // The parities alternate, and the result of a call is the input of the next, as in a solver.
     let mut calls = 0;
     visit(operation("dslash", dslash_flops * sites, bytes(2)), &mut || {
         calls += 1;
@@ -99,7 +100,7 @@ fn operations(
             staggered.dslash_add(calls % 2, (1.0, x), (-0.01, input), out)
         })?;
     }
-    // With the sum that CG needs.
+    // The matrix includes the sum that CG needs.
     let space = FieldSpace::new(domain, FieldShape::colours(precision, nrhs));
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();

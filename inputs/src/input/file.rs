@@ -1,4 +1,4 @@
-//! Values of input files in TOML.
+//! Reading of input files in TOML.
 use super::{Input, Mistakes, Origin, index, pattern};
 use crate::advice::{advice, expected};
 use crate::files::not_an_input;
@@ -13,12 +13,12 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Largest number of keys in a table and of numbers in a list; the next constant is that of texts in a list, which may
-/// be files. Both far exceed the needs of any input, and are small enough that every mistake can be reported at once.
+/// Largest number of keys in a table, and of numbers in a list. [`MOST_TEXTS`] is the largest number of texts in a list, which may be
+/// files. Both exceed the needs of any input by far, and are small enough that every mistake can be reported at once.
 pub(super) const MOST_NUMBERS: usize = 1000;
 const MOST_TEXTS: usize = 100_000;
 
-/// Returns whether a value is a table, or several tables of one name.
+/// Returns whether a value is a table or an array of tables.
 fn is_table(value: &DeValue) -> bool {
     let is_one = |value: &DeValue| matches!(value, DeValue::Table(_));
     match value {
@@ -27,13 +27,13 @@ fn is_table(value: &DeValue) -> bool {
     }
 }
 
-/// Returns the message on a table in an input without tables.
+/// Returns the message on a table in an input that has none.
 fn flat(name: &str) -> String {
-    format!("the input of `ferrite solve` has no tables: remove the line [{name}], and write its keys like the others")
+    format!("the input of `ferrite solve` has no tables: remove the line [{name}], and write its keys without a table")
 }
 
 impl Input {
-    /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
+    /// Reads an input file. Mistakes in it are collected.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or is the input of another command.
@@ -66,7 +66,7 @@ impl Input {
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in errors {
             let at = source.position(error.span().map_or(0, |span| span.start));
-            // Further mistakes on the same line follow from the first one.
+            // Further mistakes on the same line are left out, because they follow from the first one.
             if self.unreadable.insert(at.0) {
                 let why = syntax::explained(error.message(), source.line(at.0), at.1);
                 self.syntax.push((at, format!("{name}:{}:{}: {why}", at.0, at.1)));
@@ -106,7 +106,7 @@ impl Input {
                 table || self.schema.keys().any(|(known, _)| known.starts_with(start))
             };
             match value.get_ref() {
-                // `[fermion]` is a list of one table too.
+                // A table `[fermion]` counts as an array `[[fermion]]` of one table.
                 DeValue::Table(table)
                     if begins(&format!("{}.*.", pattern(key)))
                         && !table.iter().any(|(key, _)| index(key.get_ref()).is_some()) =>
@@ -173,15 +173,15 @@ impl Input {
         }
     }
 
-    /// Records an unknown key or table, and reads its contents under the name that is certainly meant, so that nothing
-    /// is reported missing in addition.
+    /// Records an unknown key or table. If the name that is meant is certain, also reads its contents under that name, so that it is not
+    /// reported as missing.
     fn unknown(&mut self, source: &InputText, key: &str, at: usize, value: &Spanned<DeValue>) {
         let is_table = is_table(value.get_ref());
         let (line, column) = source.position(at);
         let place = format!("{}:{line}:{column}", source.name);
         if is_table && !key.contains('.') {
             match self.meant_table(key) {
-                // Several tables where only one is allowed.
+                // An array of tables stands where only one table is allowed.
                 Some((table, _)) if table == key => {
                     let message = format!("{place}: there is only one table {key}: write [{key}] instead of [[{key}]]");
                     self.mistake(Some((line, column)), message);
@@ -205,13 +205,13 @@ impl Input {
             return self.mistake(Some((line, column)), format!("{place}: {message}"));
         }
         self.mistake(Some((line, column)), format!("{place}: unknown key '{key}'{}", self.suggestion(key)));
-        // A key that is certain to be meant is not also reported as missing.
+        // A key whose meaning is certain is not also reported as missing.
         if let Some(Meant { name: Some(meant), sure, .. }) = self.meant(key).filter(|_| !is_table) {
             let meant = match self.in_table(key).or_else(|| self.in_array(key).map(|(_, own)| own)) {
                 Some(own) if !self.is_own(&meant) => format!("{}{meant}", key.strip_suffix(own).unwrap_or_default()),
                 _ => meant,
             };
-            // A key elsewhere does not create a missing table of an array.
+            // A key outside its table does not create a missing table of an array.
             let is_there = |table: &str, number: usize| number < self.tables(table);
             let parts: Vec<&str> = meant.split('.').collect();
             if let [table, number, _] = parts[..]
@@ -228,7 +228,7 @@ impl Input {
             }
         }
     }
-    /// Records a table with an unknown name, and reads it as the one that is meant.
+    /// Records a table with an unknown name, and reads it as the table that is meant.
     fn unknown_table(&mut self, source: &InputText, key: &str, at: usize, value: &Spanned<DeValue>, table: &str) {
         let (line, column) = source.position(at);
         let several = self.table_names().iter().any(|(name, several)| *name == table && *several);
@@ -239,8 +239,8 @@ impl Input {
         self.mistake(Some((line, column)), message);
         self.entry(source, table, at, value);
     }
-    /// Returns the value of a key with its place, and elements of lists of texts and sites with theirs; `None` if it
-    /// has another type.
+    /// Returns the value of a key with its place; elements of lists of texts and sites have places of their own. Returns `None` if the
+    /// value has another type.
     fn value_of(&mut self, source: &InputText, key: &Rc<str>, kind: Kind, value: &Spanned<DeValue>) -> Option<Stored> {
         let origin = |value: &Spanned<DeValue>| {
             let (line, column) = source.position(value.span().start);
@@ -260,7 +260,7 @@ impl Input {
     }
 }
 
-/// Returns a value of a kind, or an element of a list of a kind, and its text as typed; `None` if it has another type.
+/// Returns a value, or an element of a list, as its kind requires, with its text as typed; `None` if it has another type.
 fn typed(kind: Kind, value: &DeValue) -> Option<(Raw, String)> {
     let as_text = |text: String| Some((Raw::Text(text.clone()), text));
     match (kind, value) {
@@ -278,7 +278,7 @@ fn typed(kind: Kind, value: &DeValue) -> Option<(Raw, String)> {
         }
         (Kind::Count | Kind::Number | Kind::Numbers | Kind::Fractions, DeValue::Integer(i)) => {
             let text = decimal(i);
-            // A number too large for an integer stays as typed.
+            // A number that does not fit in an integer stays as typed.
             Some((text.replace('_', "").parse().map_or_else(|_| Raw::Text(text.clone()), Raw::Whole), text))
         }
         (Kind::Number | Kind::Numbers | Kind::Fractions, DeValue::Float(f)) => {

@@ -5,11 +5,11 @@ use crate::kind::InputKind;
 use crate::synonyms::{self, Meant};
 
 impl Input {
-    /// Returns the command that reads this input; `None` for files that the program writes for itself.
+    /// Returns the command that reads this input; `None` for a file that the program writes for its own use.
     pub(super) fn kind(&self) -> Option<InputKind> {
         self.schema.command
     }
-    /// Returns the name that was probably meant by an unknown key.
+    /// Returns the name that the user probably meant by an unknown key.
     pub(super) fn meant(&self, key: &str) -> Option<Meant> {
         let of_array = || self.in_array(key).map(|(_, own)| own);
         if let Some(own) = self.in_table(key).or_else(of_array) {
@@ -35,12 +35,12 @@ impl Input {
             _ => closest(&typed, &known),
         };
         let mut meant = exact().or_else(|| synonyms::of_key(&typed, &known)).or_else(close)?;
-        // For an array of tables, the table with the number that was typed, or else the first one.
+        // In an array of tables, the key belongs to the table with the typed number, or else to the first table.
         let number = key.split('.').find(|part| index(part).is_some()).unwrap_or("0");
         meant.name = meant.name.map(|name| name.replace('*', number));
         Some(meant)
     }
-    /// Finds the key in another table, or in none: in TOML a key belongs to the table whose header precedes it.
+    /// Finds an unknown key in another table, or outside tables. In TOML, a key belongs to the table whose header precedes it.
     pub(super) fn elsewhere(&self, typed: &str, known: &[&str]) -> Option<Meant> {
         let last = typed.rsplit('.').next().unwrap_or(typed);
         let same = |key: &&&str| key.rsplit('.').next() == Some(last);
@@ -78,7 +78,7 @@ impl Input {
             ),
         }
     }
-    /// Returns the names of the tables, and whether there may be several tables of a name.
+    /// Returns the names of the tables, and whether the input may have several tables of this name.
     pub(super) fn table_names(&self) -> Vec<(&'static str, bool)> {
         let mut all: Vec<(&str, bool)> = Vec::new();
         let of_keys = self.schema.keys().filter_map(|(name, _)| {
@@ -92,12 +92,12 @@ impl Input {
         }
         all
     }
-    /// Returns the tables as typed: `[gauge]`, `[[fermion]]`.
+    /// Returns the headers of the tables as typed: `[gauge]`, `[[fermion]]`.
     pub(super) fn bracketed(&self) -> Vec<String> {
         let one = |(name, several): (&str, bool)| if several { format!("[[{name}]]") } else { format!("[{name}]") };
         self.table_names().into_iter().map(one).collect()
     }
-    /// Returns the table that was probably meant by an unknown one.
+    /// Returns the table that the user probably meant by an unknown name.
     pub(super) fn meant_table(&self, typed: &str) -> Option<(&'static str, bool)> {
         let tables = self.table_names();
         let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();

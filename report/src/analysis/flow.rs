@@ -6,7 +6,7 @@ use ferrite_records::measure::MeasurementLine;
 use statistics::jackknife::JackknifeEstimate;
 use statistics::scale;
 
-/// Value of t² E at t₀, and of t d/dt t² E at w₀.
+/// Level that t² E reaches at t₀, and t d/dt t² E at w₀².
 pub const LEVEL: f64 = 0.3;
 
 /// Analysis of the gradient flow of many configurations.
@@ -14,22 +14,22 @@ pub const LEVEL: f64 = 0.3;
 pub struct FlowAnalysis {
     /// Flow times t in units of a².
     pub times: Vec<f64>,
-    /// Estimates of ⟨t² E⟩ at these times.
+    /// Estimates of ⟨t² E⟩ at each flow time.
     pub scaled: Vec<Option<JackknifeEstimate>>,
     /// Scale t₀, the flow time at which ⟨t² E⟩ is 0.3, in units of a².
     pub t0: Option<JackknifeEstimate>,
-    /// Scale w₀, √t at the flow time at which t d/dt ⟨t² E⟩ is 0.3, in units of a.
+    /// Scale w₀ in units of a: √t of the flow time t at which t d/dt ⟨t² E⟩ is 0.3.
     pub w0: Option<JackknifeEstimate>,
     /// Estimate of ⟨Q²⟩ at the last flow time.
     pub charge_squared: Option<JackknifeEstimate>,
-    /// Integrated autocorrelation time of t² E next to t₀, or at the last time, in configurations.
+    /// Integrated autocorrelation time of t² E at the flow time nearest to t₀, or at the last one if t₀ is unknown, in configurations.
     pub autocorrelation: f64,
-    /// Topological charge Q at the last flow time, by configuration.
+    /// Topological charge Q of each configuration at the last flow time.
     pub charges: Vec<f64>,
 }
 
 impl FlowAnalysis {
-    /// Analyses configurations whose flows have the same times; `None` without a flow.
+    /// Analyses configurations whose flows have the same times; returns `None` if they have no flow.
     pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
         let times: Vec<f64> = all.first()?.flow.iter().map(|point| point.t).collect();
         if times.len() < 2 {
@@ -37,7 +37,7 @@ impl FlowAnalysis {
         }
         let scaled = |one: &MeasurementLine| one.flow.iter().map(|p| p.t * p.t * p.energy.sum()).collect::<Vec<f64>>();
         let charges: Vec<f64> = all.iter().filter_map(|one| Some(one.flow.last()?.charge)).collect();
-        // The square of the charge is resampled together with t² E, so that both have the same draws.
+        // Q² and t² E are resampled together, so that both use the same random draws.
         let samples = all.iter().zip(&charges).map(|(one, q)| [scaled(one), vec![q * q]].concat());
         let samples = choice.binned(&samples.collect::<Vec<_>>());
         let count = times.len();
@@ -62,7 +62,7 @@ impl FlowAnalysis {
             charges,
         })
     }
-    /// Returns the record of scales, charge and flow.
+    /// Returns the JSON record of the scales, the charge and the flow.
     pub fn record(&self) -> FlowFit {
         let point = |(t, scaled): (&f64, &Option<JackknifeEstimate>)| FlowMean {
             t: *t,
@@ -81,7 +81,7 @@ impl FlowAnalysis {
             points: self.times.iter().zip(&self.scaled).map(point).collect(),
         }
     }
-    /// Returns one line of text for each quantity.
+    /// Returns the results as text, with one line for each quantity.
     pub fn text(&self) -> String {
         let last = number(self.times.last().copied().unwrap_or_default());
         let reached = |scale: Option<JackknifeEstimate>, unit: &str| match scale {

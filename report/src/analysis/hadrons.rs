@@ -11,7 +11,7 @@ use statistics::fit::FitError;
 use statistics::fit::correlator::{CorrelatorFit, fit_correlator};
 use statistics::jackknife::JackknifeEstimate;
 
-/// A correlator with its fit.
+/// A hadron's correlator with its fit.
 #[derive(Clone, Debug)]
 pub struct HadronFit {
     /// Displayed name of the hadron or correlator.
@@ -22,16 +22,17 @@ pub struct HadronFit {
     pub correlator: Vec<Option<JackknifeEstimate>>,
     /// Numbers of states that were tried.
     pub states: Vec<usize>,
-    /// Fit of the correlator.
+    /// Result of the fit, or the reason why there is none.
     pub fit: Result<CorrelatorFit, FitError>,
-    /// Momentum in units of 2π/L, followed by equivalent momenta over which the correlator is averaged; empty if it is not known.
+    /// Momentum of the correlator in units of 2π/L, followed by equivalent momenta that are averaged with it; empty if it is unknown.
     pub momenta: Vec<[i32; 3]>,
 }
 
-/// Returns the channels of the known hadrons, or those with the given names, which may also be names of correlators.
+/// Returns the channels of the known hadrons or, if `names` is not empty, those with these names. A name may also be that of a
+/// correlator.
 ///
 /// # Errors
-/// Names an unknown channel, and lists the channels that exist.
+/// A sentence that names an unknown channel and lists the channels that exist.
 pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChannel>, String> {
     let there = |name: &str| first.mean(&[name]).is_some();
     let known = hadrons(first);
@@ -39,7 +40,7 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
         return Ok(known);
     }
     let one = |name: &String| {
-        // Names of hadrons come first: `pion` is a correlator of staggered quarks, and its hadron has another name.
+        // Names of hadrons take precedence over names of correlators: the correlator `pion` of staggered quarks is no hadron name.
         if let Some(channel) = known.iter().find(|channel| channel.name == *name) {
             return Ok(channel.clone());
         }
@@ -58,10 +59,10 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
     names.iter().map(one).collect()
 }
 
-/// Fits the channels of all configurations at a momentum, using means over equivalent momenta.
+/// Fits the channels of all configurations at `momentum`, averaged over equivalent momenta.
 ///
 /// # Errors
-/// Names a channel without correlators at this momentum.
+/// A sentence that names a channel without correlators at this momentum.
 pub fn fits(
     record: &CorrelatorRecord,
     channels: &[HadronChannel],
@@ -77,7 +78,7 @@ pub fn fits(
             let why = "run ferrite spectrum with a larger value of momenta, or name another momentum";
             format!("the {} has no correlator with the momentum {momentum}: {why}", channel.name)
         })?;
-        // The requested momentum comes first.
+        // Moves the requested momentum to the front.
         momenta.sort_by_key(|other| *other != momentum);
         Ok(HadronFit { momenta, ..HadronFit::of(&channel.name, &samples, channel.shape, choice) })
     };
@@ -85,7 +86,7 @@ pub fn fits(
 }
 
 impl HadronFit {
-    /// Fits a correlator from its values on each configuration, by time.
+    /// Fits a correlator; each sample contains its values on one configuration, by time.
     pub fn of(name: &str, samples: &[Vec<f64>], shape: CorrelatorShape, choice: &AnalysisChoice) -> Self {
         let (samples, shape) = (choice.binned(samples), choice.shape.unwrap_or(shape));
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
@@ -93,14 +94,14 @@ impl HadronFit {
         let fit = fit_correlator(&samples, shape, &choice.fits);
         HadronFit { name: name.into(), shape, correlator, states: choice.fits.states.clone(), fit, momenta: Vec::new() }
     }
-    /// Returns the name of the energy: `E` at rest, `E(1,0,0)` with a momentum.
+    /// Returns the name of the fitted energy: `E` at rest, `E(1,0,0)` with a momentum.
     pub fn energy_name(&self) -> String {
         match self.momenta.first() {
             None | Some([0, 0, 0]) => "E".into(),
             Some(momentum) => format!("E({})", momentum.map(|k| k.to_string()).join(",")),
         }
     }
-    /// Returns the record of the correlator and of the fit, or of the reason why there is no fit.
+    /// Returns the JSON record of the correlator, and of the fit or the reason why there is none.
     pub fn record(&self) -> HadronFitRecord {
         let fit = self.fit.as_ref().ok().map(|CorrelatorFit { states, fit }| {
             let functions: Vec<(usize, String)> = self.states.iter().map(|n| (*n, count(*n, "state"))).collect();
@@ -125,7 +126,7 @@ impl HadronFit {
             fit,
         }
     }
-    /// Returns a line of text on the fit, and a line on the mean over windows.
+    /// Returns text on the fit: a line on the best window, and a line on the mean over windows.
     pub fn text(&self) -> String {
         let CorrelatorFit { states, fit } = match &self.fit {
             Ok(fit) => fit,
@@ -154,7 +155,7 @@ impl HadronFit {
         }
         text
     }
-    /// Returns a table of the windows that were tried, the most probable first.
+    /// Returns a table of the windows that were tried, ordered by probability from the highest.
     pub fn windows_text(&self) -> String {
         let Ok(CorrelatorFit { fit, .. }) = &self.fit else { return String::new() };
         let mut text = format!(

@@ -31,10 +31,10 @@ use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling, bins};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Names of the forms of a correlator's decay in time.
+/// Names of the forms in which a correlator decays in time.
 pub const SHAPES: [(&str, CorrelatorShape); 3] =
     [("cosh", CorrelatorShape::Cosh), ("sinh", CorrelatorShape::Sinh), ("exp", CorrelatorShape::Exponential)];
-/// Names of the covariance matrices of a fit.
+/// Names of the types of covariance matrix of a fit.
 pub const COVARIANCES: [(&str, CovarianceKind); 3] =
     [("full", CovarianceKind::Full), ("shrunk", CovarianceKind::Shrunk), ("diagonal", CovarianceKind::Diagonal)];
 
@@ -42,18 +42,19 @@ fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str 
     names.iter().find(|(_, one)| *one == value).map_or("", |(name, _)| name)
 }
 
-/// Settings of an analysis.
+/// Settings of an analysis: bins, fits, errors and streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnalysisChoice {
     /// Number of configurations in a bin.
     pub bin: usize,
-    /// Settings of the fits of correlators, and of Wilson loops in T.
+    /// Settings of fits, both of correlators and of Wilson loops in T.
     pub fits: CorrelatorSettings,
-    /// Form of the correlators' decay in time; `None` for the known form of each hadron, and a cosh for other correlators.
+    /// Form in which correlators decay in time; `None` for the known form of each hadron, and a cosh for other correlators.
     pub shape: Option<CorrelatorShape>,
-    /// Shortest and longest distance in the fit of the potential; `None` to select them by the criterion.
+    /// Shortest and longest distance in the fit of the potential; `None` to select them by the information criterion.
     pub distances: Option<[f64; 2]>,
-    /// Streams to which the configurations belong, one after the other; no bin extends across the end of a stream. Empty for one series.
+    /// Streams to which the configurations belong, in the order of the configurations; bins do not extend across the end of a stream.
+    /// Empty for a single series.
     pub streams: Vec<Stream>,
 }
 
@@ -62,14 +63,14 @@ impl AnalysisChoice {
     pub fn with_bin(bin: usize) -> Self {
         AnalysisChoice { bin, fits: CorrelatorSettings::default(), shape: None, distances: None, streams: Vec::new() }
     }
-    /// Returns means over bins of samples, one sample for each configuration. Samples at the end of a stream that fill no bin are left out;
-    /// if no stream fills a bin, all samples form one bin.
+    /// Returns means over bins of samples, one sample for each configuration. Samples at the end of a stream that do not fill a bin are
+    /// left out. If no stream fills a bin, all samples form one bin.
     pub fn binned(&self, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let whole = self.parts(samples.len()).filter(|part| part.len() >= self.bin);
         let all: Vec<Vec<f64>> = whole.flat_map(|part| bins(&samples[part], self.bin)).collect();
         if all.is_empty() && !samples.is_empty() { bins(samples, samples.len()) } else { all }
     }
-    /// Returns mean, error and autocorrelation time of a series with one number for each configuration.
+    /// Returns mean, error and autocorrelation time of a series with one number for each configuration, stream by stream.
     pub fn average(&self, series: &[f64]) -> Average {
         average_of_streams(series, &self.parts(series.len()).collect::<Vec<_>>())
     }
@@ -85,7 +86,7 @@ impl AnalysisChoice {
             Some(*end - length..*end)
         })
     }
-    /// Returns the record of configurations, bins, and method of error estimation.
+    /// Returns the JSON record of the numbers of configurations and bins, and of the method of error estimation.
     pub fn record(&self, configurations: usize) -> SampleCounts {
         let (kind, draws, seed) = match self.fits.resampling {
             Resampling::Jackknife => ("jackknife", None, None),
@@ -102,12 +103,12 @@ impl AnalysisChoice {
             streams: self.streams.iter().map(stream).collect(),
         }
     }
-    /// Returns the number of bins that `configurations` configurations fill.
+    /// Returns the number of full bins in `configurations` configurations.
     pub fn bins(&self, configurations: usize) -> usize {
         let whole: usize = self.parts(configurations).map(|part| part.len() / self.bin).sum();
         if configurations == 0 { 0 } else { whole.max(1) }
     }
-    /// Describes samples and errors in words: `40 configurations in 20 bins of 2, errors by the jackknife`.
+    /// Describes samples and errors: `40 configurations in 20 bins of 2, errors by the jackknife`.
     pub fn sentence(&self, configurations: usize) -> String {
         let mut text = count(configurations, "configuration");
         if self.streams.len() > 1 {
@@ -132,8 +133,8 @@ impl AnalysisChoice {
     }
 }
 
-/// Returns mean, error and autocorrelation time of a series that consists of several streams. Deviations are those from the mean of all
-/// streams, as in [`statistics::average`]; their products are taken within streams only.
+/// Returns mean, error and autocorrelation time of a series that consists of several streams. Deviations are from the mean of all
+/// streams, as in [`statistics::average`]. Products of deviations are taken within streams only.
 fn average_of_streams(series: &[f64], streams: &[Range<usize>]) -> Average {
     if streams.len() < 2 || series.len() < 2 {
         return statistics::average(series);
@@ -165,26 +166,26 @@ fn average_of_streams(series: &[f64], streams: &[Range<usize>]) -> Average {
     Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }
 
-/// Returns the record of an estimate.
+/// Returns the JSON record of an estimate; `None` if there is no estimate.
 pub fn estimate_record(estimate: Option<JackknifeEstimate>) -> Option<EstimateRecord> {
     let JackknifeEstimate { value, error, missing } = estimate?;
     let [missing, means] = [missing.count, missing.of].map(|n| (missing.count > 0).then_some(n));
     Some(EstimateRecord { value, error, missing, means })
 }
 
-/// Returns the records of a list of estimates.
+/// Returns the JSON records of a list of estimates.
 pub fn estimate_records(estimates: &[Option<JackknifeEstimate>]) -> Vec<Option<EstimateRecord>> {
     estimates.iter().copied().map(estimate_record).collect()
 }
 
-/// Returns the estimate in a record if its value is finite.
+/// Returns the estimate in a record, or `None` if its value is not finite.
 pub fn estimate_of(record: Option<EstimateRecord>) -> Option<JackknifeEstimate> {
     let EstimateRecord { value, error, missing, means } = record.filter(|record| record.value.is_finite())?;
     let missing = MissingMeans { count: missing.unwrap_or(0), of: means.unwrap_or(0) };
     Some(JackknifeEstimate { value, error, missing })
 }
 
-/// Formats an estimate: `0.4512 ± 0.0023`, or `0.4512 (error unknown: 3 of 400 means have no value)`.
+/// Formats an estimate as `0.4512 ± 0.0023`, or as `0.4512 (error unknown: 3 of 400 means have no value)`.
 pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
     let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
     match (digits(value, error), missing.count) {
@@ -195,7 +196,7 @@ pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
     }
 }
 
-/// Formats an estimate for tables, shorter than [`estimate_text`]: `0.4512 (3 of 400 missing)`.
+/// Formats an estimate for tables, where an unknown error is shorter than in [`estimate_text`]: `0.4512 (3 of 400 missing)`.
 pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
     let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
     let [value, error] = digits(value, error);
@@ -205,8 +206,8 @@ pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
     value + &error + &missing
 }
 
-/// Returns remarks on a fit: functions without a minimum, unknown errors, windows left out of means, and a χ² that is too large for the
-/// function. `functions` are the names of the functions that were tried.
+/// Returns remarks on a fit: functions without a minimum, unknown errors, windows that means leave out, and a χ² that is too large for
+/// the function. `functions` are the names of the functions that were tried.
 fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     for without in &fit.without_minimum {
@@ -246,11 +247,11 @@ fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
     all
 }
 
-/// Smallest p-value without a warning: one good fit in 10,000 is below it.
+/// Smallest p-value without a warning; it is exceeded by all but one in 10,000 correct fits.
 const LEAST_P: f64 = 1e-4;
 
-/// Returns the record of a fit without its quantities. `place` converts an end of a window; `functions` are the functions that were tried,
-/// by their number of states and by name.
+/// Returns the JSON record of a fit without its quantities. `place` converts an end of a window. `functions` are the functions that were
+/// tried, each with its number of states and its name.
 fn fit_record<W>(fit: &Fit, place: &dyn Fn(usize) -> W, functions: &[(usize, String)]) -> FunctionFit<W> {
     let averages = fit.names.iter().zip(&fit.averages).map(|(name, a)| {
         let is_partial = a.left_out > 0;
@@ -289,16 +290,16 @@ fn fit_record<W>(fit: &Fit, place: &dyn Fn(usize) -> W, functions: &[(usize, Str
     }
 }
 
-/// Returns the record of the quantity with this name; `None` if it has no value.
+/// Returns the JSON record of the quantity `name`, or `None` if it has no value.
 fn quantity(fit: &Fit, name: &str) -> Option<EstimateRecord> {
     let place = fit.names.iter().position(|one| *one == name)?;
     estimate_record(*fit.quantities.get(place)?)
 }
 
-/// Maximum number of windows in a record, the most probable ones.
+/// Maximum number of windows in a record; the most probable ones are kept.
 const MOST_WINDOWS: usize = 20;
 
-/// Formats the quality of a fit: `chi2/dof = 3.2/5, p = 0.67`, or the reason why there is no p-value.
+/// Formats the quality of a fit as `chi2/dof = 3.2/5, p = 0.67`, or with the reason why there is no p-value.
 fn quality_text(fit: &Fit) -> String {
     let best = &fit.best;
     let expected = Some(best.quality.expected_chi2).filter(|_| fit.covariance != CovarianceKind::Full);
@@ -310,7 +311,7 @@ fn quality_text(fit: &Fit) -> String {
         }
 }
 
-/// Describes χ² of a fit with its p-value. Both are left out without degrees of freedom; a p-value that is not a number is replaced by the
+/// Describes χ² of a fit with its p-value. The text is empty without degrees of freedom. If the p-value is NaN, the text states the
 /// reason.
 pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<f64>, p: f64) -> String {
     if dof == 0 {
@@ -329,7 +330,7 @@ pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<
     }
 }
 
-/// Formats a p-value: `= 0.67`, or `< 0.001` if it would be rounded to 0.
+/// Formats a p-value as `= 0.67`, or as `< 0.001` if it would be rounded to 0.
 pub(crate) fn p_text(p: f64) -> String {
     match p {
         p if !p.is_finite() => "–".into(),
@@ -339,7 +340,7 @@ pub(crate) fn p_text(p: f64) -> String {
     }
 }
 
-/// Formats the mean over windows of the quantity with this index: `mean over 28 windows: 0.4510 ± 0.0022 (statistics) ± 0.0008 (window)`.
+/// Formats the mean over windows of a quantity: `mean over 28 windows: 0.4510 ± 0.0022 (statistics) ± 0.0008 (window)`.
 fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     let average = fit.averages.get(quantity)?;
     let [value, error] = digits(average.value, average.statistical);
@@ -351,7 +352,7 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     Some(format!("mean over {windows}: {value} ± {error} (statistics) ± {systematic} (window)"))
 }
 
-/// Describes why there is no fit, and what to change.
+/// Describes why a fit is not possible, and what to change.
 pub fn why_not(error: &FitError) -> String {
     if let FitError::FewSamples { found } = error {
         let found = count(*found, "sample");

@@ -12,13 +12,13 @@ use statistics::pcac::{fit_pcac, pcac_masses, pcac_samples};
 /// Fit of a plateau to the PCAC quark mass m(t).
 #[derive(Clone, Debug)]
 pub struct PcacFit {
-    /// Displayed name.
+    /// Displayed name of the quark mass.
     pub name: String,
     /// Improvement coefficient c_A of the axial current.
     pub improvement: f64,
-    /// Estimates of m(t) at the times 0 to T/2, of which the first is `None`.
+    /// Estimates of m(t) at the times 0 to T/2; the first is `None`.
     pub masses: Vec<Option<JackknifeEstimate>>,
-    /// Fit of a constant.
+    /// Result of the fit of a constant, or the reason why there is none.
     pub fit: Result<Fit, FitError>,
 }
 
@@ -36,7 +36,7 @@ impl PcacFit {
         let fit = fit_pcac(&samples, improvement, &choice.fits);
         Some(PcacFit { name: channel.name.clone(), improvement, masses, fit })
     }
-    /// Returns the record of the masses and of the fit, or of the reason why there is no fit.
+    /// Returns the JSON record of the masses, and of the fit or the reason why there is none.
     pub fn record(&self) -> PcacFitRecord {
         let plateau = |fit: &Fit| PlateauFitRecord { mass: quantity(fit, "mass"), fit: fit_record(fit, &|t| t, &[]) };
         PcacFitRecord {
@@ -47,7 +47,7 @@ impl PcacFit {
             fit: self.fit.as_ref().ok().map(plateau),
         }
     }
-    /// Returns a line of text on the fit, and a line on the mean over windows.
+    /// Returns text on the fit: a line on the best window, and a line on the mean over windows.
     pub fn text(&self) -> String {
         let fit = match &self.fit {
             Ok(fit) => fit,
@@ -72,7 +72,7 @@ impl PcacFit {
         }
         text
     }
-    /// Returns the mass of the fit and its window.
+    /// Returns the mass of the fit and its window, or `None` without a fit.
     pub fn plateau(&self) -> Option<(f64, [usize; 2])> {
         let fit = self.fit.as_ref().ok()?;
         Some((fit.quantities[0]?.value, fit.best.window))

@@ -7,17 +7,17 @@ use ferrite_records::measure::MeasurementLine;
 use statistics::fit::Fit;
 use statistics::fit::potential::{LoopsAt, Potential, PotentialAt, WithoutPotential, potential};
 
-/// Static potential, with the separations that correspond to its distances.
+/// Static potential V(R), with the separations of the Wilson loops at each distance.
 #[derive(Clone, Debug)]
 pub struct PotentialAnalysis {
-    /// Separations R, their three components in units of a.
+    /// Separations R in units of a, with three components each.
     pub separations: Vec<[usize; 3]>,
     /// V(R), and the fit of the Cornell form.
     pub potential: Potential,
 }
 
 impl PotentialAnalysis {
-    /// Analyses configurations that have the same Wilson loops; `None` without Wilson loops.
+    /// Analyses configurations that have the same Wilson loops; returns `None` if they have none.
     pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
         let first = all.first().filter(|one| !one.wilson_loops.is_empty())?;
         let square = |r: &[usize; 3]| r.iter().map(|x| x * x).sum::<usize>();
@@ -33,13 +33,13 @@ impl PotentialAnalysis {
             potential: potential(&loops, &choice.fits, choice.distances),
         })
     }
-    /// Returns the record of V(R) and of its fit.
+    /// Returns the JSON record of V(R) and of its fit.
     pub fn record(&self) -> PotentialFit {
         let Potential { at, fit, used, left_out } = &self.potential;
         let one = |(r, at): (&[usize; 3], &PotentialAt)| {
             let found = at.fit.as_ref().ok().map(|found| &found.fit);
             let there = |name: &str| found.filter(|fit| fit.names.contains(&name)).map(|fit| quantity(fit, name));
-            // Data are counted from T = 1 on.
+            // The fit counts data from 0, where T = 1.
             let fit = found.map(|fit| FunctionFit {
                 parameters: None,
                 average: None,

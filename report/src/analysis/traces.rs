@@ -5,24 +5,24 @@ use ferrite_records::measure::{TraceLine, TraceRecord};
 use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write as _;
 
-/// Means of a trace over many configurations.
+/// Means of one trace over many configurations.
 #[derive(Clone, Debug)]
 pub struct TraceAnalysis {
     /// Bare mass m.
     pub mass: f64,
-    /// Name of the matrix Γ.
+    /// Name of the matrix Γ, such as `g5`.
     pub gamma: String,
     /// Estimate of ⟨Re tr Γ M⁻¹⟩ / V.
     pub real: Option<JackknifeEstimate>,
     /// Estimate of ⟨Im tr Γ M⁻¹⟩ / V.
     pub imaginary: Option<JackknifeEstimate>,
-    /// Disconnected susceptibility (⟨(Re tr Γ M⁻¹)²⟩ − ⟨Re tr Γ M⁻¹⟩²) / V, in which each square is a product of values from two different
-    /// noise vectors; `None` with one noise vector or one configuration.
+    /// Disconnected susceptibility (⟨(Re tr Γ M⁻¹)²⟩ − ⟨Re tr Γ M⁻¹⟩²) / V. Each square is a product of values from two different noise
+    /// vectors. `None` with a single noise vector or configuration.
     pub disconnected: Option<JackknifeEstimate>,
 }
 
-/// Returns means over noise vectors of the real and the imaginary part, and over pairs of different noise vectors of the product of real
-/// parts.
+/// Returns three means of a trace: of the real and the imaginary part over noise vectors, and of the product of real parts over pairs of
+/// different noise vectors.
 fn means(line: &TraceRecord) -> [f64; 3] {
     let n = line.noise.len() as f64;
     let sum = |of: &dyn Fn(&[f64; 2]) -> f64| line.noise.iter().map(of).sum::<f64>();
@@ -30,7 +30,7 @@ fn means(line: &TraceRecord) -> [f64; 3] {
     [re / n, im / n, (re * re - squares) / (n * (n - 1.0))]
 }
 
-/// Analyses all traces of configurations; these have the same masses and matrices.
+/// Analyses all traces of the configurations, which must have the same masses and matrices.
 pub fn traces(all: &[TraceLine], choice: &AnalysisChoice) -> Vec<TraceAnalysis> {
     let Some(first) = all.first() else { return Vec::new() };
     let volume = first.system.operator.lattice.iter().product::<usize>() as f64;
@@ -50,7 +50,7 @@ pub fn traces(all: &[TraceLine], choice: &AnalysisChoice) -> Vec<TraceAnalysis> 
 }
 
 impl TraceAnalysis {
-    /// Returns the record of the means.
+    /// Returns the JSON record of the means.
     pub fn record(&self) -> TraceMeans {
         TraceMeans {
             mass: self.mass,
@@ -62,7 +62,7 @@ impl TraceAnalysis {
     }
 }
 
-/// Returns one line of text for each trace.
+/// Returns the results as text, with one line for each trace.
 pub fn text(all: &[TraceAnalysis]) -> String {
     let mut text = format!("{:<9} {:<7} {:<24} {:<24} disconnected\n", "mass", "Gamma", "Re tr Gamma M^-1 / V", "Im");
     for one in all {

@@ -3,28 +3,28 @@ use super::Wire;
 use comms::{Direction, ProcessGrid};
 use std::collections::BTreeSet;
 
-/// Hosts with GPUs and a network between them. Each GPU has one process, and ranks follow the order of hosts: the first `gpus_per_host`
-/// ranks are on the first host, as `mpirun` and `srun` place them.
+/// Hosts with GPUs and the network between them. Each GPU has one process. As placed by `mpirun` and `srun`, ranks follow the order of
+/// hosts: the first `gpus_per_host` ranks are on the first host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cluster {
-    /// Number of GPUs of a host.
+    /// Number of GPUs on each host.
     pub gpus_per_host: usize,
-    /// Network per GPU.
+    /// Latency and bandwidth of the network for each GPU.
     pub network: Wire,
 }
 
 impl Cluster {
-    /// Default cluster, assumed and not measured: hosts of 8 GPUs, each GPU with a 400 Gb/s InfiniBand port that accesses its memory
-    /// (GPUDirect). 45 GB/s are nine tenths of the port's bandwidth; 3 µs is the latency of a message from the memory of one GPU to that of
-    /// another through a switch.
+    /// Default cluster, assumed and not measured: hosts with 8 GPUs, and a 400 Gb/s InfiniBand port for each GPU that accesses its memory
+    /// (GPUDirect). 45 GB/s are nine tenths of the port's bandwidth; 3 µs is the latency of a message between GPUs of two hosts through a
+    /// switch.
     pub const ASSUMED: Cluster = Cluster { gpus_per_host: 8, network: Wire { latency: 3e-6, bandwidth: 45e9 } };
 
-    /// Returns whether `gpus` GPUs are on more than one host.
+    /// Whether `gpus` GPUs need more than one host.
     pub fn has_network(&self, gpus: usize) -> bool {
         gpus > self.gpus_per_host
     }
-    /// Returns, for each direction, how many of the two neighbours are on another host: one entry for each distinct combination among the
-    /// ranks.
+    /// Returns how many of the two neighbours in each direction are on another host. The set has one entry for each distinct combination
+    /// among the ranks.
     pub fn far_ends(&self, grid: &ProcessGrid) -> BTreeSet<[usize; 4]> {
         let host = |rank: usize| rank / self.gpus_per_host;
         let far = |rank: usize, mu: usize, way: Direction| host(grid.neighbour(rank, mu, way)) != host(rank);
@@ -33,7 +33,7 @@ impl Cluster {
     }
 }
 
-/// Lattice and the grid of processes that partitions it.
+/// A lattice, and the grid of processes that partitions it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     /// Extents X, Y, Z, T of the whole lattice.
@@ -43,11 +43,11 @@ pub struct Decomposition {
 }
 
 impl Decomposition {
-    /// Returns a lattice on one GPU.
+    /// Returns the decomposition of a lattice on a single GPU.
     pub fn single(lattice: [usize; 4]) -> Self {
         Decomposition { lattice, grid: ProcessGrid::SINGLE }
     }
-    /// Returns the number of GPUs.
+    /// Returns the number of GPUs, one for each process.
     pub fn gpus(&self) -> usize {
         self.grid.size()
     }
@@ -61,21 +61,23 @@ impl Decomposition {
     }
 }
 
-/// Numbers of sites of the local lattice of a process, divided by hops of `reach` steps (`halo::regions` divides them for kernels).
+/// Numbers of sites of the local lattice of a process, divided into interior and exterior for hops of `reach` steps (`halo::regions`
+/// divides the sites for kernels).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalVolume {
     /// Number of all local sites.
     pub sites: f64,
     /// Number of sites whose hops stay in the local lattice.
     pub interior: f64,
-    /// Numbers of sites, indexed by μ, whose hops leave in direction μ and in no direction after μ; 0 if direction μ is not partitioned.
+    /// Numbers of exterior sites, indexed by μ: their hops leave the local lattice in direction μ and in no direction after μ. A number
+    /// is 0 if direction μ is not partitioned.
     pub exterior: [f64; 4],
-    /// Numbers of sites of one parity, indexed by μ, in the layers that one neighbour in direction μ needs; 0 if the direction is not
-    /// partitioned.
+    /// Numbers of sites of one parity, indexed by μ, in the layers that one neighbour in direction μ needs. A number is 0 if direction μ
+    /// is not partitioned.
     pub zone: [f64; 4],
 }
 
-/// Number of sites to a multiple of which fields are padded.
+/// Fields are padded to a multiple of this number of sites.
 const TILE: usize = 32;
 
 impl LocalVolume {
@@ -106,13 +108,13 @@ impl LocalVolume {
     }
 }
 
-/// Returns a grid for weak scaling: prime factors of `processes` go to t, z, y and x in turn, the largest first, so that every direction is
-/// partitioned once before one is partitioned twice.
+/// Returns a grid of processes for weak scaling. Prime factors of `processes`, the largest first, go to t, z, y and x in turn, so that
+/// every direction is partitioned once before one is partitioned twice.
 pub fn weak_grid(processes: usize) -> [usize; 4] {
     let (mut rest, mut factors) = (processes.max(1), Vec::new());
     let mut factor = 2;
     while rest > 1 {
-        // The rest is prime once the factor exceeds its square root.
+        // If the factor exceeds the square root of the rest, the rest is prime.
         if factor * factor > rest {
             factor = rest;
         }

@@ -1,29 +1,29 @@
 //! Times measured at a few sizes, and interpolation between them.
 
-/// Seconds as a function of size, for work such as that of a kernel whose time is a power of its size between two measurements.
+/// Time in seconds as a function of size, for example of a kernel, whose time is a power of the size between two measurements.
 ///
-/// The time is a curve, not a constant rate: below some ten thousand sites the launch dominates, for large sizes the bandwidth of the
-/// memory, and caches between the two.
+/// The time is a curve and not a constant rate: the launch dominates below some ten thousand sites, caches matter for larger sizes, and
+/// the bandwidth of the memory for the largest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeCurve {
     points: Vec<(f64, f64)>,
 }
 
-/// Reason why points do not form a curve: the point, and what is wrong with it.
+/// Reason why points do not form a curve, with the index of the wrong point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeCurveError {
-    /// No points.
+    /// There are no points.
     #[error("a curve has at least one point")]
     Empty,
-    /// Size that is not a number, is out of range, or occurs twice.
+    /// The size of this point is not a number, is out of range, or occurs twice.
     #[error("point {0} has a size that is out of range or belongs to another point")]
     Size(usize),
-    /// Time that is not a number or is out of range.
+    /// The time of this point is not a number or is out of range.
     #[error("point {0} has a time that is out of range")]
     Time(usize),
 }
 
-/// Sorts points by size and checks that all sizes differ; `smallest` is the lower limit of size and time, which is itself allowed if
+/// Sorts points by size, and checks that all sizes differ. `smallest` is the lower limit of size and time; the limit itself is allowed if
 /// `or_equal` is true.
 fn sorted(mut points: Vec<(f64, f64)>, or_equal: bool) -> Result<Vec<(f64, f64)>, TimeCurveError> {
     let fits = |x: f64| x.is_finite() && (x > 0.0 || or_equal && x == 0.0);
@@ -41,19 +41,20 @@ fn sorted(mut points: Vec<(f64, f64)>, or_equal: bool) -> Result<Vec<(f64, f64)>
 }
 
 impl TimeCurve {
-    /// Builds a curve from (size, seconds) in any order, all of them above 0.
+    /// Creates a curve from points (size, seconds) in any order; all numbers must be above 0.
     ///
     /// # Errors
     /// A [`TimeCurveError`] if the points do not form a curve.
     pub fn new(points: impl IntoIterator<Item = (f64, f64)>) -> Result<Self, TimeCurveError> {
         sorted(points.into_iter().collect(), false).map(|points| TimeCurve { points })
     }
-    /// Returns (size, seconds), the smallest size first.
+    /// Returns the points (size, seconds) in ascending order of size.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
-    /// Returns seconds for a size, interpolated by straight lines through the points in a double logarithmic plot. Below the smallest size
-    /// it is the time of that size, which is the time of a launch; above the largest it is proportional to the size; 0 for size 0.
+    /// Returns the time in seconds for a size, interpolated by straight lines through the points in a double logarithmic plot. Below the
+    /// smallest size, it is the time of that size, which is the time of a launch. Above the largest size, it is proportional to the size.
+    /// It is 0 for size 0.
     pub fn at(&self, size: f64) -> f64 {
         if size <= 0.0 {
             return 0.0;
@@ -69,14 +70,14 @@ impl TimeCurve {
     }
 }
 
-/// Seconds as a function of size, interpolated linearly, for small times that are differences of larger ones and may be 0.
+/// Time in seconds as a function of size, interpolated linearly, for small times that are differences of larger ones and may be 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Polyline {
     points: Vec<(f64, f64)>,
 }
 
 impl Polyline {
-    /// Builds a line from (size, seconds) in any order, none below 0; without points the time is 0 for all sizes.
+    /// Creates a line from points (size, seconds) in any order; no number may be below 0. Without points the time is 0 for all sizes.
     ///
     /// # Errors
     /// A [`TimeCurveError`] if the points do not form a curve.
@@ -87,12 +88,12 @@ impl Polyline {
             Err(error) => Err(error),
         }
     }
-    /// Returns (size, seconds), the smallest size first.
+    /// Returns the points (size, seconds) in ascending order of size.
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points
     }
-    /// Returns seconds for a size. Below the smallest size it is the time of that size; above the largest it follows the last line if that
-    /// rises; 0 for size 0.
+    /// Returns the time in seconds for a size. Below the smallest size, it is the time of that size. Above the largest size, it follows
+    /// the last line if that line rises. It is 0 for size 0.
     pub fn at(&self, size: f64) -> f64 {
         if size <= 0.0 {
             return 0.0;
@@ -108,22 +109,22 @@ impl Polyline {
     }
 }
 
-/// Latency and bandwidth of a message.
+/// Latency and bandwidth of messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wire {
-    /// Seconds of an empty message.
+    /// Time of an empty message, in seconds.
     pub latency: f64,
-    /// Bytes per second in one direction.
+    /// Bandwidth in one direction, in bytes per second.
     pub bandwidth: f64,
 }
 
 impl Wire {
-    /// Returns the seconds of a message.
+    /// Returns the time of a message of `bytes` bytes, in seconds.
     pub fn seconds(&self, bytes: f64) -> f64 {
         self.latency + bytes / self.bandwidth
     }
-    /// Fits latency and bandwidth to measured (bytes, seconds). If the time does not depend on the length, the latency is that of the
-    /// fastest message, and the bandwidth is a lower bound.
+    /// Fits latency and bandwidth to measured points (bytes, seconds). If the time does not depend on the length, the latency is that of
+    /// the fastest message, and the bandwidth is a lower bound.
     pub fn of_measured(points: &[(f64, f64)]) -> Self {
         Wire::fit(points).unwrap_or_else(|| {
             let largest = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).fold(0.0, f64::max);
@@ -131,10 +132,10 @@ impl Wire {
             Wire { latency, bandwidth: largest(|(bytes, _)| *bytes) / largest(|(_, seconds)| *seconds) }
         })
     }
-    /// Fits latency and bandwidth to (bytes, seconds) by least squares of relative deviations, with a latency not below 0. `None` if the
-    /// points do not determine how time grows with bytes: there are fewer than two sizes, or the time falls.
+    /// Fits latency and bandwidth to points (bytes, seconds) by least squares of relative deviations; the latency is not below 0. Returns
+    /// `None` if the points do not determine how the time grows with the length: there are fewer than two lengths, or the time falls.
     pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
-        // Weighted with 1/t², for a and b in a + b x = t.
+        // Fits t = a + b x, with weights 1/t².
         let mut sums = [0.0; 5];
         for &(x, t) in points {
             let terms = [1.0, x, x * x, t, x * t];

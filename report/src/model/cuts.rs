@@ -1,37 +1,37 @@
 //! Costs of partitioned directions, from times on a few lattices that are partitioned in one direction.
 use super::{Decomposition, LocalVolume, Machine, Polyline};
 
-/// Seconds of a call of one operation.
+/// Times of a call of one operation on a lattice with and without partitioned direction, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationCutTimes {
-    /// Seconds on the local lattice of one process without neighbours.
+    /// Time on the local lattice of one process without neighbours, in seconds.
     pub alone: f64,
-    /// Seconds on the partitioned lattice if the interior is computed while faces travel.
+    /// Time on the partitioned lattice if the interior is computed while faces travel, in seconds.
     pub overlapped: f64,
-    /// Seconds on the partitioned lattice if the interior is computed after faces have travelled.
+    /// Time on the partitioned lattice if the interior is computed after faces have travelled, in seconds.
     pub in_turn: f64,
 }
 
-/// Times measured on a lattice that is partitioned in one direction.
+/// Times of all operations on a lattice that is partitioned in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CutTimes {
     /// Partitioned direction μ.
     pub direction: usize,
-    /// Lattice and grid of processes.
+    /// The lattice, and the grid of processes that partitions it.
     pub cut: Decomposition,
     /// Times of each operation, in the order of the machine's operations.
     pub operations: Vec<OperationCutTimes>,
 }
 
-/// Returns the bytes that a process sends to its two neighbours in a partitioned direction for hops of `reach` steps, where a site of a
-/// message has `zone_bytes` bytes.
+/// Returns the number of bytes that a process sends to its two neighbours in a partitioned direction, for hops of `reach` steps. Each
+/// site of a message has `zone_bytes` bytes.
 pub fn exchange_bytes(cut: &Decomposition, direction: usize, reach: usize, zone_bytes: usize) -> f64 {
     2.0 * LocalVolume::new(cut, reach).zone[direction] * zone_bytes as f64
 }
 
 impl Machine {
-    /// Sets the costs of partitioned directions of each operation from measurements with the usual transport. Times of that transport and
-    /// of operations without neighbours must have been set.
+    /// Sets the costs of partitioned directions of each operation from measurements with the usual transport. Before the call, the
+    /// machine must have the times of this transport and of the operations without neighbours.
     ///
     /// # Panics
     /// If the machine has no exchange, or if times of an operation are missing.
@@ -49,7 +49,7 @@ impl Machine {
         for (k, operation) in self.operations.iter().enumerate() {
             let part = LocalVolume::new(&times.cut, operation.reach);
             let hops = operation.hops as f64;
-            // Sums take the same time in all three calls, except for the part of the other processes.
+            // Sums take equal times in all three calls, except for the sum over processes.
             let sums = operation.sums as f64 * self.sum_step * f64::from(self.processes.next_power_of_two().ilog2());
             let OperationCutTimes { alone, overlapped, in_turn } = times.operations[k];
             let [alone, overlapped, in_turn] = [alone, overlapped - sums, in_turn - sums].map(|seconds| seconds / hops);
@@ -57,7 +57,7 @@ impl Machine {
             let interior = alone * operation.alone.at(part.interior) / operation.alone.at(part.sites);
             let exterior = (in_turn - exchange - interior).max(0.0);
             costs[k].exterior[mu].push((part.exterior[mu], exterior));
-            // If the message is late, the time does not depend on the work beside the interior.
+            // If the message arrives late, the time does not depend on the work beside the interior.
             if alone >= exchange + exterior {
                 costs[k].beside[mu].push((part.exterior[mu], (overlapped - alone).max(0.0)));
             }
@@ -65,7 +65,7 @@ impl Machine {
     }
 }
 
-/// Costs of partitioned directions for one operation, indexed by μ: seconds as a function of the number of exterior sites.
+/// Costs of partitioned directions for one operation, indexed by μ: points of the number of exterior sites and the time in seconds.
 #[derive(Clone, Default)]
 struct CutCosts {
     beside: [Vec<(f64, f64)>; 4],
@@ -73,8 +73,8 @@ struct CutCosts {
 }
 
 impl CutCosts {
-    /// Returns lines that start at 0 sites: with 0 seconds for the work beside the interior; for exteriors, each a launch that waits for
-    /// memory, with the time of the smallest exterior measured in any direction.
+    /// Returns lines for the work beside the interior and for exteriors, both starting at 0 sites. The work beside the interior starts at
+    /// 0 seconds. Exteriors start at the time of the smallest exterior measured in any direction: that of a launch that waits for memory.
     fn lines(self) -> [[Polyline; 4]; 2] {
         let line = |points: Vec<(f64, f64)>| Polyline::new(points).expect("times are not below 0, sizes differ");
         let floor = self.exterior.iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.0, |point| point.1);

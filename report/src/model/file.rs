@@ -11,20 +11,20 @@ use ferrite_records::machine::{
 use ferrite_records::{Record, read};
 use serde_json::Value;
 
-/// Reason why a text is not a file of a machine.
+/// Reason why a text is not a valid machine file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFileError {
-    /// Text that is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// Field that is missing or has another type.
+    /// A field is missing or has another type.
     #[error("{0}")]
     Type(String),
-    /// Field with an invalid value.
+    /// A field has an invalid value.
     #[error("{place} is not {expected}")]
     Wrong {
-        /// Path of the field, or "the file".
+        /// Path of the field in the file, or "the file".
         place: String,
         /// Expected value.
         expected: String,
@@ -35,7 +35,7 @@ pub(super) fn wrong(place: impl Into<String>, expected: impl Into<String>) -> Mo
     ModelFileError::Wrong { place: place.into(), expected: expected.into() }
 }
 
-/// Returns a number that is at least `least`, or above `least`.
+/// Returns `number` if it is at least `least`, or above `least` unless `or_equal` is true; otherwise an error.
 pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Result<f64, ModelFileError> {
     match number.is_finite() && (number > least || or_equal && number == least) {
         true => Ok(number),
@@ -43,7 +43,7 @@ pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Re
     }
 }
 
-/// Returns a whole number that is at least `least` and small enough for exact sums.
+/// Returns `number` if it is at least `least` and small enough for exact sums; otherwise an error.
 pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, ModelFileError> {
     match number >= least && u32::try_from(number).is_ok() {
         true => Ok(number),
@@ -51,7 +51,7 @@ pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, M
     }
 }
 
-/// Returns times by number of sites, converted from microseconds to seconds.
+/// Converts times by number of sites from microseconds to seconds.
 fn seconds(points: &[MachinePoint]) -> impl Iterator<Item = (f64, f64)> {
     points.iter().map(|point| (point.sites, 1e-6 * point.microseconds))
 }
@@ -86,7 +86,7 @@ fn directions(lines: &[Polyline; 4]) -> MachineDirections {
 }
 
 impl Machine {
-    /// Returns the text of the file.
+    /// Returns the machine as the JSON text of a machine file.
     pub fn to_json(&self) -> String {
         format!("{:#}\n", self.record().with_schema())
     }
@@ -136,10 +136,10 @@ impl Machine {
             iterations: self.iterations.as_ref().map(counts),
         }
     }
-    /// Reads a machine from the text of a file.
+    /// Reads a machine from the text of a machine file.
     ///
     /// # Errors
-    /// The field that is wrong, and its expected value.
+    /// A [`ModelFileError`] that names the wrong field and the expected value.
     pub fn from_json(text: &str) -> Result<Self, ModelFileError> {
         let file: Value = serde_json::from_str(text)?;
         if !file.is_object() {
@@ -211,7 +211,7 @@ fn iterations(all: MachineIterations) -> Result<IterationCounts, ModelFileError>
         gcr_dd: domains.iter().map(|domain| (domain.sites, domain.iterations)).collect(),
         restarts: number(&place("gcr_dd.restarts"), all.gcr_dd.restarts, 0.0, true)?,
         steps: count(&place("gcr_dd.steps"), all.gcr_dd.steps, 0)?,
-        // Files of before it was known do not have it.
+        // Files of older versions do not have this field.
         once: 1e-6 * number(&place("once_microseconds"), all.once_microseconds.unwrap_or(0.0), 0.0, true)?,
         source: all.source,
         precision: all.precision,

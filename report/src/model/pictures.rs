@@ -3,27 +3,27 @@ use super::predictions::{Comparison, PredictedSolver, Predictions, Scaling};
 use super::{Machine, MeasuredValue};
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
 
-/// File names of the pictures of [`all`]: operator, solver, and gain from several processes.
+/// File names of the pictures of [`all`]: operator, solver, and ratio of the times of BiCGstab and GCR-DD.
 pub const PICTURE_NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];
 
-/// Numbers of GPUs with the values measured in a paper.
+/// Points of a paper: numbers of GPUs with measured values.
 type PaperPoints = &'static [(f64, f64)];
 
-/// TFLOP/s of solvers with clover fermions. The papers' figures have further points, which are not printed as numbers.
+/// Published TFLOP/s of solvers with clover fermions. The papers' figures have further points that are not printed as numbers.
 const CLOVER: [(&str, PaperPoints); 4] = [
-    // Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, 32⁴ on each, and 32³ × 256 in all
+    // Babich, Clark and Joó 2010, section VII.B and C: single-half BiCGstab on GTX 285, with 32⁴ on each GPU, and with 32³ × 256 in total
     // ("over 3").
     ("BiCGstab, weak, GTX 285 (2010)", &[(32.0, 4.75)]),
     ("BiCGstab, strong, GTX 285 (2010)", &[(32.0, 3.0)]),
-    // Babich et al. 2011, section 9.1, on M2050, 32³ × 256: "effective BiCGstab performance" of GCR-DD, and that over the
-    // gain in time.
+    // Babich et al. 2011, section 9.1, on M2050 with 32³ × 256: the "effective BiCGstab performance" of GCR-DD, and for BiCGstab this
+    // value divided by the gain in time.
     ("BiCGstab, strong, M2050 (2011)", &[(128.0, 9.95 / 1.63), (256.0, 11.5 / 1.64)]),
     ("GCR-DD, effective, M2050 (2011)", &[(128.0, 9.95), (256.0, 11.5)]),
 ];
-/// Ratios of the times of BiCGstab and GCR-DD in the same measurements.
+/// Published ratios of the times of BiCGstab and GCR-DD in the measurements of [`CLOVER`].
 const GAIN: (&str, PaperPoints) = ("M2050 (2011)", &[(64.0, 1.52), (128.0, 1.63), (256.0, 1.64)]);
-/// TFLOP/s of multi-shift CG with refinement, double-single, on M2050, 64³ × 192: section 9.2; at 64 from the speed-up of
-/// 2.56.
+/// Published TFLOP/s of multi-shift CG with refinement, double-single, on M2050, 64³ × 192 (section 9.2); the value at 64 GPUs follows
+/// from the speed-up of 2.56.
 const ASQTAD: (&str, PaperPoints) = ("multi-shift CG, strong, M2050 (2011)", &[(64.0, 5.49 / 2.56), (256.0, 5.49)]);
 
 fn line(name: String, points: Vec<(f64, f64)>) -> PlottedCurve {
@@ -33,13 +33,13 @@ fn marks(name: &str, points: &[(f64, f64)]) -> PlottedCurve {
     PlottedCurve { name: name.into(), points: points.to_vec(), style: CurveStyle::Marks }
 }
 
-/// Draws all pictures for which there are values, and returns them with the names of their files.
+/// Draws all pictures for which there are values. Returns each with its file name.
 pub fn all(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Vec<(&'static str, LinePlot)> {
     let pictures = [operator(machine, predictions, compared), solver(machine, predictions), gain(machine, predictions)];
     PICTURE_NAMES.into_iter().zip(pictures).filter_map(|(name, plot)| Some((name, plot?))).collect()
 }
 
-/// Draws TFLOP/s of the matrix, predicted and measured.
+/// Draws predicted and measured TFLOP/s of the matrix.
 fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Option<LinePlot> {
     let name = &format!("{}_matrix", machine.operator);
     let mut curves = Vec::new();
@@ -56,7 +56,7 @@ fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Compar
     if curves.is_empty() {
         return None;
     }
-    // Only the usual transport: others are slower on purpose.
+    // Only measurements with the usual transport are drawn; other transports are slower.
     let usual = compared.iter().filter(|c| {
         let first = machine.exchanges.first().map(|exchange| &exchange.transport);
         c.point.operator == *name
@@ -82,14 +82,14 @@ fn operator(machine: &Machine, predictions: &Predictions<'_>, compared: &[Compar
     })
 }
 
-/// Draws TFLOP/s of solvers.
+/// Draws predicted and published TFLOP/s of solvers.
 fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> {
     let clover = machine.operator == "clover";
     let staggered = machine.operator == "asqtad" || machine.operator == "staggered";
     let name = if staggered { "CG" } else { "BiCGstab" };
     let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
     let mut curves = Vec::new();
-    // If solves are predicted, only their formats are drawn: more would crowd the picture.
+    // If solves are predicted, only their formats are drawn, because more curves would crowd the picture.
     let solved: Vec<_> =
         predictions.solvers.iter().filter(|row| row.times.solves.is_some()).map(|row| &row.format).collect();
     for rows in predictions.solvers.chunk_by(same) {

@@ -6,43 +6,43 @@ use ferrite_records::bench::{BenchRecord, ScalingPoint, ScalingPoints, TimedCall
 use ferrite_records::{Record, read};
 use serde_json::Value;
 
-/// Maximum number of sites of a lattice to which times of a machine can be extrapolated reasonably: 8192⁴.
+/// Maximum number of sites of a lattice to which times can be extrapolated reasonably: 8192⁴.
 const MOST_SITES: usize = 1 << 52;
 
-/// Measured value of an operation on a partitioned lattice.
+/// Measured value of an operation or a solve on a partitioned lattice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredPoint {
-    /// Name of the operation: `clover_dslash` …; or `bicgstab` or `gcr_dd` for a solve, whose seconds are those with the machine's
+    /// Name of the operation, such as `clover_dslash`; or `bicgstab` or `gcr_dd` for a solve, whose time is that with the machine's
     /// [`IterationCounts`](super::IterationCounts) and the usual transport.
     pub operator: String,
     /// Precision of the fields.
     pub precision: String,
     /// Reconstruction of the links.
     pub reconstruct: String,
-    /// Lattice and grid of processes.
+    /// The lattice, and the grid of processes that partitions it.
     pub cut: Decomposition,
     /// Transport of faces within a host; `None` for the usual one.
     pub transport: Option<String>,
     /// Whether the interior was computed while faces travelled.
     pub overlap: bool,
-    /// Measured seconds or efficiency.
+    /// Measured time in seconds, or efficiency.
     pub measured: MeasuredValue,
 }
 
-/// Measured value: a time or an efficiency.
+/// Measured value of a point: a time or an efficiency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MeasuredValue {
-    /// Seconds of a call.
+    /// Time of a call, in seconds.
     Seconds(f64),
-    /// Time on one GPU with the same local lattice divided by the measured time.
+    /// Time on one GPU with the same local lattice, divided by the measured time.
     WeakEfficiency(f64),
-    /// Time on one GPU with the whole lattice divided by the product of the measured time and the number of GPUs.
+    /// Time on one GPU with the whole lattice, divided by the product of the measured time and the number of GPUs.
     StrongEfficiency(f64),
 }
 
 impl MeasuredPoint {
-    /// Returns predicted and measured seconds or efficiencies, and the relative excess of the predicted time over the measured time: 0.1 is
-    /// 10 % longer. `None` if the machine lacks the operation or transport.
+    /// Returns the predicted and the measured time in seconds, or efficiencies, and the relative excess of the predicted time over the
+    /// measured time (0.1 means 10 % longer). Returns `None` if the machine lacks the operation or transport.
     pub fn compare(&self, machine: &Machine, cluster: &Cluster) -> Option<(f64, f64, f64)> {
         if let ("bicgstab" | "gcr_dd", MeasuredValue::Seconds(measured)) = (self.operator.as_str(), self.measured) {
             let predicted = self.solve(machine, cluster)?;
@@ -65,7 +65,7 @@ impl MeasuredPoint {
         };
         Some((predicted, measured, slower - 1.0))
     }
-    /// Returns the predicted seconds of a solve.
+    /// Returns the predicted time of a solve, in seconds.
     fn solve(&self, machine: &Machine, cluster: &Cluster) -> Option<f64> {
         let format = FormatNames { precision: self.precision.clone(), reconstruct: self.reconstruct.clone() };
         let solves = SolverModel::new(machine, &format, cluster)?.times(&self.cut)?.solves?;
@@ -73,10 +73,10 @@ impl MeasuredPoint {
     }
 }
 
-/// Reads the points of a file of points, or of the output of `ferrite bench dslash --json`.
+/// Reads the points from a file of points, or from the output of `ferrite bench dslash --json`.
 ///
 /// # Errors
-/// The field that is wrong, and its expected value.
+/// A [`ModelFileError`] that names the wrong field and the expected value.
 pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError> {
     let file: Value = serde_json::from_str(text)?;
     match read::schema(&file) {
@@ -106,7 +106,7 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
                 };
                 measured(&format!("rows[{k}]"), &point, cut)
             };
-            // Other rows have several right-hand sides, or no links.
+            // The other rows have several right-hand sides, or are operations without links.
             let of_one = |(_, row): &(usize, &TimedCall)| row.nrhs == 1 && !row.reconstruct.is_empty();
             file.rows.iter().enumerate().filter(of_one).map(point).collect()
         }
@@ -117,7 +117,7 @@ pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError
     }
 }
 
-/// Reads four extents whose product, the number of `things`, is at most `most`.
+/// Returns four extents if their product, the number of `things`, is at most `most`; otherwise an error.
 fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Result<[usize; 4], ModelFileError> {
     for (k, n) in numbers.into_iter().enumerate() {
         count(&format!("{place}[{k}]"), n, 1)?;
@@ -132,7 +132,7 @@ fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError>
     ProcessGrid::new(extents(place, numbers, MOST_GPUS, "processes")?).map_err(|_| wrong(place, "a grid of processes"))
 }
 
-/// Reads a point; by default it belongs to the fastest transport with overlap.
+/// Reads a point. By default it was measured with the fastest transport and with overlap.
 fn measured(place: &str, point: &ScalingPoint, grid: ProcessGrid) -> Result<MeasuredPoint, ModelFileError> {
     let at = |key: &str| format!("{place}.{key}");
     let lattice = extents(&at("lattice"), point.lattice.unwrap_or_default(), MOST_SITES, "sites")?;

@@ -1,31 +1,31 @@
 //! Time of an operation on a partitioned lattice.
 use super::{Cluster, Decomposition, LocalVolume, Machine, OperationTimes, Polyline, Wire};
 
-/// Exchange of faces: transport and overlap.
+/// Way in which faces are exchanged: transport and overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HaloMode<'a> {
-    /// Transport within a host, by its name in [`Machine::exchanges`]; `None` for the usual one.
+    /// Name of the transport within a host, as in [`Machine::exchanges`]; `None` for the usual one.
     pub transport: Option<&'a str>,
     /// Whether the interior is computed while faces travel.
     pub overlap: bool,
 }
 
 impl HaloMode<'_> {
-    /// Default of the program.
+    /// Default exchange of the program: the usual transport, with overlap.
     pub const USUAL: HaloMode<'static> = HaloMode { transport: None, overlap: true };
 }
 
-/// Limit of the time of a hop.
+/// Limiting part of the time of a hop: computation or communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Computation on the GPU.
+    /// Computation on the GPU limits the time.
     Device,
-    /// Exchange of faces, and the exteriors that wait for them.
+    /// The exchange of faces limits the time, with the exteriors that wait for it.
     Exchange,
 }
 
 impl Bound {
-    /// Returns `device` or `exchange`.
+    /// Returns the name of the limiting part: `device` or `exchange`.
     pub fn name(self) -> &'static str {
         match self {
             Bound::Device => "device",
@@ -34,21 +34,22 @@ impl Bound {
     }
 }
 
-/// Predicted time of a call.
+/// Predicted time of a call of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
-    /// Seconds of the call.
+    /// Time of the call, in seconds.
     pub seconds: f64,
-    /// Seconds of the call on the local lattice of one process without neighbours.
+    /// Time of the call on the local lattice of one process without neighbours, in seconds.
     pub alone: f64,
-    /// Seconds of one exchange of the call without computation beside it.
+    /// Time of one exchange of the call without simultaneous computation, in seconds.
     pub exchange: f64,
-    /// Limit of the time of a hop.
+    /// Limiting part of the time of a hop in the call.
     pub bound: Bound,
 }
 
-/// Returns the seconds of an exchange without computation beside it: the time of `near` between GPUs of a host; between hosts the sum of
-/// packing (at most the time of `near`), the time until the host has noticed its end and launched the next step, and the network.
+/// Returns the time of an exchange without simultaneous computation, in seconds. Between GPUs of a host it is the time of `near`. Between
+/// hosts it is the sum of the time of packing (at most that of `near`), the time in which the host detects its end and launches the next
+/// step, and the time in the network.
 fn exchange(machine: &Machine, near: Wire, cluster: &Cluster, ends: [usize; 4], bytes: [f64; 4]) -> f64 {
     let total = |count: &dyn Fn(usize) -> usize| (0..4).map(|mu| count(mu) as f64 * bytes[mu]).sum::<f64>();
     let (here, there) = (total(&|mu| 2 - ends[mu]), total(&|mu| ends[mu]));
@@ -58,8 +59,8 @@ fn exchange(machine: &Machine, near: Wire, cluster: &Cluster, ends: [usize; 4], 
     near_seconds.max(far_seconds)
 }
 
-/// Predicts the time of a call on a partitioned lattice, that of the slowest process. `None` if the lattice is partitioned and the machine
-/// has no such transport.
+/// Predicts the time of a call on a partitioned lattice, which is that of the slowest process. Returns `None` if the lattice is
+/// partitioned and the machine does not have the transport.
 pub fn predict(
     machine: &Machine,
     operation: &OperationTimes,
@@ -90,8 +91,8 @@ pub fn predict(
     Some(Prediction { seconds: hops * hop + sums, alone, exchange, bound })
 }
 
-/// Returns the time of a call on the local lattice of each process without neighbours, the operation of additive Schwarz methods in
-/// domains.
+/// Returns the time of a call on the local lattice of each process without neighbours, in seconds: the operation of additive Schwarz
+/// methods on domains.
 pub(super) fn in_domains(operation: &OperationTimes, cut: &Decomposition) -> f64 {
     let part = LocalVolume::new(cut, operation.reach);
     let exteriors: f64 = (0..4).map(|mu| operation.exterior[mu].at(part.exterior[mu])).sum();

@@ -6,14 +6,14 @@ use super::{
 use comms::ProcessGrid;
 use ferrite_records::bench::{ComparedRow, PredictedCallRow, PredictedSolverRow};
 
-/// Requested predictions.
+/// Request for predictions: lattices, numbers of GPUs, cluster and formats.
 #[derive(Clone, Debug)]
 pub struct PredictionRequest {
-    /// Extents of the lattice in strong scaling.
+    /// Extents of the whole lattice in strong scaling.
     pub strong: [usize; 4],
     /// Extents of the local lattice of each GPU in weak scaling.
     pub weak: [usize; 4],
-    /// Numbers of GPUs.
+    /// Numbers of GPUs to predict.
     pub gpus: Vec<usize>,
     /// Hosts and the network between them.
     pub cluster: Cluster,
@@ -21,34 +21,34 @@ pub struct PredictionRequest {
     pub formats: FormatFilter,
 }
 
-/// Formats to show, by name; empty lists select all formats of the machine.
+/// Filter of formats by the names of their precision and reconstruction; `None` selects all of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct FormatFilter {
-    /// Precisions of the fields.
+    /// Precisions of the fields to show.
     pub precisions: Option<Vec<&'static str>>,
-    /// Reconstructions of the links.
+    /// Reconstructions of the links to show.
     pub links: Option<Vec<&'static str>>,
 }
 
 impl FormatFilter {
-    /// Returns whether a format is shown.
+    /// Whether the filter selects `format`.
     pub fn has(&self, format: &FormatNames) -> bool {
         let is_in = |names: &Option<Vec<&str>>, name: &str| names.as_ref().is_none_or(|names| names.contains(&name));
         is_in(&self.precisions, &format.precision) && is_in(&self.links, &format.reconstruct)
     }
 }
 
-/// A kind of scaling.
+/// Kind of scaling: strong or weak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// Strong scaling: one lattice for all numbers of GPUs.
+    /// Strong scaling: the whole lattice is the same for all numbers of GPUs.
     Strong,
-    /// Weak scaling: one local lattice for all numbers of GPUs.
+    /// Weak scaling: the local lattice is the same for all numbers of GPUs.
     Weak,
 }
 
 impl Scaling {
-    /// Returns `strong` or `weak`.
+    /// Returns the name of the kind of scaling: `strong` or `weak`.
     pub fn name(self) -> &'static str {
         match self {
             Scaling::Strong => "strong",
@@ -57,37 +57,37 @@ impl Scaling {
     }
 }
 
-/// A lattice on a number of GPUs, for a kind of scaling.
+/// A lattice on a number of GPUs, in strong or weak scaling.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalingCase {
     /// Kind of scaling.
     pub scaling: Scaling,
-    /// Lattice and grid of processes.
+    /// The lattice, and the grid of processes that partitions it.
     pub cut: Decomposition,
 }
 
-/// A prediction for an operation.
+/// Predicted time and speed of an operation.
 pub struct PredictedOperation<'a> {
-    /// Lattice and GPUs.
+    /// Kind of scaling, lattice and grid of processes.
     pub case: ScalingCase,
     /// Operation with its measured times.
     pub operation: &'a OperationTimes,
-    /// Predicted time.
+    /// Predicted time of a call.
     pub time: Prediction,
-    /// 10⁹ floating-point operations per second of all GPUs.
+    /// Speed of all GPUs together, in 10⁹ floating-point operations per second.
     pub gflops: f64,
-    /// Parallel efficiency: the time on one GPU with the same local lattice (weak scaling), or with the whole lattice divided by the number
-    /// of GPUs (strong scaling), divided by the predicted time.
+    /// Parallel efficiency. In weak scaling it is the time on one GPU with the same local lattice, divided by the predicted time. In
+    /// strong scaling it is the time on one GPU with the whole lattice, divided by the number of GPUs and by the predicted time.
     pub efficiency: f64,
 }
 
-/// A prediction for solvers.
+/// Predicted times of the solvers in one format.
 pub struct PredictedSolver {
-    /// Lattice and GPUs.
+    /// Kind of scaling, lattice and grid of processes.
     pub case: ScalingCase,
     /// Format of the iteration.
     pub format: FormatNames,
-    /// Predicted times.
+    /// Predicted times of iterations and solves.
     pub times: SolverTimes,
 }
 
@@ -95,14 +95,14 @@ pub struct PredictedSolver {
 pub struct Predictions<'a> {
     /// Predictions of operations, ordered by scaling, operation and number of GPUs.
     pub operations: Vec<PredictedOperation<'a>>,
-    /// Predictions of solvers.
+    /// Predictions of solvers for all formats and cases.
     pub solvers: Vec<PredictedSolver>,
-    /// Numbers of GPUs over which the lattice of strong scaling cannot be partitioned.
+    /// Numbers of GPUs that are left out because the lattice of strong scaling cannot be partitioned over them.
     pub left_out: Vec<usize>,
 }
 
 impl<'a> Predictions<'a> {
-    /// Predicts times for the lattices of strong and weak scaling.
+    /// Predicts the times of all operations and solvers for the lattices of strong and weak scaling.
     pub fn new(machine: &'a Machine, asked: &PredictionRequest) -> Self {
         let reach = machine.operations.iter().map(|operation| operation.reach).max().unwrap_or(1);
         let (mut cases, mut left_out) = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ impl<'a> Predictions<'a> {
             for case in &cases {
                 let Some(mut times) = model.times(&case.cut) else { continue };
                 if case.scaling == Scaling::Weak {
-                    // A larger lattice is another system, which needs another number of iterations.
+                    // A solve on a larger lattice takes another number of iterations, which is unknown.
                     times.solves = None;
                 }
                 solvers.push(PredictedSolver { case: *case, format: format.clone(), times });
@@ -150,7 +150,7 @@ impl<'a> Predictions<'a> {
         }
         Predictions { operations, solvers, left_out }
     }
-    /// Returns the records of operations.
+    /// Returns the JSON records of the predictions of operations.
     pub fn operation_rows(&self) -> Vec<PredictedCallRow> {
         let row = |row: &PredictedOperation<'_>| PredictedCallRow {
             scaling: row.case.scaling.name().into(),
@@ -170,7 +170,7 @@ impl<'a> Predictions<'a> {
         };
         self.operations.iter().map(row).collect()
     }
-    /// Returns the records of solvers.
+    /// Returns the JSON records of the predictions of solvers.
     pub fn solver_rows(&self) -> Vec<PredictedSolverRow> {
         let row = |PredictedSolver { case: ScalingCase { scaling, cut }, format, times }: &PredictedSolver| {
             PredictedSolverRow {
@@ -210,20 +210,20 @@ fn predicted<'a>(
     Some(PredictedOperation { case, operation, time, gflops, efficiency: one / time.seconds })
 }
 
-/// Measured value and its prediction.
+/// A measured value with its prediction.
 pub struct Comparison {
-    /// Measured point.
+    /// Operation and lattice that were measured, with the measured value.
     pub point: MeasuredPoint,
-    /// Predicted seconds, or predicted efficiency.
+    /// Predicted time in seconds, or predicted efficiency.
     pub predicted: f64,
-    /// Measured seconds, or measured efficiency.
+    /// Measured time in seconds, or measured efficiency.
     pub measured: f64,
-    /// Relative excess of the predicted time over the measured time.
+    /// Relative excess of the predicted time over the measured time; 0.1 means 10 % longer.
     pub deviation: f64,
 }
 
 impl Comparison {
-    /// Returns the record of the comparison.
+    /// Returns the JSON record of the comparison.
     pub fn row(&self) -> ComparedRow {
         let Comparison { point, predicted, measured, deviation } = self;
         let (scaling, factor) = match point.measured {
@@ -247,7 +247,7 @@ impl Comparison {
     }
 }
 
-/// Compares points with the predictions of a machine; points whose operation or transport the machine lacks are left out.
+/// Compares points with the predictions of a machine. Leaves out points whose operation or transport the machine lacks.
 pub fn compare(machine: &Machine, points: &[MeasuredPoint], cluster: &Cluster) -> Vec<Comparison> {
     let one = |point: &MeasuredPoint| {
         let (predicted, measured, deviation) = point.compare(machine, cluster)?;
@@ -256,7 +256,7 @@ pub fn compare(machine: &Machine, points: &[MeasuredPoint], cluster: &Cluster) -
     points.iter().filter_map(one).collect()
 }
 
-/// Returns the comparison with the largest deviation.
+/// Returns the comparison with the largest absolute deviation.
 pub fn worst(compared: &[Comparison]) -> Option<&Comparison> {
     compared.iter().max_by(|a, b| a.deviation.abs().total_cmp(&b.deviation.abs()))
 }

@@ -1,4 +1,4 @@
-//! Text output of `ferrite bench model`.
+//! Text that `ferrite bench model` prints.
 use super::predictions::{Comparison, PredictedOperation, PredictedSolver, Predictions, Scaling, ScalingCase, worst};
 use super::{Bound, Cluster, Machine, MeasuredValue};
 use crate::text::count;
@@ -8,7 +8,7 @@ fn extents(size: [usize; 4]) -> String {
     size.map(|extent| extent.to_string()).join("x")
 }
 
-/// Returns text on the machine and on assumed values.
+/// Returns text that describes the machine and the values that are assumed.
 pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     let processes = count(machine.processes, "process");
     let mut text = format!("{}, measured on {processes}\n", machine.device);
@@ -25,7 +25,7 @@ pub fn head(machine: &Machine, cluster: &Cluster) -> String {
     text
 }
 
-/// Returns a table of measured and predicted values.
+/// Returns a text table of measured and predicted values.
 pub fn compared(compared: &[Comparison]) -> String {
     let Some(worst) = worst(compared) else { return String::new() };
     let heads =
@@ -57,7 +57,7 @@ pub fn compared(compared: &[Comparison]) -> String {
     text
 }
 
-/// Returns tables of all predictions.
+/// Returns text tables of all predictions.
 pub fn predictions(predictions: &Predictions<'_>) -> String {
     let mut text = of_operations(predictions) + &of_solvers(predictions);
     if !predictions.left_out.is_empty() {
@@ -67,13 +67,13 @@ pub fn predictions(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// Returns a table for each operation.
+/// Returns text tables of the operations, one for each.
 fn of_operations(predictions: &Predictions<'_>) -> String {
     let mut text = String::new();
     let same = |a: &PredictedOperation<'_>, b: &PredictedOperation<'_>| {
         a.case.scaling == b.case.scaling && a.operation == b.operation
     };
-    // Operations of solvers are in the tables below.
+    // Operations with sums are part of the solvers, whose tables follow.
     let shown = |rows: &&[PredictedOperation<'_>]| !rows[0].operation.name.ends_with("_sums");
     let of_operation: Vec<&[PredictedOperation<'_>]> = predictions.operations.chunk_by(same).filter(shown).collect();
     for table in operations(&of_operation) {
@@ -95,7 +95,7 @@ fn of_operations(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// Returns a table for each format.
+/// Returns text tables of the solvers, one for each format.
 fn of_solvers(predictions: &Predictions<'_>) -> String {
     let mut text = String::new();
     let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
@@ -124,7 +124,7 @@ fn of_solvers(predictions: &Predictions<'_>) -> String {
     text
 }
 
-/// Groups operations that differ in precision only, each with its rows.
+/// Groups operations that differ only in precision; each has its rows.
 fn operations<'a, 'b>(all: &'b [&'a [PredictedOperation<'a>]]) -> Vec<Vec<&'b [PredictedOperation<'a>]>> {
     let key = |rows: &[PredictedOperation<'_>]| {
         let PredictedOperation { case, operation, .. } = &rows[0];

@@ -22,15 +22,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum size of a file; larger files are not written by Ferrite.
+/// Maximum size of a file to read, in bytes. Ferrite does not write larger files.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Objects that can be reported, for messages.
+/// List of the objects that can be reported, for messages.
 const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, output of solve, fit, \
                      bench dslash or bench model with --json, a job's log with such output, points for bench model \
                      --measured, or a timeline of bench halo --trace";
 
-/// One object of a report.
+/// One object of a report, with its section.
 enum ReportObject {
     Run(Box<RhmcReport>),
     Spectrum(Box<SpectrumReport>),
@@ -40,21 +40,22 @@ enum ReportObject {
     Solve(ConvergenceSection),
     Shifts(ShiftsSection),
     Timeline(TimelineSection),
-    /// Contribution to the section on scaling, which all such objects share.
+    /// An object that contributes to the section on scaling, which all such objects share.
     Scaling,
 }
 
-/// Report of several objects on one page.
+/// Report of several files and folders on one page.
 pub struct CollectionReport {
     items: Vec<(PathBuf, ReportObject)>,
     scaling: ScalingSection,
 }
 
 impl CollectionReport {
-    /// Reads all files and folders; the first `skip` trajectories of each run are left out, or by default those without a Metropolis step.
+    /// Reads all files and folders. Means of each run leave out the first `skip` trajectories, or by default those without a Metropolis
+    /// step.
     ///
     /// # Errors
-    /// Names the file that cannot be read or reported.
+    /// A [`ReportError`] that names the file that cannot be read or reported.
     pub fn read(paths: &[PathBuf], skip: Option<usize>) -> Result<Self, ReportError> {
         let (mut items, mut scaling) = (Vec::new(), ScalingSection::default());
         for path in paths {
@@ -69,7 +70,7 @@ impl CollectionReport {
                 continue;
             }
             let (all, half) = objects(path)?;
-            // Configurations of a file belong together; those of a log stand among other results.
+            // Measurements in a file form one section, although a log may contain other results between them.
             let (measured, all) = parted(all, MeasurementRecord::is_one);
             if !measured.is_empty() {
                 let record = MeasurementRecord::of(&measured).map_err(ReportError::Unreadable)?;
@@ -95,7 +96,7 @@ impl CollectionReport {
         }
         Ok(CollectionReport { items, scaling })
     }
-    /// Returns the page, made by `program`.
+    /// Returns the page in HTML; the footer names `program` as its maker.
     ///
     /// # Errors
     /// Fails if a picture cannot be drawn.
@@ -123,7 +124,7 @@ impl CollectionReport {
         page::end(&mut html, program, runs.max().unwrap_or(page::RunsOnPage::None));
         Ok(html)
     }
-    /// Returns the record of the report.
+    /// Returns the JSON record of the report; `output` is the path of the page.
     pub fn record(&self, output: &Path) -> CollectionRecord {
         let section = |(path, item): &(PathBuf, ReportObject)| SectionRecord {
             path: path.clone(),
@@ -132,7 +133,7 @@ impl CollectionReport {
         };
         CollectionRecord { output: output.into(), sections: self.items.iter().map(section).collect() }
     }
-    /// Returns the text for a terminal.
+    /// Returns the report as text for a terminal.
     pub fn text(&self) -> String {
         self.items.iter().map(|(path, item)| format!("{}: {}\n", path.display(), self.text_of(item))).collect()
     }
@@ -175,12 +176,13 @@ fn refused(path: &Path, why: &str) -> ReportError {
     ReportError::Unreadable(format!("{}: {why}", path.display()))
 }
 
-/// Splits lines into those that satisfy a condition and the others.
+/// Splits lines into those whose value satisfies `is_one` and the others.
 fn parted(lines: Vec<RecordLine>, is_one: impl Fn(&Value) -> bool) -> (Vec<RecordLine>, Vec<RecordLine>) {
     lines.into_iter().partition(|line| is_one(&line.value))
 }
 
-/// Returns the objects of a file, one in total or one in each line, and whether the last line is incomplete and was left out.
+/// Returns the objects of a file, which has one object in total or one in each line. Also returns whether the last line was left out
+/// because it is incomplete.
 fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     let length = fs::metadata(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?.len();
     if length > MOST_BYTES {
@@ -201,7 +203,7 @@ fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     }
 }
 
-/// Returns the results in the log of a job that can be reported; text and other results are ignored.
+/// Returns the results in a job's log that can be reported. Text and other results are ignored.
 fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
     let name: Arc<str> = file.into();
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
@@ -212,7 +214,7 @@ fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
     objects.filter(|line| REPORTED.contains(&kind(&line.value))).collect()
 }
 
-/// Schemas, without version, of the objects that can be reported.
+/// Schemas of the objects that can be reported, without their version.
 const REPORTED: [&str; 11] = [
     "ferrite.solve",
     "ferrite.solve_shifts",
@@ -227,7 +229,7 @@ const REPORTED: [&str; 11] = [
     "ferrite.fit",
 ];
 
-/// Reads an object according to its schema. Benchmarks are added to the scaling.
+/// Reads an object according to its schema. Adds a benchmark to the section on scaling.
 fn item(object: &Value, scaling: &mut ScalingSection) -> Result<ReportObject, String> {
     if TimelineSection::is_one(object) {
         return TimelineSection::read(object).map(ReportObject::Timeline);

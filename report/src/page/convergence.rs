@@ -12,14 +12,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Maximum numbers of right-hand sides and of entries of a history that are drawn.
+/// Maximum number of right-hand sides, and of entries of each history, that are drawn.
 const MOST: [usize; 2] = [64, 100_000];
-/// Maximum number of points of a curve; more cannot be distinguished.
+/// Maximum number of points of a curve; more would not be distinguishable.
 const POINTS: usize = 2000;
-/// Maximum number of levels, or of changes of the method, that are shown.
+/// Maximum number of multigrid levels, or of changes of the method, that are shown.
 const MOST_ROWS: usize = 100;
 
-/// Describes the time of the multigrid setup, also in numbers of right-hand sides that could be solved in this time.
+/// Describes the time of the multigrid setup, also as the number of right-hand sides that could be solved in this time.
 fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
     let setup = outcome.multigrid.as_ref()?.setup_seconds;
     let each = outcome.seconds / nrhs.max(1) as f64;
@@ -28,7 +28,7 @@ fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
     Some(format!("{setup:.3} s{worth}"))
 }
 
-/// Describes changes of the method with their reasons.
+/// Describes changes of the method and their reasons, one by one.
 fn changes(list: &[MethodChangeRecord]) -> Vec<String> {
     let one = |change: &MethodChangeRecord| {
         let after = count(change.iterations, "iteration");
@@ -37,7 +37,8 @@ fn changes(list: &[MethodChangeRecord]) -> Vec<String> {
     list.iter().take(MOST_ROWS).map(one).collect()
 }
 
-/// Returns the table of multigrid levels: lattice, aggregate, near-null vectors, iterations, seconds with and without coarser levels.
+/// Returns the rows of the table of multigrid levels: lattice, aggregate, near-null vectors, iterations, seconds with and without coarser
+/// levels.
 fn levels(multigrid: &MultigridRecord) -> Vec<[String; 6]> {
     let list = &multigrid.levels[..multigrid.levels.len().min(MOST_ROWS)];
     let shown = |seconds: f64| format!("{seconds:.3}");
@@ -55,14 +56,14 @@ fn levels(multigrid: &MultigridRecord) -> Vec<[String; 6]> {
     list.iter().enumerate().map(level).collect()
 }
 
-/// Mass of a solve with one operator.
+/// Mass in the operator of a solve, if the operator has one.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SolvedMass {
     mass: Option<f64>,
 }
 
-/// Section on the output of `ferrite solve --json`.
+/// Section of a page on the output of `ferrite solve --json`.
 pub struct ConvergenceSection {
     /// Names and values: the system, the method and the outcome.
     facts: Vec<(&'static str, String)>,
@@ -70,17 +71,17 @@ pub struct ConvergenceSection {
     iterations: usize,
     /// Changes of the method with their reasons.
     changes: Vec<String>,
-    /// Levels of multigrid: lattice, aggregates, near-null vectors, iterations, seconds including coarser levels, and seconds in the level
-    /// alone.
+    /// Rows of multigrid levels: lattice, aggregates, near-null vectors, iterations, seconds including coarser levels, and seconds in the
+    /// level alone.
     levels: Vec<[String; 6]>,
-    /// Logarithms log₁₀ of the residuals, by right-hand side.
+    /// Logarithms log₁₀ of the residuals of each right-hand side.
     history: Vec<Vec<f64>>,
     true_residuals: Vec<f64>,
     tol: f64,
 }
 
 impl ConvergenceSection {
-    /// Reads an object; keys that are missing are left out.
+    /// Reads the section from a JSON object; missing keys are left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let outcome: SolveOutcome = read_leniently(object);
         let operator: OperatorOnLinks = read_leniently(object);
@@ -121,7 +122,7 @@ impl ConvergenceSection {
             tol: outcome.tol.log10(),
         })
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let end = if self.converged { "converged" } else { "NOT converged" };
         let what: Vec<_> = self
@@ -132,7 +133,7 @@ impl ConvergenceSection {
             .collect();
         format!("{}, {end} after {}", what.join(" on "), count(self.iterations, "iteration"))
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page with the heading `title`.
     pub fn put(&self, html: &mut String, title: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Convergence: {title}"));
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));

@@ -17,7 +17,7 @@ use statistics::fit::correlator::States;
 use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write;
 
-/// Section on the output of `ferrite fit`.
+/// Section of a page on the output of `ferrite fit`.
 pub struct FitSection {
     configurations: usize,
     bins: usize,
@@ -30,11 +30,11 @@ pub struct FitSection {
     /// Distances R and estimates of V(R).
     potential: Vec<(f64, Option<JackknifeEstimate>)>,
     cornell: Option<(Vec<f64>, [f64; 2])>,
-    /// Remarks on the fit of V(R), and distances that the fit leaves out.
+    /// Remarks on the fit of V(R), and the distances that it leaves out.
     potential_remarks: Vec<String>,
 }
 
-/// Fit of a correlator.
+/// Correlator and fit as printed by `ferrite fit`.
 struct PrintedFit {
     name: String,
     correlator: Vec<Option<JackknifeEstimate>>,
@@ -46,7 +46,7 @@ struct PrintedFit {
     remarks: Vec<String>,
 }
 
-/// Fit of a PCAC quark mass.
+/// PCAC quark mass and fit as printed by `ferrite fit`.
 struct PrintedPcac {
     name: String,
     masses: Vec<Option<JackknifeEstimate>>,
@@ -133,10 +133,10 @@ impl PrintedPcac {
 }
 
 impl FitSection {
-    /// Reads the output of the command.
+    /// Reads the section from the output of `ferrite fit`.
     ///
     /// # Errors
-    /// A sentence on a missing value.
+    /// A sentence that names a missing value.
     pub fn read(object: &Value) -> Result<Self, String> {
         let FitRecord { samples, hadrons, pcac, traces, flow, potential, .. } = read(object)?;
         let flow = flow.flatten();
@@ -172,7 +172,7 @@ impl FitSection {
             potential_remarks,
         })
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let mut parts: Vec<String> = self.hadrons.iter().map(|one| one.name.clone()).collect();
         parts.extend(self.pcac.iter().map(|one| one.name.clone()));
@@ -187,7 +187,7 @@ impl FitSection {
         }
         format!("fits of {}: {}", count(self.configurations, "configuration"), parts.join(", "))
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page; `name` is its heading.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Fits: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));

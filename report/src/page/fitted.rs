@@ -7,29 +7,29 @@ use statistics::fit::least_squares::Model;
 use statistics::fit::potential::Cornell;
 use statistics::jackknife::JackknifeEstimate;
 
-/// A value with its error.
+/// A value with its error, as drawn in a figure.
 pub struct ErrorBar {
     /// Position on the horizontal axis.
     pub at: f64,
-    /// Lower end, value and upper end.
+    /// Lower end of the bar, value, and upper end.
     pub ends: [f64; 3],
-    /// Whether it is marked by a cross instead of a dot.
+    /// Whether a cross marks the value instead of a dot.
     pub crossed: bool,
 }
 
 impl ErrorBar {
-    /// Returns the error bar of an estimate, if the estimate has a finite value.
+    /// Returns the error bar of an estimate, or `None` if the estimate has no finite value.
     pub fn of(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
         let JackknifeEstimate { value, error, .. } = estimate?;
         let error = if error.is_finite() { error } else { 0.0 };
         value.is_finite().then_some(ErrorBar { at, ends: [value - error, value, value + error], crossed: false })
     }
-    /// Returns the error bar of log₁₀ |value|, marked by a cross if the value is negative.
+    /// Returns the error bar of log₁₀ |value|, marked by a cross if the value is negative; `None` if the logarithm is not finite.
     pub fn logarithmic(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
         let log = |x: f64| x.abs().log10();
         let JackknifeEstimate { value, error, .. } = estimate?;
         let middle = log(value);
-        // A bar that extends below 0 is drawn with equal lengths downwards and upwards.
+        // If the bar extends below 0, its logarithm is drawn with equal lengths downwards and upwards.
         let upper = if error.is_finite() { log(value.abs() + error) } else { middle };
         let lower =
             if error.is_finite() && value.abs() > error { log(value.abs() - error) } else { 2.0 * middle - upper };
@@ -37,33 +37,33 @@ impl ErrorBar {
     }
 }
 
-/// A curve that is solid in its window and dashed outside.
+/// A curve that is solid in its window and dashed elsewhere.
 pub struct FittedCurve {
     /// Name in the legend.
     pub name: String,
-    /// Ends of the window.
+    /// First and last position of the window.
     pub window: [f64; 2],
-    /// Points of the whole curve, by position.
+    /// Points of the whole curve, in order of position.
     pub points: Vec<(f64, f64)>,
 }
 
 impl FittedCurve {
-    /// Evaluates a function between two positions.
+    /// Evaluates `f` at positions from `from` to `to`, and returns the curve.
     pub fn of(name: String, window: [f64; 2], [from, to]: [f64; 2], f: impl Fn(f64) -> f64) -> Self {
         const STEPS: usize = 240;
         let place = |k: usize| from + (to - from) * k as f64 / STEPS as f64;
-        // Both ends of the window are included, so that the solid part of the curve covers the window.
+        // Points at both ends of the window make the solid part of the curve cover the whole window.
         let mut places: Vec<f64> = (0..=STEPS).map(place).chain(window).filter(|x| (from..=to).contains(x)).collect();
         places.sort_by(f64::total_cmp);
         FittedCurve { name, window, points: places.into_iter().map(|x| (x, f(x))).collect() }
     }
 }
 
-/// Values with error bars without caps, and a curve.
+/// Figure with error bars, without caps, and a fitted curve.
 pub struct FittedFigure<'a> {
-    /// Description of the figure.
+    /// Description of the figure for readers who cannot see it.
     pub about: String,
-    /// Names of the axes.
+    /// Names of the horizontal and the vertical axis.
     pub axes: [String; 2],
     /// Whether the horizontal axis shows whole numbers.
     pub counts: bool,
@@ -71,12 +71,12 @@ pub struct FittedFigure<'a> {
     pub bars: &'a [ErrorBar],
     /// Fitted function.
     pub curve: Option<FittedCurve>,
-    /// Horizontal lines with names.
+    /// Horizontal lines, each with a name and its position.
     pub levels: Vec<(String, f64)>,
 }
 
 impl FittedFigure<'_> {
-    /// Draws the figure and returns it with a caption.
+    /// Draws the figure, and returns it together with `caption`.
     pub fn drawn(self, caption: String) -> Result<Figure, ReportError> {
         let FittedFigure { about, axes, counts, bars, curve, levels } = self;
         let ends = bars.iter().flat_map(|bar| bar.ends).chain(levels.iter().map(|(_, y)| *y)).filter(|y| y.is_finite());
@@ -117,10 +117,10 @@ impl FittedFigure<'_> {
     }
 }
 
-/// Text between the name of a hadron and its momentum.
+/// Text between the name of a hadron and its momentum in captions.
 pub const MOMENTUM: &str = " with momentum ";
 
-/// Draws log₁₀ |C(t)| with the fit: its states, parameters and window.
+/// Draws log₁₀ |C(t)| with the fitted function in its window.
 pub fn correlator_figure(
     name: &str,
     correlator: &[Option<JackknifeEstimate>],
@@ -150,8 +150,7 @@ pub fn correlator_figure(
     figure.drawn(format!("{what}{crosses}{shown}."))
 }
 
-/// Draws the effective masses of a correlator with a state that alternates in sign: those of the other state, and those of the alternating
-/// state, marked by crosses.
+/// Draws the effective masses of a correlator in which one state alternates in sign; crosses mark the alternating state.
 pub fn alternating_figure(
     name: &str,
     [masses, partner]: [&[Option<JackknifeEstimate>]; 2],
@@ -164,7 +163,7 @@ pub fn alternating_figure(
         list.iter().enumerate().filter_map(one).collect::<Vec<_>>()
     };
     let mut all = bars(masses, false, 0.0);
-    // Shifted sideways, so that bars do not cover each other.
+    // The bars are shifted sideways, so that they do not cover those of the other state.
     all.extend(bars(partner, true, 0.15));
     let crosses = if all.iter().any(|bar| bar.crossed) { "; crosses: the parity partner" } else { "" };
     let figure = FittedFigure {
@@ -181,7 +180,7 @@ pub fn alternating_figure(
     ))
 }
 
-/// Draws m(t) of the axial current, with the plateau and its window.
+/// Draws m(t) of the axial current, with the fitted constant in its window.
 pub fn pcac_figure(
     name: &str,
     masses: &[Option<JackknifeEstimate>],
@@ -204,13 +203,13 @@ pub fn pcac_figure(
     figure.drawn(format!("Quark mass from the axial current against the time from the source; {errors}."))
 }
 
-/// Draws t² E as a function of the flow time t.
+/// Draws t² E as a function of the flow time t, with a line at `level`.
 pub fn flow_figure(
     points: &[(f64, Option<JackknifeEstimate>)],
     level: f64,
     errors: &str,
 ) -> Result<Figure, ReportError> {
-    // With a bar at each of a thousand steps, none could be seen.
+    // At most a hundred error bars are drawn, because more would be indistinguishable.
     let every = points.len().div_ceil(100).max(1);
     let bars: Vec<ErrorBar> = points.iter().step_by(every).filter_map(|(t, e)| ErrorBar::of(*t, *e)).collect();
     let figure = FittedFigure {
@@ -224,7 +223,7 @@ pub fn flow_figure(
     figure.drawn(format!("t² ⟨E⟩ of the clover-leaf field strength along the gradient flow; {errors}."))
 }
 
-/// Draws condensates as a function of the mass.
+/// Draws condensates as a function of the quark mass.
 pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &str) -> Result<Figure, ReportError> {
     let bars: Vec<ErrorBar> = points.iter().filter_map(|(m, trace)| ErrorBar::of(*m, *trace)).collect();
     let figure = FittedFigure {
@@ -238,7 +237,7 @@ pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &s
     figure.drawn(format!("Condensate against the mass; {errors}."))
 }
 
-/// Draws V(R) with the Cornell form: its parameters and the distances of the fit.
+/// Draws V(R) with the fitted Cornell potential and the distances of the fit.
 pub fn potential_figure(
     points: &[(f64, Option<JackknifeEstimate>)],
     fit: Option<(&[f64], [f64; 2])>,

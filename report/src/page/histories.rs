@@ -1,15 +1,15 @@
-//! Histories: one number for each configuration.
+//! Histories of measurements: one number for each configuration.
 use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::records::ensemble::Stream;
 
-/// Colours of streams, used in turn.
+/// Colours of the streams, which are used in turn.
 const COLOURS: [PlotColour; 4] = [PlotColour::Blue, PlotColour::Vermilion, PlotColour::Green, PlotColour::Orange];
-/// Largest number of streams that have names in the legend.
+/// Largest number of streams for which the legend has names.
 const MOST_NAMES: usize = 8;
 
-/// Draws a number by configuration, in the order of the chain, with one line for each stream, so that no line connects two streams.
+/// Draws the history of a number: its value on each configuration, in the order of the chain. Each stream has a line of its own.
 pub fn history(about: &str, axis: &str, values: &[f64], streams: &[Stream]) -> Result<Figure, ReportError> {
     let finite = || values.iter().copied().filter(|y| y.is_finite());
     let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));

@@ -13,10 +13,10 @@ use crate::text::{count, digits, escape, extents};
 use ferrite_records::measure::MeasurementLine;
 use std::fmt::Write;
 
-/// Section on the measurements of `ferrite measure`.
+/// Section of a page on the results of `ferrite measure`.
 pub struct MeasurementSection {
     record: MeasurementRecord,
-    /// Whether the last line is incomplete and was left out.
+    /// Whether the last line was left out because it is incomplete.
     half: bool,
     choice: AnalysisChoice,
     flow: Option<FlowAnalysis>,
@@ -24,14 +24,14 @@ pub struct MeasurementSection {
 }
 
 impl MeasurementSection {
-    /// Makes the section of the measurements of a file.
+    /// Creates the section from the measurements of a file. `half` states whether the last line was left out because it is incomplete.
     pub fn new(record: MeasurementRecord, half: bool) -> Self {
         let choice = AnalysisChoice { streams: record.streams.clone(), ..AnalysisChoice::with_bin(1) };
         let flow = FlowAnalysis::of(&record.all, &choice);
         let potential = PotentialAnalysis::of(&record.all, &choice);
         MeasurementSection { record, half, choice, flow, potential }
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let mut text = count(self.record.all.len(), "configuration");
         let _ = write!(text, " on {}", extents(self.record.all[0].lattice));
@@ -39,7 +39,7 @@ impl MeasurementSection {
         let names: Vec<&str> = has.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
         if names.is_empty() { text } else { format!("{text}: {}", names.join(", ")) }
     }
-    /// Returns notes on points that need attention.
+    /// Returns notes on problems that need attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
@@ -53,7 +53,7 @@ impl MeasurementSection {
         notes.extend(streams_sentence(&self.record.streams).map(|streams| format!("{streams}.")));
         notes
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page; `name` is its heading.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Measurements: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
@@ -90,7 +90,7 @@ impl MeasurementSection {
         }
         Ok(())
     }
-    /// Writes means of the quantities that every configuration has.
+    /// Appends a table of means to a page, for the quantities that every configuration has.
     fn table(&self, html: &mut String) {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th></th><th>mean</th><th>error</th><th>τ, in configurations</th></tr></thead>\n<tbody>\n";
         for (k, name) in NUMBERS.iter().enumerate() {
@@ -104,14 +104,14 @@ impl MeasurementSection {
         }
         *html += "</tbody>\n</table>\n</div>\n";
     }
-    /// Draws a number by configuration.
+    /// Draws the history of a number that `of` takes from each configuration.
     fn history(&self, about: &str, axis: &str, of: impl Fn(&MeasurementLine) -> f64) -> Result<Figure, ReportError> {
         let values: Vec<f64> = self.record.all.iter().map(of).collect();
         histories::history(about, axis, &values, &self.record.streams)
     }
 }
 
-/// Writes text as a terminal shows it.
+/// Appends text to a page in the layout of a terminal.
 fn preformatted(html: &mut String, text: &str) {
     let _ = writeln!(html, "<pre>{}</pre>", escape(text));
 }

@@ -1,4 +1,4 @@
-//! Pages: each is a single HTML file without scripts that needs no other file.
+//! HTML pages of reports. Each page is a single file without scripts that needs no other file.
 //!
 //! | module | what |
 //! |---|---|
@@ -65,17 +65,17 @@ footer { margin-top: 3rem; color: #666; font-size: .9rem }
   h2 { break-after: avoid } ul.notes { background: none } }
 ";
 
-/// Draws a correlator with its fit, as on pages.
+/// Draws a correlator with its fit, as in the pages, and returns the SVG text.
 ///
 /// # Errors
-/// The error of the drawing library.
+/// A [`ReportError`] if the drawing library fails.
 pub fn correlator_svg(found: &HadronFit) -> Result<String, ReportError> {
     let fit = found.fit.as_ref().ok();
     let fit = fit.map(|fit| (fit.states, &fit.fit.best.minimum.parameters[..], fit.fit.best.window));
     Ok(fitted::correlator_figure(&found.name, &found.correlator, fit, "")?.svg)
 }
 
-/// Returns the beginning of a page with a title.
+/// Returns the beginning of a page with the title `name`.
 fn begin(name: &str) -> String {
     let name = escape(name);
     format!(
@@ -85,18 +85,18 @@ fn begin(name: &str) -> String {
     )
 }
 
-/// Runs on a page.
+/// Content of a page with regard to runs of `ferrite rhmc`, which determines its legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RunsOnPage {
-    /// No runs.
+    /// The page has no runs.
     None,
-    /// Runs without a condensate.
+    /// The page has runs, all without a condensate.
     Plain,
-    /// Runs, at least one of which has a condensate.
+    /// The page has runs, of which at least one has a condensate.
     WithCondensates,
 }
 
-/// Writes the end of a page made by `program`, with explanations if the page has runs.
+/// Appends the end of a page: the footer with the name `program`, and explanations if the page has runs.
 fn end(page: &mut String, program: &str, runs: RunsOnPage) {
     *page += "<footer>\n";
     match runs {
@@ -107,8 +107,8 @@ fn end(page: &mut String, program: &str, runs: RunsOnPage) {
     let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(program));
 }
 
-/// Escapes the text of a table cell. Line breaks are possible in one place only between a value, its error and a mark, and nowhere in an
-/// exponent, so that narrow columns stay legible.
+/// Escapes the text of a table cell. In a narrow column, lines may break before `±`, but neither between `±` and the error, nor before a
+/// mark `*`, nor in an exponent.
 fn cell(text: &str) -> String {
     let mut joined = text.replace(" ± ", " ±\u{a0}").replace(" *", "\u{a0}*");
     for digit in '0'..='9' {
@@ -123,12 +123,12 @@ fn sentence(lines: &str) -> String {
     escape(&format!("{}.", lines.lines().map(words).collect::<Vec<_>>().join("; ")))
 }
 
-/// Writes the heading of a section.
+/// Appends the heading of a section to a page.
 fn heading(page: &mut String, name: &str) {
     let _ = writeln!(page, "<h2>{}</h2>", escape(name));
 }
 
-/// Writes names and values.
+/// Appends a table of names and values to a page.
 fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>) {
     *page += "<dl>\n";
     for (what, value) in facts {
@@ -137,7 +137,7 @@ fn facts<'f>(page: &mut String, facts: impl Iterator<Item = (&'f str, &'f str)>)
     *page += "</dl>\n";
 }
 
-/// Writes notes on points that need attention, if there are any.
+/// Appends notes on problems that need attention, if there are any.
 fn notes(page: &mut String, notes: &[String]) {
     if !notes.is_empty() {
         *page += "<ul class=\"notes\">\n";
@@ -148,13 +148,13 @@ fn notes(page: &mut String, notes: &[String]) {
     }
 }
 
-/// Writes a figure.
+/// Appends a figure to a page.
 fn put(page: &mut String, figure: &Figure) {
     let caption = escape(&figure.caption);
     let _ = writeln!(page, "<figure>\n{}<figcaption>{caption}</figcaption>\n</figure>", figure.svg);
 }
 
-/// Returns the name of the folder itself, also for `.`.
+/// Returns the name of a folder, also if the path is `.`.
 pub fn folder_name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
     whole.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())

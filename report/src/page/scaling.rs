@@ -1,5 +1,5 @@
-//! Section on scaling: speed as a function of the number of processes, from several runs of a benchmark, from a model, or from points of
-//! earlier measurements.
+//! Section on scaling: speed as a function of the number of processes. The data come from several runs of a benchmark, from a model, or
+//! from points of earlier measurements.
 use super::figure::{Figure, undrawable};
 use crate::error::ReportError;
 use crate::page;
@@ -12,17 +12,17 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Maximum numbers of points, pictures, curves of a picture, and rows of a table that are shown.
+/// Maximum number of points that are kept.
 const MOST_POINTS: usize = 20_000;
 const MOST_FIGURES: usize = 48;
 const MOST_CURVES: usize = 10;
 const MOST_ROWS: usize = 400;
 
-/// A row of `ferrite bench dslash`.
+/// A row of the output of `ferrite bench dslash`.
 #[derive(Clone)]
 struct BenchmarkRow {
     operator: String,
-    /// Precision, and number of reals stored per link.
+    /// Precision of the fields, and number of reals that are stored for each link.
     format: String,
     lattice: [u64; 4],
     nrhs: u64,
@@ -32,7 +32,7 @@ struct BenchmarkRow {
     fraction_of_copy: f64,
 }
 
-/// Output of `ferrite bench dslash --json`.
+/// Output of `ferrite bench dslash --json`, as read for a report.
 pub struct Benchmark {
     processes: u64,
     grid: [u64; 4],
@@ -41,33 +41,33 @@ pub struct Benchmark {
     rows: Vec<BenchmarkRow>,
 }
 
-/// Operator and lattice whose efficiencies are compared.
+/// Operator and lattice whose efficiencies appear in one figure.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ScalingSubject {
     /// Kind of scaling: `strong` or `weak`.
     kind: &'static str,
     operator: String,
-    /// Extents of the whole lattice, or for weak scaling of the local lattice.
+    /// Extents of the whole lattice; in weak scaling, those of the local lattice.
     lattice: String,
 }
 
-/// Section on scaling.
+/// Section of a page on scaling.
 #[derive(Default)]
 pub struct ScalingSection {
     benchmarks: Vec<Benchmark>,
-    /// Efficiencies by number of processes, for each subject and format.
+    /// Efficiencies for each subject and format, by number of processes.
     curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
     points: usize,
-    /// Number of points that had occurred before with another efficiency.
+    /// Number of points that repeat an earlier point with another efficiency.
     again: usize,
 }
 
-/// Device and transport of a timing. Times of different setups are not compared.
+/// Device and transport of a timing. Times with different setups are not compared.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct TimingSetup {
-    /// Device without the number of threads, which processes on one machine share.
+    /// Description of the device without the number of threads, which depends on the number of processes on a machine.
     device: String,
-    /// Transport of faces, and whether the exchange overlaps with computation; `None` for one process, which sends no faces.
+    /// Transport of faces, and whether the exchange overlaps with computation. `None` for one process, which sends no faces.
     way: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl TimingSetup {
     }
 }
 
-/// Adds times of one process to every setup of several processes on the same device.
+/// Adds the times of one process to every setup of several processes on the same device.
 fn with_single(mut setups: BTreeMap<TimingSetup, BTreeMap<u64, f64>>) -> BTreeMap<TimingSetup, BTreeMap<u64, f64>> {
     let single: Vec<_> =
         setups.iter().filter(|(setup, _)| setup.way.is_none()).map(|(s, t)| (s.clone(), t.clone())).collect();
@@ -109,10 +109,10 @@ fn with_single(mut setups: BTreeMap<TimingSetup, BTreeMap<u64, f64>>) -> BTreeMa
     setups
 }
 
-/// Curves by subject and name.
+/// Scaling curves by subject and name.
 struct Curves {
     curves: BTreeMap<ScalingSubject, BTreeMap<String, BTreeMap<u64, f64>>>,
-    /// Number of points that occur more than once.
+    /// Number of points that were given more than once.
     again: usize,
 }
 
@@ -122,18 +122,18 @@ impl Curves {
     }
 }
 
-/// Returns four numbers if all are above 0.
+/// Returns the four numbers if all are above 0; otherwise `None`.
 fn four(numbers: [usize; 4]) -> Option<[u64; 4]> {
     numbers.iter().all(|n| (1..1 << 30).contains(n)).then(|| numbers.map(|n| n as u64))
 }
 
-/// Returns the name of a format: precision, and number of reals stored per link.
+/// Returns the name of a format: the precision, and the number of reals that are stored for each link.
 fn format_of(precision: &str, reals: &str) -> String {
     if reals.is_empty() { precision.into() } else { format!("{precision}, {reals} reals") }
 }
 
 impl Benchmark {
-    /// Reads an object; incomplete rows are ignored.
+    /// Reads the output of a benchmark from a JSON object; incomplete rows are ignored.
     pub fn read(object: &Value) -> Result<Self, String> {
         let rows: Vec<TimedCall> = read_list_leniently(&object["rows"]).ok_or("is a benchmark without rows")?;
         let row = |row: TimedCall| {
@@ -157,7 +157,7 @@ impl Benchmark {
             rows: rows.into_iter().filter_map(row).take(MOST_POINTS).collect(),
         })
     }
-    /// Returns the extents of the local lattice of a process if the grid divides the lattice.
+    /// Returns the extents of the local lattice of a process, or `None` if the grid does not divide the lattice.
     fn local(&self, row: &BenchmarkRow) -> Option<[u64; 4]> {
         let even = (0..4).all(|mu| row.lattice[mu].is_multiple_of(self.grid[mu]));
         even.then(|| std::array::from_fn(|mu| row.lattice[mu] / self.grid[mu]))
@@ -165,7 +165,7 @@ impl Benchmark {
 }
 
 impl ScalingSection {
-    /// Adds a run of a benchmark.
+    /// Adds the run of a benchmark to the section.
     pub fn add_benchmark(&mut self, benchmark: Benchmark) -> Result<(), String> {
         if benchmark.rows.is_empty() {
             return Err("is a benchmark without rows that can be shown".into());
@@ -173,7 +173,8 @@ impl ScalingSection {
         self.benchmarks.push(benchmark);
         Ok(())
     }
-    /// Adds efficiencies with `scaling`, `operator`, formats, and `gpus` or a `grid`; other points are ignored.
+    /// Adds points to the section. A point needs `scaling`, `operator`, a format, an efficiency, and `gpus` or `grid`; other points are
+    /// ignored.
     pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
         let before = self.points;
         for point in read_list_leniently::<ScalingPoint>(points).ok_or("has no scaling points")? {
@@ -206,7 +207,7 @@ impl ScalingSection {
         if self.points < MOST_POINTS && efficiency.is_finite() {
             self.points += 1;
             let curve = self.curves.entry(subject).or_default().entry(format).or_default();
-            // What it is measured by.
+            // One process has efficiency 1 by definition.
             curve.entry(1).or_insert(1.0);
             let known = curve.entry(processes).or_insert(efficiency);
             if *known != efficiency {
@@ -215,14 +216,14 @@ impl ScalingSection {
             }
         }
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let (runs, all) = (self.benchmarks.len(), self.all_curves());
         let known = all.curves.values().map(BTreeMap::len).sum::<usize>();
         let text = format!("{}, {} of scaling", count(runs, "benchmark"), count(known, "curve"));
         if all.again == 0 { text } else { format!("{text}; {}", all.note()) }
     }
-    /// Returns the given curves, and those from benchmarks with several numbers of processes.
+    /// Returns the curves that were given, and those from benchmarks with several numbers of processes.
     fn all_curves(&self) -> Curves {
         let mut times_of: BTreeMap<(ScalingSubject, String), BTreeMap<TimingSetup, BTreeMap<u64, f64>>> =
             BTreeMap::new();
@@ -237,7 +238,7 @@ impl ScalingSection {
                     let curve = setups.entry(benchmark.setup.clone()).or_default();
                     let known = curve.entry(benchmark.processes).or_insert(row.microseconds);
                     if *known != row.microseconds {
-                        // Each row is noted twice.
+                        // Each row is noted for strong and for weak scaling, but a repetition counts once.
                         again += usize::from(kind == "strong");
                         *known = known.min(row.microseconds);
                     }
@@ -263,7 +264,7 @@ impl ScalingSection {
         }
         Curves { curves, again }
     }
-    /// Writes the section to a page; nothing if the section is empty.
+    /// Appends the section to a page, unless it is empty.
     pub fn put(&self, html: &mut String) -> Result<(), ReportError> {
         let all = self.all_curves();
         let curves = &all.curves;
@@ -318,7 +319,7 @@ fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64,
     Ok(Figure { svg, caption })
 }
 
-/// Writes the rows of a benchmark.
+/// Appends a table of the rows of a benchmark to a page.
 fn table(html: &mut String, benchmark: &Benchmark) {
     let processes = count(benchmark.processes as usize, "process");
     let about = escape(&format!("{processes} in the grid {}, {}", extents(benchmark.grid), benchmark.device));

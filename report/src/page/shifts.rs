@@ -8,22 +8,22 @@ use ferrite_records::solve::{ShiftSolvers, ShiftsOutcome, SystemOutcome};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Maximum number of systems that are shown.
+/// Maximum number of systems that the table shows.
 const MOST: usize = 400;
 
-/// Section on the output of `ferrite solve --masses` or `--shifts` with `--json`.
+/// Section of a page on the output of `ferrite solve --masses` or `--shifts` with `--json`.
 pub struct ShiftsSection {
     /// Names and values: the systems, the method and the outcome.
     facts: Vec<(&'static str, String)>,
     converged: bool,
-    /// Rows of systems: mass or shift, iterations of multi-shift CG and of the refinement, true residual, and the reason why a solver gave
+    /// Rows of systems: mass or shift, iterations of multi-shift CG and of the refinement, true residual, and the reason if a solver gave
     /// up.
     systems: Vec<[String; 5]>,
     left_out: usize,
 }
 
 impl ShiftsSection {
-    /// Reads an object; keys that are missing are left out.
+    /// Reads the section from a JSON object; missing keys are left out.
     pub fn read(object: &Value) -> Result<Self, String> {
         let systems: Vec<SystemOutcome> =
             read_list_leniently(&object["systems"]).ok_or("is a solve of several systems without results")?;
@@ -65,14 +65,14 @@ impl ShiftsSection {
             left_out: systems.len().saturating_sub(MOST),
         })
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let named = |name: &str| self.facts.iter().find(|(what, _)| *what == name).map(|(_, value)| value.as_str());
         let what: Vec<_> = ["operator", "lattice"].into_iter().filter_map(named).collect();
         let end = if self.converged { "all converged" } else { "NOT all converged" };
         format!("{}, {}, {end}", what.join(" on "), count(self.systems.len() + self.left_out, "system"))
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page with the heading `title`.
     pub fn put(&self, html: &mut String, title: &str) {
         page::heading(html, &format!("Several systems: {title}"));
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));

@@ -1,4 +1,4 @@
-//! Page of the folder of a spectrum: correlators and effective masses.
+//! Page on the folder of a spectrum: correlators and effective masses.
 use super::figure::Figure;
 use super::fitted::{ErrorBar, FittedCurve, FittedFigure, alternating_figure, correlator_figure, pcac_figure};
 use crate::analysis::alternating::AlternatingMasses;
@@ -19,29 +19,29 @@ use statistics::jackknife::{JackknifeEstimate, jackknife};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Maximum number of hadrons in a table.
+/// Maximum number of hadrons in each table.
 const COLUMNS: usize = 4;
 
-/// Report of all configurations of a folder.
+/// Report on all configurations of a folder of `ferrite spectrum`.
 pub struct SpectrumReport {
     name: String,
-    /// First line, which has operator, links and sources.
+    /// First line of the folder, which has operator, links and sources.
     first: CorrelatorLine,
     configurations: usize,
-    /// Bins of the jackknife, and streams.
+    /// Settings of the analysis, with bins and streams.
     choice: AnalysisChoice,
-    /// Whether the last line is incomplete.
+    /// Whether the last line was left out because it is incomplete.
     half: bool,
     hadrons: Vec<MeasuredHadron>,
-    /// Quark masses of the axial current.
+    /// Fits of quark masses from the axial current.
     pcac: Vec<PcacFit>,
-    /// Correlators with a state that alternates in sign.
+    /// Correlators in which one state alternates in sign.
     alternating: Vec<AlternatingMasses>,
-    /// Number of correlators of a configuration, counted for each momentum.
+    /// Number of correlators of a configuration; each momentum counts separately.
     kinds: usize,
 }
 
-/// A hadron with its results at each time from the source.
+/// Correlator and effective masses of a hadron at each time from the source.
 struct MeasuredHadron {
     name: String,
     masses: Vec<Option<JackknifeEstimate>>,
@@ -50,14 +50,14 @@ struct MeasuredHadron {
 }
 
 impl SpectrumReport {
-    /// Reads the lines of a folder.
+    /// Reads the report from the lines in a folder.
     ///
     /// # Errors
     /// The errors of [`CorrelatorRecord::read`].
     pub fn read(folder: &Path, name: String) -> Result<Self, ReportError> {
         Ok(Self::of(name, CorrelatorRecord::read(folder)?))
     }
-    /// Makes the report of a record of at least one configuration.
+    /// Creates the report of a record that has at least one configuration.
     pub(super) fn of(name: String, record: CorrelatorRecord) -> Self {
         let CorrelatorRecord { first, all, streams, half, bin } = record;
         let choice = AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) };
@@ -71,7 +71,7 @@ impl SpectrumReport {
         let (configurations, kinds) = (all.len(), all[0].all.len());
         SpectrumReport { name, first, configurations, choice, half, hadrons, pcac, alternating, kinds }
     }
-    /// Describes the report in a sentence.
+    /// Returns a sentence that summarises the report.
     pub fn sentence(&self) -> String {
         let mut text = count(self.configurations, "configuration");
         let _ = write!(text, " on {}", extents(self.first.lattice));
@@ -81,13 +81,13 @@ impl SpectrumReport {
         let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
         format!("{text}: {masses}")
     }
-    /// Returns notes on points that need attention.
+    /// Returns notes on problems that need attention.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.half {
             notes.push(format!("The last line of {LINES} is incomplete and was skipped."));
         }
-        // Configurations at the end that fill no bin are left out.
+        // The number of bins counts full bins only; configurations that do not fill a bin are left out.
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (1, 1) => notes.push("Errors cannot be estimated from one configuration.".into()),
             (1, _) => notes.push("Errors cannot be estimated from one bin of configurations.".into()),
@@ -100,7 +100,7 @@ impl SpectrumReport {
         notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
         notes
     }
-    /// Returns the record of the report; the page is at `path`.
+    /// Returns the JSON record of the report; `path` is that of the page.
     pub fn record(&self, folder: &Path, path: &Path) -> SpectrumReportRecord {
         let all = |list: &[Option<JackknifeEstimate>]| {
             list.iter().map(|e| e.map(|e| MeanOfTime { value: e.value, error: e.error })).collect()
@@ -123,7 +123,7 @@ impl SpectrumReport {
             notes: self.notes(),
         }
     }
-    /// Returns the whole page, made by `program`.
+    /// Returns the page in HTML; the footer names `program` as its maker.
     ///
     /// # Errors
     /// Fails if a picture cannot be drawn.
@@ -133,7 +133,7 @@ impl SpectrumReport {
         page::end(&mut html, program, page::RunsOnPage::None);
         Ok(html)
     }
-    /// Writes the report to a page.
+    /// Appends the report to a page.
     pub(super) fn put(&self, html: &mut String) -> Result<(), ReportError> {
         let _ = writeln!(html, "<h1>{}</h1>\n<p class=\"lead\">{}.</p>", escape(&self.name), escape(&self.sentence()));
         let known = self.facts();
@@ -164,7 +164,7 @@ impl SpectrumReport {
         }
         Ok(())
     }
-    /// Describes the error bars.
+    /// Describes how the error bars were computed.
     fn errors(&self) -> String {
         match (self.choice.bins(self.configurations), self.choice.bin) {
             (0 | 1, 1) => "one configuration, no errors".into(),
@@ -173,7 +173,7 @@ impl SpectrumReport {
             (bins, bin) => format!("jackknife errors over {bins} bins of {bin} configurations"),
         }
     }
-    /// Returns names and values of the solve from the first line.
+    /// Returns names and values that describe the solves, from the first line.
     fn facts(&self) -> Vec<(String, String)> {
         let shown = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
@@ -206,7 +206,7 @@ impl SpectrumReport {
             columns.push((one.name.clone(), &one.masses));
             columns.push((format!("{}, parity partner", one.name), &one.partner));
         }
-        // A single table would be wider than a small screen.
+        // The hadrons are divided among several tables, because one table would be wider than a small screen.
         for columns in columns.chunks(COLUMNS) {
             *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
             for (name, _) in columns {
@@ -224,7 +224,7 @@ impl SpectrumReport {
             *html += "</tbody>\n</table>\n</div>\n";
         }
     }
-    /// Returns the text for a terminal.
+    /// Returns the report as text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.sentence());
         for note in self.notes() {
@@ -241,14 +241,14 @@ impl SpectrumReport {
 }
 
 impl MeasuredHadron {
-    /// Fits the mean of the hadron's correlators at rest; `None` if they are missing or not all finite.
+    /// Fits the mean of the hadron's correlators at rest; returns `None` if they are missing or not all finite.
     fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let fit = HadronFit::of(&channel.name, &samples, channel.shape, choice);
         let masses = jackknife(&choice.binned(&samples), |mean| masses_of_first_half(mean, channel.shape));
         Some(MeasuredHadron { name: channel.name.clone(), masses, fit })
     }
-    /// Draws C(t) with its fit.
+    /// Draws C(t) with the fitted function.
     fn correlators(&self, errors: &str) -> Result<Figure, ReportError> {
         let fit = self.fit.fit.as_ref().ok().map(|found| {
             let best = &found.fit.best;
@@ -258,7 +258,7 @@ impl MeasuredHadron {
     }
     fn effective(&self, errors: &str) -> Result<Figure, ReportError> {
         let bars = self.masses.iter().enumerate().filter_map(|(t, m)| ErrorBar::of(t as f64, *m));
-        // The energy of the fit as a line through its window.
+        // Draws the energy of the fit as a horizontal line through its window.
         let curve = self.fit.fit.as_ref().ok().and_then(|found| {
             let (energy, window) = (found.fit.quantities[0]?.value, found.fit.best.window.map(|t| t as f64));
             Some(FittedCurve::of("fit".into(), window, window, |_| energy))

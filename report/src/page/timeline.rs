@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Maximum numbers of rows and of spans in total that are drawn.
+/// Maximum number of rows, and maximum number of spans in all rows, that are drawn.
 const MOST: [usize; 2] = [144, 20_000];
-/// Sizes in pixels: width of the picture, space for names of rows, height of a row, height of the scale.
+/// Width of the picture, in pixels.
 const WIDTH: f64 = 960.0;
 const NAMES: f64 = 130.0;
 const ROW: f64 = 22.0;
@@ -22,7 +22,7 @@ struct TraceSpan {
     length: f64,
 }
 
-/// Section on a file of `ferrite bench halo --trace`: events in Chrome's trace format.
+/// Section of a page on a file of `ferrite bench halo --trace`, which has events in Chrome's trace format.
 pub struct TimelineSection {
     /// Spans by process and stream.
     rows: BTreeMap<(u64, u64), Vec<TraceSpan>>,
@@ -31,11 +31,11 @@ pub struct TimelineSection {
 }
 
 impl TimelineSection {
-    /// Returns whether an object is a trace.
+    /// Whether a JSON object is a trace in Chrome's format.
     pub fn is_one(object: &Value) -> bool {
         object["traceEvents"].is_array()
     }
-    /// Reads the complete events of an object.
+    /// Reads the complete events of a trace.
     pub fn read(object: &Value) -> Result<Self, String> {
         let (mut rows, mut names, mut left_out, mut count) = (BTreeMap::new(), BTreeMap::new(), 0, 0);
         let events: Vec<TimelineEvent> = read_list_leniently(&object["traceEvents"]).unwrap_or_default();
@@ -63,7 +63,7 @@ impl TimelineSection {
         }
         Ok(TimelineSection { rows, names, left_out })
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let processes = self.rows.keys().map(|(process, _)| process).collect::<std::collections::BTreeSet<_>>().len();
         let spans: usize = self.rows.values().map(Vec::len).sum();
@@ -71,7 +71,7 @@ impl TimelineSection {
             [(spans, "span"), (self.rows.len(), "stream"), (processes, "process")].map(|(n, word)| count(n, word));
         format!("timeline of {spans} in {rows} of {processes}")
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page with the heading `title`.
     pub fn put(&self, html: &mut String, title: &str) {
         page::heading(html, &format!("Timeline: {title}"));
         let _ = write!(html, "<figure>\n{}<figcaption>", self.svg());
@@ -106,7 +106,7 @@ impl TimelineSection {
             let name = escape(&format!("rank {}, {stream}", row.0));
             let _ = writeln!(svg, "<text x=\"4\" y=\"{:.1}\">{name}</text>", y + 15.0);
             for span in spans {
-                // Spans that are too short to be seen are drawn as lines.
+                // Spans that are too short to be visible are drawn as lines.
                 let x = across(span.begin);
                 let width = (across(span.begin + span.length) - x).max(0.7);
                 let about =
@@ -131,7 +131,7 @@ impl TimelineSection {
     }
 }
 
-/// Colours of activities by the beginning of their names, as elsewhere in reports.
+/// Colours of activities, by the beginning of their names, as in other parts of a report.
 const COLOURS: [(&str, &str); 6] = [
     ("pack", "#e69f00"),
     ("interior", "#0072b2"),

@@ -1,4 +1,4 @@
-//! Traces on many configurations: condensates, quark loops, disconnected susceptibilities.
+//! Section on traces of many configurations: condensates, quark loops, disconnected susceptibilities.
 use super::histories;
 use crate::analysis::traces::{TraceAnalysis, traces};
 use crate::analysis::{AnalysisChoice, estimate_text};
@@ -11,26 +11,26 @@ use ferrite_records::measure::{DilutedTimes, DilutionInput, TraceInput, TraceLin
 use ferrite_records::read::read_leniently;
 use std::fmt::Write;
 
-/// Section for the results of `ferrite trace`.
+/// Section of a page on the results of `ferrite trace`.
 pub struct TraceSection {
     record: TraceHistory,
-    /// Whether the last line is incomplete and was left out.
+    /// Whether the last line was left out because it is incomplete.
     half: bool,
     choice: AnalysisChoice,
     found: Vec<TraceAnalysis>,
 }
 
-/// Maximum number of histories on a page; those of Γ = 1 come first.
+/// Maximum number of histories on a page; histories of Γ = 1 come before the others.
 const MOST_HISTORIES: usize = 8;
 
 impl TraceSection {
-    /// Makes the section of the lines of a file.
+    /// Creates the section from the lines of a file. `half` states whether the last line was left out because it is incomplete.
     pub fn new(record: TraceHistory, half: bool) -> Self {
         let choice = AnalysisChoice { streams: record.streams.clone(), ..AnalysisChoice::with_bin(1) };
         let found = traces(&record.all, &choice);
         TraceSection { record, half, choice, found }
     }
-    /// Describes the section in a sentence.
+    /// Returns a sentence that summarises the section.
     pub fn sentence(&self) -> String {
         let configurations = count(self.record.all.len(), "configuration");
         let mut masses: Vec<String> = self.found.iter().map(|one| number(one.mass)).collect();
@@ -62,7 +62,7 @@ impl TraceSection {
         let first = self.record.all.first().and_then(|one| one.traces.first());
         first.map_or(0, |one| one.noise.len())
     }
-    /// Returns names and values of the operator and the noise that the first line has.
+    /// Returns names and values that describe the operator and the noise, from the first line.
     fn facts(&self) -> Vec<(String, String)> {
         let TraceLine { origin, system, .. } = &self.record.first;
         let TraceInput { solve, noise } = origin.input.as_ref().map(read_leniently).unwrap_or_default();
@@ -89,7 +89,7 @@ impl TraceSection {
         }
         facts
     }
-    /// Writes the section to a page.
+    /// Appends the section to a page; `name` is its heading.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Traces: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
@@ -117,14 +117,14 @@ impl TraceSection {
         }
         Ok(())
     }
-    /// Returns the real part of a trace on each configuration, averaged over its noise vectors.
+    /// Returns the real part of a trace on each configuration, averaged over the noise vectors.
     fn series(&self, trace: usize) -> Vec<f64> {
         let mean = |noise: &[[f64; 2]]| noise.iter().map(|z| z[0]).sum::<f64>() / noise.len() as f64;
         self.record.all.iter().map(|one| mean(&one.traces[trace].noise)).collect()
     }
 }
 
-/// Writes means over configurations, with autocorrelation times if they are given.
+/// Appends a table of means over configurations to a page. `taus` are autocorrelation times; it may be empty.
 pub fn table(html: &mut String, found: &[TraceAnalysis], taus: &[Option<f64>]) {
     *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>m</th><th>Γ</th><th>Re tr Γ M⁻¹ / V</th><th>Im tr Γ M⁻¹ / V</th>\
               <th>χ</th>";

@@ -2,24 +2,24 @@
 use super::{DrawError, below_titles, log, panel};
 use plotters::prelude::*;
 
-/// Residuals of a solve against the iteration.
+/// Plot of the residuals of a solve against the iteration.
 pub struct Convergence<'a> {
-    /// Title: lattice and operator.
+    /// Title of the plot: lattice and operator.
     pub title: String,
-    /// Subtitle: solver and precision.
+    /// Subtitle of the plot: solver and precision.
     pub subtitle: String,
-    /// Iteration and relative residual, for each right-hand side.
+    /// Iterations with relative residuals, for each right-hand side.
     pub history: Vec<Vec<(usize, f64)>>,
-    /// Iterations at which true residuals were computed.
+    /// Iterations at which true residuals were computed, with the true residuals of all right-hand sides.
     pub updates: &'a [(usize, Vec<f64>)],
-    /// Requested tolerance.
+    /// Requested tolerance, drawn as a line.
     pub tol: f64,
 }
 
-/// Draws the plot.
+/// Draws the plot, and returns the text of the SVG file.
 ///
 /// # Errors
-/// The error of the drawing library.
+/// The error of the drawing library, if it fails.
 pub fn svg(plot: &Convergence) -> Result<String, DrawError> {
     let mut svg = String::new();
     {

@@ -1,49 +1,50 @@
-//! Plots of several kinds of values with errors at named positions, one panel below the other.
+//! Plots of several quantities with errors at named positions, in panels one below the other.
 use super::panel::of_curve;
 use super::{Area, DrawError, below_titles, log, range};
 use plotters::prelude::*;
 
-/// Values with errors in one panel.
+/// A panel with values of one quantity and their errors.
 pub struct ErrorBarPanel {
     /// Name of the vertical axis.
     pub axis: String,
-    /// Whether the vertical axis shows powers of ten; numbers that are not above 0 are then left out.
+    /// Whether the vertical axis is logarithmic. Numbers at or below 0 are left out on such an axis.
     pub logarithmic: bool,
-    /// Mean and error at each position; either may be NaN.
+    /// Mean and error of the quantity at each position; either may be NaN.
     pub at: Vec<[f64; 2]>,
-    /// Range of the vertical axis; `None` for all values. Points outside are left out, bars end at its ends.
+    /// Range of the vertical axis; `None` to show all values. Points outside of the range are left out; error bars are clipped at its
+    /// ends.
     pub range: Option<[f64; 2]>,
 }
 
-/// Panels with a common horizontal axis.
+/// Plot of several panels with a common horizontal axis.
 pub struct ErrorBarPlot {
     /// Title above the picture.
     pub title: String,
     /// Subtitle below the title.
     pub subtitle: String,
-    /// Names of the positions.
+    /// Names of the positions on the horizontal axis.
     pub places: Vec<String>,
-    /// Name of the horizontal axis, if it has one.
+    /// Name of the horizontal axis; `None` for no name.
     pub horizontal: Option<String>,
-    /// Panels from top to bottom.
+    /// Panels of the plot, from top to bottom.
     pub panels: Vec<ErrorBarPanel>,
 }
 
-/// Returns the drawn positions of lower end, value and upper end of an error bar; `None` if the value cannot be drawn.
+/// Returns the lower end, the value and the upper end of an error bar as they are drawn, or `None` if the value cannot be drawn.
 fn ends(panel: &ErrorBarPanel, [mean, error]: [f64; 2]) -> Option<[f64; 3]> {
     let error = if error.is_finite() { error } else { 0.0 };
     if !panel.logarithmic {
         return Some([mean - error, mean, mean + error]).filter(|_| mean.is_finite());
     }
     let (middle, upper) = (log(mean)?, log(mean + error)?);
-    // A bar that extends below 0 is drawn with equal lengths downwards and upwards.
+    // If the bar extends below 0, its logarithm is drawn with equal lengths downwards and upwards.
     Some([log(mean - error).unwrap_or(2.0 * middle - upper), middle, upper])
 }
 
-/// Draws the plot.
+/// Draws the plot, and returns the text of the SVG file.
 ///
 /// # Errors
-/// The error of the drawing library.
+/// The error of the drawing library, if it fails.
 pub fn svg(plot: &ErrorBarPlot) -> Result<String, DrawError> {
     let mut svg = String::new();
     {

@@ -2,58 +2,59 @@
 use super::{Area, DrawError, below_titles, panel, range};
 use plotters::prelude::*;
 
-/// Maximum number of points of a curve whose points are marked.
+/// Maximum number of points of a curve for which the points are marked.
 const FEW: usize = 16;
 
-/// Style of a curve.
+/// Style and axis of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveStyle {
-    /// Line on the left axis; its points are marked if they are few.
+    /// A line on the left axis, whose points are marked if they are few.
     Line,
-    /// Dashed line on the right axis.
+    /// A dashed line on the right axis.
     DashedRight,
-    /// Points on the left axis that are not joined.
+    /// Separate points on the left axis.
     Marks,
 }
 
-/// A curve of a [`LinePlot`].
+/// A curve of a [`LinePlot`], with its points and style.
 pub struct PlottedCurve {
-    /// Name in the legend.
+    /// Name of the curve in the legend.
     pub name: String,
-    /// Points, in the order in which they are joined.
+    /// Points of the curve, in the order in which they are joined.
     pub points: Vec<(f64, f64)>,
     /// Style of the curve.
     pub style: CurveStyle,
 }
 
-/// Curves with a legend.
+/// Plot of curves with a legend.
 pub struct LinePlot {
     /// Title above the picture.
     pub title: String,
     /// Subtitle below the title.
     pub subtitle: String,
-    /// Names of the horizontal, the left and the right axis; the right axis is drawn only with a dashed curve.
+    /// Names of the horizontal, the left and the right axis. The right axis is drawn only if a curve has the style
+    /// [`CurveStyle::DashedRight`].
     pub axes: [String; 3],
-    /// Whether the horizontal axis shows doublings, and the left axis powers of ten; numbers that are not above 0 are left out on such an
-    /// axis.
+    /// Whether the horizontal axis is logarithmic with doublings, and whether the left axis is logarithmic with powers of ten. Numbers at
+    /// or below 0 are left out on such axes.
     pub logarithmic: [bool; 2],
     /// Curves of the plot.
     pub curves: Vec<PlottedCurve>,
 }
 
-/// Formats a number on an axis that shows doublings; empty between them.
+/// Formats a number on an axis with doublings; empty if it is between them.
 fn doublings(x: f64) -> String {
     if (x - x.round()).abs() < 1e-6 { format!("{:.0}", x.exp2()) } else { String::new() }
 }
 
-/// Formats a number on an axis that shows powers of ten, with about three digits.
+/// Formats a number on an axis with powers of ten, with about three digits.
 fn powers(y: f64) -> String {
     let number = 10f64.powf(y);
     let digits = (2 - y.floor() as i32).clamp(0, 6) as usize;
     format!("{number:.digits$}")
 }
 
-/// Curve with its points as drawn, which are logarithms on logarithmic axes.
+/// A curve with its points as they are drawn, which are logarithms on logarithmic axes.
 struct DrawnCurve<'a> {
     curve: &'a PlottedCurve,
     points: Vec<(f64, f64)>,
@@ -76,10 +77,10 @@ impl<'a> DrawnCurve<'a> {
     }
 }
 
-/// Draws the plot.
+/// Draws the plot, and returns the text of the SVG file.
 ///
 /// # Errors
-/// The error of the drawing library.
+/// The error of the drawing library, if it fails.
 pub fn svg(plot: &LinePlot) -> Result<String, DrawError> {
     let curves: Vec<DrawnCurve> = plot.curves.iter().map(|curve| DrawnCurve::new(curve, plot.logarithmic)).collect();
     let mut svg = String::new();
@@ -111,7 +112,7 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[DrawnCurve]) -> Result<(), DrawE
     mesh.x_desc(plot.axes[0].as_str()).y_desc(plot.axes[1].as_str());
     let (of_x, of_y) = (|x: &f64| doublings(*x), |y: &f64| powers(*y));
     if horizontal {
-        // One tick for each doubling, or for every second one if there are many.
+        // One tick is drawn for each doubling, or for every second one if there are many.
         mesh.x_labels(doubled).x_label_formatter(&of_x);
     }
     if vertical {
@@ -152,8 +153,8 @@ fn draw(area: &Area, plot: &LinePlot, curves: &[DrawnCurve]) -> Result<(), DrawE
     Ok(())
 }
 
-/// Returns a corner for the legend: the upper left on logarithmic axes, the lower left if all curves on the left axis fall, else the middle
-/// of the right side.
+/// Returns the position of the legend: the upper left corner on logarithmic axes, the lower left corner if all curves on the left axis
+/// fall, otherwise the middle of the right side.
 fn legend_position(logarithmic: bool, curves: &[DrawnCurve]) -> SeriesLabelPosition {
     if logarithmic {
         SeriesLabelPosition::UpperLeft

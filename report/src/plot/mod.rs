@@ -19,7 +19,7 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-/// Reason why a picture cannot be drawn.
+/// Reason why a picture cannot be drawn, as a text of the drawing library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DrawError(String);
@@ -30,7 +30,7 @@ impl<E: std::error::Error + Send + Sync> From<DrawingAreaErrorKind<E>> for DrawE
     }
 }
 
-/// Returns the range from the smallest to the largest number with a margin.
+/// Returns the range from the smallest to the largest number, with a margin.
 fn range(numbers: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (low, high) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     if low > high {
@@ -40,12 +40,12 @@ fn range(numbers: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     low - room..high + room
 }
 
-/// Returns log₁₀; `None` for numbers that are not above 0, which cannot be drawn.
+/// Returns log₁₀ x, or `None` for numbers at or below 0, which cannot be drawn.
 fn log(x: f64) -> Option<f64> {
     Some(x.log10()).filter(|y| y.is_finite())
 }
 
-/// Makes the picture white, draws title and subtitle, and returns the area below them.
+/// Fills the picture with white, draws title and subtitle, and returns the area below them.
 fn below_titles<'a>(root: &Area<'a>, title: &str, subtitle: &str) -> Result<Area<'a>, DrawError> {
     root.fill(&WHITE)?;
     let (above, below) = root.split_vertically(70);
@@ -55,5 +55,5 @@ fn below_titles<'a>(root: &Area<'a>, title: &str, subtitle: &str) -> Result<Area
     Ok(below)
 }
 
-/// Drawing area of a picture.
+/// Drawing area of an SVG picture.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;

@@ -6,12 +6,12 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
-/// Colours that can be distinguished with the common kinds of colour blindness, and as greys in print (Okabe and Ito 2008).
+/// Colours that can be distinguished with the common kinds of colour blindness, and as grey tones in print (Okabe and Ito 2008).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotColour {
     /// Light blue, for single values.
     Sky,
-    /// Blue, for the most important curve beside the average.
+    /// Blue, for the most important curve in addition to the average.
     Blue,
     /// Vermilion, for averages, and for rejected trajectories.
     Vermilion,
@@ -19,9 +19,9 @@ pub enum PlotColour {
     Green,
     /// Orange, for error bands.
     Orange,
-    /// Purple, for a curve among many.
+    /// Purple, for one of many curves.
     Purple,
-    /// Grey, for values that do not count.
+    /// Grey, for values that do not count in means.
     Grey,
     /// Black, for guide lines.
     Black,
@@ -43,7 +43,8 @@ impl PlotColour {
     }
 }
 
-/// Returns the colour of a curve among many: colours that are as distinct as possible for all readers, and dark enough for a line on white.
+/// Returns the colour of one of many curves. The colours are as distinct as possible for all readers, and dark enough for a line on
+/// white.
 pub(super) fn of_curve(number: usize) -> RGBColor {
     let first = [
         PlotColour::Blue,
@@ -63,9 +64,9 @@ pub(super) fn of_curve(number: usize) -> RGBColor {
     }
 }
 
-/// Shape of a layer, which has one entry in the legend.
+/// Shape of a layer; each layer has one entry in the legend.
 pub enum LayerShape {
-    /// Line through points, clipped at the edges of the picture and interrupted at numbers that are not finite.
+    /// Line through points, clipped at the edges of the picture and interrupted at points that are not finite.
     Line {
         /// Points in the order in which they are joined.
         points: Vec<(f64, f64)>,
@@ -74,19 +75,19 @@ pub enum LayerShape {
         /// Whether the line is dashed.
         dashed: bool,
     },
-    /// Area between two lines: x, lower and upper end.
+    /// Area between two lines, given by x, the lower end and the upper end.
     Band(Vec<(f64, f64, f64)>),
-    /// Circles; those outside the picture are drawn at its edge.
+    /// Circles; circles outside of the picture are drawn at its edge.
     Dots(Vec<(f64, f64)>),
-    /// Crosses; those outside the picture are drawn at its edge.
+    /// Crosses; crosses outside of the picture are drawn at its edge.
     Crosses(Vec<(f64, f64)>),
-    /// Bars of equal width that stand on 0: left end of the first bar, width, heights.
+    /// Bars of equal width that stand on 0, given by the left end of the first bar, the width, and the heights.
     Bars(f64, f64, Vec<f64>),
 }
 
-/// A layer of a panel.
+/// A layer of a panel: a shape with its colour and name.
 pub struct Layer {
-    /// Name in the legend; without a name the layer is not in the legend.
+    /// Name in the legend; a layer with an empty name is left out of it.
     pub name: String,
     /// Colour of the layer.
     pub colour: PlotColour,
@@ -94,7 +95,7 @@ pub struct Layer {
     pub shape: LayerShape,
 }
 
-/// A picture.
+/// A picture for a page, which consists of layers.
 pub struct Panel {
     /// Description of the picture for readers who cannot see it.
     pub about: String,
@@ -110,21 +111,22 @@ pub struct Panel {
 
 type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Drawing units per pixel of the page: plotters uses whole units only, and curves in whole pixels are not smooth.
+/// Number of drawing units for each pixel of the page. The drawing library uses whole units only, and curves in whole pixels would not be
+/// smooth.
 const UNITS: i32 = 4;
-/// Size of a panel in pixels.
+/// Width and height of a panel, in pixels.
 const SIZE: [i32; 2] = [960, 340];
 const LEGEND: i32 = 36 * UNITS;
-/// Font size, which plotters takes for the height of a line, 1.24 times the size of letters.
+/// Font size for the drawing library, which takes it as the height of a line: 1.24 times the size of letters.
 const FONT: i32 = 18 * UNITS;
-/// Margins for labels of the vertical axis, and at the right end of the picture.
+/// Margins in drawing units, for labels of the vertical axis on the left, and at the right end of the picture.
 const SIDES: [i32; 2] = [98 * UNITS, 16 * UNITS];
 const TICKS: [usize; 2] = [11, 7];
 
-/// Draws the panel as an SVG element that scales with the page and has a description.
+/// Draws the panel as an SVG element that scales with the page and has a description for screen readers.
 ///
 /// # Errors
-/// The error of the drawing library.
+/// The error of the drawing library, if it fails.
 pub fn svg(panel: &Panel) -> Result<String, DrawError> {
     let mut svg = String::new();
     let whole = SIZE.map(|pixels| (pixels * UNITS) as u32);
@@ -165,15 +167,15 @@ pub fn svg(panel: &Panel) -> Result<String, DrawError> {
         }
         root.present()?;
     }
-    // The description is for screen readers; plotters does not draw it.
+    // The drawing library does not write the description for screen readers, so it is added here.
     let about = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(&panel.about));
     let shown = format!("width=\"{}\" height=\"{}\"", SIZE[0], SIZE[1]);
     let drawn = format!("width=\"{}\" height=\"{}\"", whole.0, whole.1);
     Ok(svg.replacen("<svg ", &about, 1).replacen(&drawn, &shown, 1))
 }
 
-/// Returns a range with distinct ticks; plotters would search for ticks forever if numbers are too large to be subtracted, or too close to
-/// differ.
+/// Returns a range with distinct ticks. The drawing library would search for ticks forever if numbers are too large to be subtracted, or
+/// too close to differ.
 fn sound(range: &Range<f64>) -> Range<f64> {
     let ends = [range.start, range.end].map(|x| x.clamp(-1e100, 1e100));
     if ends[0].is_nan() || ends[1].is_nan() || ends[0] > ends[1] {
@@ -183,7 +185,8 @@ fn sound(range: &Range<f64>) -> Range<f64> {
     if ends[1] - ends[0] < least { ends[0] - least..ends[1] + least } else { ends[0]..ends[1] }
 }
 
-/// Draws samples with names in one row. Letters are assumed to be of average width; a name that is wider comes closer to the next.
+/// Draws the samples and names of a legend in one row. Letters are assumed to have average width; after a wider name the gap to the next
+/// one is smaller.
 fn legend(area: &Area, layers: &[Layer]) -> Result<(), DrawError> {
     let text = TextStyle::from(("sans-serif", FONT).into_font()).color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
     let (mut x, y) = (SIDES[0] + 6 * UNITS, LEGEND / 2);
@@ -264,7 +267,7 @@ fn draw(chart: &mut Plane, layer: &Layer, ranges: &[Range<f64>; 2]) -> Result<()
     Ok(())
 }
 
-/// Returns the parts of a line that are within a range.
+/// Returns the parts of a line that lie within a range.
 fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
     let (mut all, mut piece) = (Vec::new(), Vec::new());
     let within = |y: f64| (range.start..=range.end).contains(&y);
@@ -276,7 +279,7 @@ fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
             continue;
         }
         if let Some((x0, y0)) = before.filter(|(_, y0)| !(within(*y0) && within(y))) {
-            // Points at which the line enters or leaves the range: both ends if it crosses the range.
+            // Computes the point at which the line crosses an end of the range.
             let at = |edge: f64| (x0 + (x - x0) * ((edge - y0) / (y - y0)), edge);
             let mut edges: Vec<f64> = [range.start, range.end].into_iter().filter(|e| (y0 < *e) != (y < *e)).collect();
             if y < y0 {
@@ -297,7 +300,7 @@ fn pieces(points: &[(f64, f64)], range: &Range<f64>) -> Vec<Vec<(f64, f64)>> {
     all
 }
 
-/// Formats numbers on an axis, with enough digits to distinguish its ticks.
+/// Returns a function that formats numbers on an axis with enough digits to distinguish its ticks.
 fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> String + use<> {
     let step = ((range.end - range.start) / ticks as f64).abs();
     let largest = range.start.abs().max(range.end.abs());
@@ -305,7 +308,7 @@ fn label(range: &Range<f64>, ticks: usize, counts: bool) -> impl Fn(&f64) -> Str
     let of = if short { step / 10f64.powf(largest.log10().floor()) } else { step };
     let digits = (-of.log10()).ceil().clamp(0.0, 12.0) as usize;
     move |x| {
-        // Ticks are sums of steps: small deviations from zero are rounding errors.
+        // Ticks are sums of steps, so small deviations from zero are rounding errors.
         let x = if x.abs() < 1e-6 * step { 0.0 } else { *x };
         match (counts, short) {
             (true, _) if (x - x.round()).abs() > 1e-6 || x < 0.0 => String::new(),

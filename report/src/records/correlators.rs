@@ -12,32 +12,32 @@ use serde_json::{Map, Value};
 use statistics::effective::{CorrelatorShape, effective_masses};
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the folder of a spectrum that has one line for each configuration.
+/// Name of the file in a folder of `ferrite spectrum` that has one line for each configuration.
 pub const LINES: &str = "correlators.jsonl";
-/// Name of the file with the axes of the array of correlators, and the number of configurations in a bin.
+/// Name of the file with the axes of the array of correlators and the number of configurations in a bin.
 pub const AXES: &str = "correlators.json";
 
-/// Key of the parameter in which the antiquark of a line's mesons differs from the quark.
+/// Key of the parameter in which the antiquark of mesons differs from the quark.
 const ANTIQUARK: &str = "antiquark";
 
-/// Name of the correlator of ψ̄ γ_x γ_y γ_z ψ, which is −ψ̄ γ_t γ_5 ψ, at the sink with the pion at the source.
+/// Name of the correlator with ψ̄ γ_x γ_y γ_z ψ = −ψ̄ γ_t γ_5 ψ at the sink and the pion at the source.
 pub const AXIAL_PION: &str = "gxgygz-g5";
 
-/// Correlator of a configuration.
+/// One correlator of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlator {
-    /// Name of the correlator: `g5`, `nucleon.positive`, `pion` ….
+    /// Name of the correlator, such as `g5`, `nucleon.positive` or `pion`.
     pub name: String,
     /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
-    /// Values by time from the source.
+    /// Values C(t), by time from the source.
     pub values: Vec<Complex64>,
 }
 
 /// All correlators of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlators {
-    /// Correlators in the same order for each configuration.
+    /// Correlators, in the same order on each configuration.
     pub all: Vec<Correlator>,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
@@ -46,11 +46,11 @@ pub struct Correlators {
 }
 
 impl Correlators {
-    /// Returns real parts of the mean of some correlators at rest; `None` if one is missing.
+    /// Returns the real part of the mean of the named correlators at rest, or `None` if one is missing.
     pub fn mean(&self, names: &[impl AsRef<str>]) -> Option<Vec<f64>> {
         self.mean_at(names, &[[0; 3]])
     }
-    /// Returns real parts of the mean of some correlators over these momenta; `None` if one is missing.
+    /// Returns the real part of the mean of the named correlators over these momenta, or `None` if one is missing.
     pub fn mean_at(&self, names: &[impl AsRef<str>], momenta: &[[i32; 3]]) -> Option<Vec<f64>> {
         let find = |name: &str, momentum| self.all.iter().find(|c| c.name == name && c.momentum == momentum);
         let wanted = names.iter().flat_map(|name| momenta.iter().map(|momentum| find(name.as_ref(), *momentum)));
@@ -58,15 +58,15 @@ impl Correlators {
         let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / all.len() as f64;
         Some((0..all.first()?.values.len()).map(mean).collect())
     }
-    /// Returns whether both have the same kinds of correlators, at the same number of times, on the same lattice.
+    /// Whether both configurations have the same correlators, at equally many times, on equal lattices.
     pub fn is_like(&self, other: &Self) -> bool {
         self.lattice == other.lattice && self.kinds().eq(other.kinds())
     }
     fn kinds(&self) -> impl Iterator<Item = (&str, [i32; 3], usize)> {
         self.all.iter().map(|c| (c.name.as_str(), c.momentum, c.values.len()))
     }
-    /// Returns a sentence on the reason why these correlators cannot be averaged with others, which stand at `place`: the lattice, times,
-    /// or names of correlators; `None` if they can be averaged.
+    /// Returns a sentence that explains why these correlators cannot be averaged with `other`, which is at `place`: the lattice, times,
+    /// or names of correlators differ. Returns `None` if they can be averaged.
     fn difference(&self, other: &Self, place: &LinePosition) -> Option<String> {
         if self.is_like(other) {
             return None;
@@ -92,10 +92,10 @@ impl Correlators {
             format!("it has {what}: analyse them separately")
         })
     }
-    /// Reads the correlators of a line.
+    /// Reads the correlators from a line.
     ///
     /// # Errors
-    /// A sentence, if the correlators differ in length.
+    /// A sentence if the correlators differ in length.
     pub fn of(line: &CorrelatorLine) -> Result<Self, String> {
         let one = |CorrelatorValues { name, momentum, values }: &CorrelatorValues| Correlator {
             name: name.clone(),
@@ -117,10 +117,10 @@ impl Correlators {
     }
 }
 
-/// Reads a line.
+/// Reads a line of `ferrite spectrum` from JSON.
 ///
 /// # Errors
-/// A sentence on a missing value.
+/// A sentence that names a missing value.
 pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
     if schema(value) != Some(CorrelatorLine::SCHEMA) {
         return Err(format!("the schema is not {}", CorrelatorLine::SCHEMA));
@@ -128,42 +128,42 @@ pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
     read_record(value)
 }
 
-/// All lines of folders of `ferrite spectrum` over which means are taken.
+/// All lines of folders of `ferrite spectrum`, over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorRecord {
     /// First line, which has operator, links and sources.
     pub first: CorrelatorLine,
-    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
+    /// Correlators of all configurations, stream by stream; within a stream, in order of the trajectory number.
     pub all: Vec<Correlators>,
-    /// Streams of the configurations.
+    /// Streams to which the configurations belong.
     pub streams: Vec<Stream>,
-    /// Whether a last line is incomplete and was left out.
+    /// Whether a last line was left out because it is incomplete.
     pub half: bool,
-    /// Number of configurations in a bin of the last run, which records it when it ends; 1 before, and for earlier versions.
+    /// Number of configurations in a bin of the last run, which records it at its end; 1 if none was recorded.
     pub bin: usize,
 }
 
 impl CorrelatorRecord {
-    /// Returns whether a folder belongs to `ferrite spectrum`.
+    /// Whether a folder belongs to `ferrite spectrum`.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(LINES).is_file()
     }
-    /// Returns whether a line belongs to `ferrite spectrum`.
+    /// Whether a line belongs to `ferrite spectrum`.
     pub fn is_one(line: &Value) -> bool {
         schema(line) == Some(CorrelatorLine::SCHEMA)
     }
-    /// Reads the lines of a folder; an incomplete line of a configuration that is being written is left out.
+    /// Reads the lines of a folder. Leaves out an incomplete last line, whose configuration is still being written.
     ///
     /// # Errors
-    /// The errors of [`of`](Self::of), or that of a file that cannot be read.
+    /// The errors of [`of`](Self::of), and the error of a file that cannot be read.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
         let paths = [folder.to_path_buf()];
         Self::of(&read_all(&paths)?, &paths).map_err(ReportError::Unreadable)
     }
-    /// Reads the lines of these folders and files; the size of a bin is the largest that a folder has.
+    /// Reads the lines of folders and files. The size of a bin is the largest that a folder records.
     ///
     /// # Errors
-    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
+    /// A sentence that names the line that lacks a value, does not belong to the others, or repeats the configuration of an earlier line.
     pub fn of(lines: &RecordLines, paths: &[PathBuf]) -> Result<Self, String> {
         let (mut all, mut ensemble, mut first) = (Vec::<Correlators>::new(), Ensemble::default(), None);
         for RecordLine { place, value } in &lines.lines {
@@ -183,7 +183,7 @@ impl CorrelatorRecord {
         }
         let Some(first) = first else {
             let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
-            return Err(format!("{path} has no configuration yet; try again when the first one is done"));
+            return Err(format!("{path} has no configuration yet; try again when the first configuration is done"));
         };
         let bin = |path: &PathBuf| {
             let axes = std::fs::read_to_string(path.join(AXES)).unwrap_or_default();
@@ -193,8 +193,8 @@ impl CorrelatorRecord {
         let (order, streams) = ensemble.streams();
         Ok(CorrelatorRecord { first, all: in_order(all, &order), streams, half: !lines.half.is_empty(), bin })
     }
-    /// Returns the momenta equivalent to a momentum for these correlators, including the momentum itself: its images under the reflections
-    /// and rotations of the lattice that leave the correlators unchanged. Empty if the correlators are missing at this momentum.
+    /// Returns the momenta that are equivalent to `momentum` for these correlators, including `momentum`: its images under reflections
+    /// and rotations of the lattice that do not change the correlators. Empty if the correlators are missing at this momentum.
     pub fn equivalent_momenta(&self, names: &[String], momentum: [i32; 3]) -> Vec<[i32; 3]> {
         let first = &self.all[0];
         let is_there = |momentum: [i32; 3]| {
@@ -203,7 +203,8 @@ impl CorrelatorRecord {
         if !is_there(momentum) {
             return Vec::new();
         }
-        // Three-point functions also have a momentum at the sink.
+        // No other momentum is equivalent if quarks have twisted boundary conditions in space, or in three-point functions, which also
+        // have a momentum at the sink.
         if has_spatial_twist(&self.first.input) || names.iter().any(|name| name.contains(':')) {
             return vec![momentum];
         }
@@ -237,19 +238,19 @@ fn axes(name: &str) -> Vec<[bool; 3]> {
     own.split('-').map(|part| ["gx", "gy", "gz"].map(|gamma| part.contains(gamma))).collect()
 }
 
-/// Hadron with a known effective mass.
+/// A hadron with a known effective mass, and its correlators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HadronChannel {
     /// Displayed name of the hadron.
     pub name: String,
     /// Names of the correlators whose mean is taken.
     pub parts: Vec<String>,
-    /// Form of the correlators' decay in time.
+    /// Form in which the correlators decay in time.
     pub shape: CorrelatorShape,
 }
 
-/// Hadrons that are shown, with their correlators, whose names follow the names of the quarks. Other staggered mesons have states that
-/// alternate in time, and no effective mass of this kind.
+/// Names of the hadrons that are shown, and of their correlators. Prefixes name the quarks. Other staggered mesons contain states that
+/// alternate in time, and have no effective mass of this kind.
 const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
     ("pion", &["g5"], CorrelatorShape::Cosh),
     ("rho", &["gx", "gy", "gz"], CorrelatorShape::Cosh),
@@ -257,17 +258,17 @@ const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
     ("Goldstone pion", &["pion"], CorrelatorShape::Cosh),
 ];
 
-/// Hadrons of a quark and the antiquark of its flavour partner in a twisted doublet. The pion is the same in any basis of the doublet; ψ̄
-/// γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
+/// Hadrons of a quark and the antiquark of its flavour partner in a twisted doublet. Only the pion is independent of the basis of the
+/// doublet. ψ̄ γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
 const CHARGED: [(&str, &[&str], CorrelatorShape); 1] = [("charged pion", &["g5"], CorrelatorShape::Cosh)];
 
-/// Returns the hadrons that are shown, in the order of the table for all quarks.
+/// Returns the hadrons that are shown for these correlators, in the order of the table.
 pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
     let known = if found.antiquark.is_some() { &CHARGED[..] } else { &HADRONS[..] };
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let mut channels = Vec::new();
     for (hadron, parts, shape) in known {
-        // `light-strange.` of `light-strange.g5`; empty for a single quark.
+        // The quarks of `light-strange.g5` are `light-strange.`; they are empty if there is a single quark.
         let quarks = at_rest().filter_map(|name| name.strip_suffix(parts[0]));
         for quarks in quarks.filter(|quarks| quarks.is_empty() || quarks.ends_with('.')) {
             let parts: Vec<String> = parts.iter().map(|part| format!("{quarks}{part}")).collect();
@@ -280,13 +281,13 @@ pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
     channels
 }
 
-/// Staggered hadrons in whose correlators a state of opposite parity alternates in sign from one time to the next.
+/// Staggered hadrons whose correlators contain a state of opposite parity that alternates in sign from one time to the next.
 const ALTERNATING: [&str; 8] =
     ["scalar", "vector", "pseudovector", "pion-05", "pion-ij", "pion-i", "pion-s", "nucleon"];
-/// Pions by taste whose partner of opposite parity is an exotic meson, which does not alternate visibly.
+/// Pions by taste that do not visibly alternate, because their partner of opposite parity is an exotic meson.
 const PLAIN_TASTES: [&str; 3] = ["pion-i5", "pion-i0", "pion-0"];
 
-/// Returns `Some` if a name is one of spin and taste, such as `gx-gxgy`, with whether its spin is γ_5.
+/// Returns `Some` if a name consists of spin and taste, such as `gx-gxgy`; the value states whether its spin is γ_5.
 fn by_taste(own: &str) -> Option<bool> {
     let gamma = |part: &str| part == "1" || part.starts_with('g');
     let (spin, taste) = own.split_once('-').filter(|_| own != AXIAL_PION)?;
@@ -306,21 +307,21 @@ pub fn alternating(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| ALTERNATING.contains(&own) || by_taste(own) == Some(false))
 }
 
-/// Returns the correlators at rest of staggered pions by taste that do not alternate, without that of [`hadrons`].
+/// Returns the correlators at rest of staggered pions by taste that do not alternate, except for that of [`hadrons`].
 pub fn plain_tastes(found: &Correlators) -> Vec<HadronChannel> {
     named_by(found, |own| PLAIN_TASTES.contains(&own) || by_taste(own) == Some(true) && own != "g5-g5")
 }
 
-/// Correlators of a PCAC quark mass.
+/// The two correlators of a PCAC quark mass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcacChannel {
-    /// Displayed name: `pcac`, or with several quarks `light-strange pcac`.
+    /// Displayed name: `pcac`, or with several quarks for example `light-strange pcac`.
     pub name: String,
     /// Names of the correlators of the axial current and of the pion.
     pub parts: [String; 2],
 }
 
-/// Returns the channels for which both correlators were found.
+/// Returns the channels for which both correlators exist.
 pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let one = |axial: &str| {
@@ -333,7 +334,7 @@ pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
     at_rest().filter_map(one).collect()
 }
 
-/// Returns effective masses in the first half of the extent; those of the nucleon fall for less than half of it.
+/// Returns the effective masses in the first half of the extent; the correlator of a nucleon falls for less than half of it.
 pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let mut all = effective_masses(correlator, shape);
     all.truncate(correlator.len() / 2);

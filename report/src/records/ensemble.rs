@@ -14,10 +14,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Position of a line in a file.
+/// File and number of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinePosition {
-    /// File of the line, as typed.
+    /// File of the line, as the user gave it.
     pub file: Arc<str>,
     /// Number of the line, counted from 1.
     pub line: usize,
@@ -29,7 +29,7 @@ impl fmt::Display for LinePosition {
     }
 }
 
-/// Line of JSON with its position.
+/// A line of JSON with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordLine {
     /// File and number of the line.
@@ -38,23 +38,23 @@ pub struct RecordLine {
     pub value: Value,
 }
 
-/// Configuration that has a result.
+/// A configuration with a result, as identified by its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Position of the line of the result.
     pub place: LinePosition,
-    /// File of the configuration, with its absolute path if that is known.
+    /// Path of the configuration's file, absolute if that is known.
     pub name: String,
     /// Length and checksum of the configuration's file, if they are known.
     pub content: Option<ContentRecord>,
-    /// Keys on which the result depends, as typed; `null` if the line does not have them.
+    /// Keys of the input on which the result depends, as typed; `null` if the line does not have them.
     pub input: Value,
-    /// Keys of the result that are compared if one of two lines has no input.
+    /// Keys of the result that are compared instead, if one of two lines has no input.
     pub about: Value,
 }
 
 impl Member {
-    /// Returns the member of a line of `--output`, whose configuration is `file`.
+    /// Returns the member that corresponds to a line of `--output`; its configuration is `file`.
     pub(super) fn of_line(place: &LinePosition, line: &impl ConfigurationLine, file: &Path, about: Value) -> Self {
         let LineOrigin { absolute, content, input, .. } = line.origin().clone();
         let name = absolute.unwrap_or_else(|| file.display().to_string());
@@ -69,7 +69,7 @@ fn file_of(name: &str) -> &str {
     Path::new(name).file_name().and_then(|file| file.to_str()).unwrap_or(name)
 }
 
-/// Configurations over which means are taken.
+/// Configurations over which means are taken, with checks that they belong together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ensemble {
     members: Vec<Member>,
@@ -77,21 +77,21 @@ pub struct Ensemble {
     by_content: HashMap<(String, u64, String), usize>,
 }
 
-/// Configurations of one chain.
+/// A stream: configurations of one chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
-    /// Files of the chain, with `*` in place of the trajectory's number.
+    /// Files of the chain, with `*` in place of the trajectory number.
     pub name: String,
-    /// Number of configurations.
+    /// Number of configurations in the stream.
     pub configurations: usize,
 }
 
 impl Ensemble {
-    /// Adds a configuration.
+    /// Adds a configuration to the ensemble.
     ///
     /// # Errors
-    /// A sentence that names both lines, if the input of the line differs from that of the first line, or if the
-    /// configuration already has a line.
+    /// A sentence that names both lines, if the input of the line differs from that of the first line, or if an earlier line has the same
+    /// configuration.
     pub fn add(&mut self, member: Member) -> Result<(), String> {
         if let Some(first) = self.members.first() {
             let of_inputs = !first.input.is_null() && !member.input.is_null();
@@ -116,20 +116,20 @@ impl Ensemble {
         self.members.push(member);
         Ok(())
     }
-    /// Returns the position of the first line; `None` before a line was added.
+    /// Returns the position of the first line, or `None` if the ensemble is empty.
     pub fn first(&self) -> Option<&LinePosition> {
         self.members.first().map(|member| &member.place)
     }
-    /// Returns the number of configurations.
+    /// Returns the number of configurations in the ensemble.
     pub fn len(&self) -> usize {
         self.members.len()
     }
-    /// Returns whether there is no configuration.
+    /// Whether the ensemble has no configurations.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
-    /// Returns configurations stream by stream, ordered within a stream by the number of the trajectory, as indices in the order in which
-    /// they were added; and the streams.
+    /// Returns the order of the configurations, and their streams. The order lists indices of configurations as they were added, stream
+    /// by stream, and within a stream by trajectory number.
     pub fn streams(&self) -> (Vec<usize>, Vec<Stream>) {
         let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
         streams_of(&names)
@@ -167,8 +167,8 @@ fn refused_twice(first: &Member, second: &Member) -> String {
     }
 }
 
-/// Returns the chain of a configuration and its number in the chain: the file with `*` in place of the last number of its name, ignoring
-/// endings such as `.ildg` or `.h5`, or of the last number of its folders if the name has none.
+/// Returns the chain of a configuration, and its number in the chain. The chain is the path with `*` in place of the last number in the
+/// file name, ignoring endings such as `.ildg` or `.h5`. If the file name has no number, the last number in its folders is used.
 fn numbered(name: &str) -> Option<(String, u128)> {
     let file = file_of(name);
     let begin = name.len() - file.len();
@@ -185,7 +185,7 @@ fn numbered(name: &str) -> Option<(String, u128)> {
     Some((format!("{}*{}", &name[..from], &name[to..]), number))
 }
 
-/// Returns both ends of the last run of digits.
+/// Returns the start and the end of the last run of digits in a text.
 fn last_number(text: &str) -> Option<[usize; 2]> {
     let end = text.rfind(|c: char| c.is_ascii_digit())? + 1;
     let start = text[..end].rfind(|c: char| !c.is_ascii_digit());
@@ -193,18 +193,18 @@ fn last_number(text: &str) -> Option<[usize; 2]> {
     Some([start, end])
 }
 
-/// Returns the folders with which all names begin, including their last slash.
+/// Returns the longest folder with which all names begin, including its last slash.
 fn common_folder<'n>(names: &[&'n str]) -> &'n str {
     let Some(mut common) = names.first().copied() else { return "" };
     for name in names {
         let same = common.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
-        // A slash is never a part of a longer character.
+        // The byte of a slash is never part of a longer UTF-8 character.
         common = &common[..common.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1)];
     }
     common
 }
 
-/// Compares texts such that numbers in them are compared as numbers: `cfg.2` comes before `cfg.10`.
+/// Compares texts so that numbers in them are compared as numbers: `cfg.2` comes before `cfg.10`.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -231,16 +231,16 @@ fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns order and streams of configurations with these names: indices of names stream by stream, ordered within a stream by the number
-/// of the trajectory, and the streams.
+/// Returns the order of configurations with these names, and their streams. The order lists indices of names stream by stream, and within
+/// a stream by trajectory number.
 pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
-    // Numbers in the names of common folders do not distinguish chains.
+    // The common folder is removed, because numbers in its name do not distinguish chains.
     let folder = common_folder(names);
     let names: Vec<&str> = names.iter().map(|name| &name[folder.len()..]).collect();
     let mut chains: Vec<(String, Vec<(u128, usize)>)> = Vec::new();
     let mut by_chain: HashMap<String, usize> = HashMap::new();
     for (place, name) in names.iter().enumerate() {
-        // Names without a number stay in the order of the lines.
+        // Configurations whose names have no number stay in the order of the lines.
         let (chain, number) = numbered(name).unwrap_or_else(|| {
             let own = &name[..name.len() - file_of(name).len()];
             (format!("{own}*"), place as u128)
@@ -252,7 +252,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
         });
         chains[at].1.push((number, place));
     }
-    // If nearly every name is a chain of its own, the numbers are not those of trajectories.
+    // If nearly every configuration would be a chain, the numbers in their names are not trajectory numbers.
     if chains.len() > 1 && 2 * chains.len() > names.len() {
         let mut order: Vec<usize> = (0..names.len()).collect();
         if names.iter().all(|name| numbered(name).is_some()) {
@@ -267,20 +267,20 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
     (order, chains.into_iter().map(|(name, chain)| Stream { name, configurations: chain.len() }).collect())
 }
 
-/// Returns the message on lines that hold no configuration.
+/// Returns the error message for lines without a configuration.
 pub(super) fn no_configuration(lines: &[RecordLine]) -> String {
     let file = lines.first().map_or("", |line| &line.place.file);
-    format!("{file}: no configuration yet; try again when the first one is done")
+    format!("{file} has no configuration yet; try again when the first configuration is done")
 }
 
-/// Returns the elements in this order.
+/// Returns the elements of `all` in the order of the indices in `order`.
 pub fn in_order<T>(all: Vec<T>, order: &[usize]) -> Vec<T> {
     let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
     order.iter().filter_map(|place| all[*place].take()).collect()
 }
 
-/// Describes streams in words: `2 streams: a.*.ildg (20 configurations), b.*.ildg (10 configurations)`, without the folders with which all
-/// names begin; `None` for one stream.
+/// Describes streams: `2 streams: a.*.ildg (20 configurations), b.*.ildg (10 configurations)`. The folders with which all names begin are
+/// left out. Returns `None` for a single stream.
 pub fn streams_sentence(streams: &[Stream]) -> Option<String> {
     if streams.len() < 2 {
         return None;

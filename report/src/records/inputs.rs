@@ -1,15 +1,15 @@
 //! Differences between the inputs of two results.
 //!
-//! Lines of results carry the keys on which they depend, as they were typed. Two inputs are the same if they mean the same:
-//! numbers are compared as numbers, and a key that is missing has its default.
+//! Lines of results contain the keys on which they depend, as they were typed. Two inputs are equal if they have the same meaning:
+//! numbers are compared as numbers, and a missing key has its default.
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// First key by which two inputs differ, with both values; `null` for a key that one of them does not have.
+/// First key in which two inputs differ, with both values; a value is `null` if the input does not have the key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Key, preceded by the keys that contain it: `solve.csw`.
+    /// Key with the keys that contain it, separated by dots: `solve.csw`.
     pub key: String,
     /// Value of the key in the first input.
     pub first: Value,
@@ -17,7 +17,7 @@ pub struct Difference {
     pub second: Value,
 }
 
-/// Defaults of keys of a solve that may be left out. All operators have the same defaults of these keys.
+/// Defaults of the keys of a solve, which are equal for all operators.
 const DEFAULTS: [(&str, &str); 15] = [
     ("operator", "wilson"),
     ("bc-time", "antiperiodic"),
@@ -36,10 +36,10 @@ const DEFAULTS: [(&str, &str); 15] = [
     ("tol", "1e-10"),
 ];
 
-/// Other names of operators, each with the operator's own name.
+/// Alternative names of operators, each with the usual name.
 const OPERATOR_ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
 
-/// Returns the first key by which two inputs differ in meaning; `None` if they do not differ.
+/// Returns the first key in which two inputs differ in meaning, or `None` if they are equivalent.
 pub fn difference(first: &Value, second: &Value) -> Option<Difference> {
     if first == second {
         return None;
@@ -65,7 +65,7 @@ fn differing(first: &Value, second: &Value) -> Option<Difference> {
     }
 }
 
-/// Input with its tables of solves: one for all quarks, or one for each quark.
+/// Input with its tables of solves: one table for all quarks, or one for each quark.
 #[derive(Serialize, Deserialize)]
 struct InputWithSolves {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,8 @@ impl InputWithSolves {
     }
 }
 
-/// Returns the input with all defaults of its solves, and with numbers in place of texts; `None` if it has no tables of solves.
+/// Returns the input with all defaults of its solves filled in, and with numbers in place of texts. Returns `None` if it has no tables of
+/// solves.
 fn resolved(input: &Value) -> Option<InputWithSolves> {
     let mut input = InputWithSolves::deserialize(input).ok()?;
     input.solves().for_each(resolve);
@@ -90,7 +91,7 @@ fn resolved(input: &Value) -> Option<InputWithSolves> {
 }
 
 fn resolve(solve: &mut Map<String, Value>) {
-    // Any of the operator's names.
+    // Replaces an alternative name of the operator by its usual name.
     if let Some((_, own)) =
         OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias))
     {
@@ -110,7 +111,7 @@ fn resolve(solve: &mut Map<String, Value>) {
     }
 }
 
-/// Returns whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite signs differ.
+/// Whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite sign differ.
 pub fn has_spatial_twist(input: &Value) -> bool {
     let Some(mut input) = resolved(input) else { return false };
     input.solves().any(|solve| match solve.get("theta") {

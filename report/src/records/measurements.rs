@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Schema of a line of `--output`, without its version.
+/// Schema of a line that `ferrite measure --output` writes, without its version.
 pub const MEASUREMENT_LINE: &str = "ferrite.measurement";
-/// Schema of the command's printed result, without its version.
+/// Schema of the result that `ferrite measure` prints, without its version.
 pub const PRINTED_MEASUREMENT: &str = "ferrite.measure";
 
-/// Names of the observables of the links without flow.
+/// Names of the observables that are measured on the links without flow.
 pub const NUMBERS: [&str; 8] = [
     "plaquette",
     "spatial plaquette",
@@ -24,7 +24,7 @@ pub const NUMBERS: [&str; 8] = [
     "topological charge",
 ];
 
-/// Returns the numbers with these names.
+/// Returns the values of the observables in [`NUMBERS`], in this order.
 pub fn numbers(line: &MeasurementLine) -> [f64; 8] {
     let (loops, field_strength) = (&line.loops, &line.field_strength);
     let (plaquette, [re, im]) = (loops.plaquette, loops.polyakov_loop);
@@ -40,7 +40,7 @@ pub fn numbers(line: &MeasurementLine) -> [f64; 8] {
     ]
 }
 
-/// Rejects a measurement with a number that is not finite.
+/// Returns an error if a number of a measurement is not finite.
 fn is_finite(line: &MeasurementLine) -> Result<(), String> {
     let missing = NUMBERS.iter().zip(numbers(line)).find(|(_, value)| !value.is_finite());
     match missing {
@@ -52,8 +52,8 @@ fn is_finite(line: &MeasurementLine) -> Result<(), String> {
     }
 }
 
-/// Returns a sentence on the reason why a measurement cannot be averaged with another one, which stands at `place`: the lattice, the times
-/// of the flow, or the loops; `None` if they can be averaged.
+/// Returns a sentence that explains why a measurement cannot be averaged with `other`, which is at `place`: the lattice, the flow times,
+/// or the loops differ. Returns `None` if they can be averaged.
 fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &LinePosition) -> Option<String> {
     let times = |one: &MeasurementLine| one.flow.iter().map(|point| point.t).collect::<Vec<_>>();
     let kinds =
@@ -78,23 +78,23 @@ fn difference(one: &MeasurementLine, other: &MeasurementLine, place: &LinePositi
     if kinds(one) != kinds(other) { shown("other Wilson loops", &loops) } else { None }
 }
 
-/// All configurations over which means are taken.
+/// Measurements of all configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasurementRecord {
-    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
+    /// Measurements of all configurations, stream by stream; within a stream, in order of the trajectory number.
     pub all: Vec<MeasurementLine>,
-    /// Streams of the configurations.
+    /// Streams to which the configurations belong.
     pub streams: Vec<Stream>,
 }
 
-/// Lines in the printed result of a command.
+/// Configurations in the printed result of a command.
 #[derive(Deserialize)]
 struct PrintedLines<L> {
     #[serde(default = "Vec::new")]
     configurations: Vec<L>,
 }
 
-/// Returns the lines of an object: the object itself if it is a line, or the configurations of a printed result.
+/// Returns the lines in a JSON object: the object itself if it is a line, or the configurations of a printed result.
 pub(super) fn lines_in<L: DeserializeOwned>(
     object: &Value,
     line: &str,
@@ -109,14 +109,14 @@ pub(super) fn lines_in<L: DeserializeOwned>(
 }
 
 impl MeasurementRecord {
-    /// Returns whether an object belongs to `ferrite measure`.
+    /// Whether a JSON object belongs to `ferrite measure`.
     pub fn is_one(object: &Value) -> bool {
         [MEASUREMENT_LINE, PRINTED_MEASUREMENT].contains(&kind(object))
     }
-    /// Reads lines of `--output`, or the printed result of the command.
+    /// Reads lines of `ferrite measure --output`, or the results that the command printed.
     ///
     /// # Errors
-    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
+    /// A sentence that names the line that lacks a value, does not belong to the others, or repeats the configuration of an earlier line.
     pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
         let (mut all, mut ensemble) = (Vec::<MeasurementLine>::new(), Ensemble::default());
         for RecordLine { place, value: object } in lines {

@@ -26,10 +26,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Maximum size of a file; larger files are not written by Ferrite.
+/// Maximum size of a file to read, in bytes. Ferrite does not write larger files.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Reads a whole file.
+/// Reads the content of a file; returns an error if it is too large.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReportError> {
     let refused = |why: String| ReportError::Unreadable(format!("{} {why}", path.display()));
     let mut bytes = Vec::new();
@@ -40,20 +40,20 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReportError> {
     }
 }
 
-/// Lines of one or several files.
+/// Lines of JSON from one or several files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordLines {
-    /// All objects, in the order of the files.
+    /// Lines of all files, in the order of the files.
     pub lines: Vec<RecordLine>,
-    /// Files whose last line is incomplete, as in a measurement in progress, and was left out.
+    /// Files whose last line was left out because it is incomplete, as in a measurement in progress.
     pub half: Vec<PathBuf>,
 }
 
-/// Reads the lines of files, each of which may also hold one object over several lines; for a folder of `ferrite spectrum` its
-/// [lines](correlators::LINES).
+/// Reads the lines of JSON in files; a file may also hold a single object over several lines. For a folder of `ferrite spectrum`, its
+/// [lines](correlators::LINES) are read.
 ///
 /// # Errors
-/// Fails if a file cannot be read, or if a line is not JSON.
+/// A [`ReportError`] if a file cannot be read, or if a line is not JSON.
 pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
     let mut all = RecordLines::default();
     for path in paths {
@@ -67,7 +67,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
     Ok(all)
 }
 
-/// Position in a file at which the text is not JSON.
+/// Position in a file where the text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotJson {
     /// Line number, counted from 1.
@@ -77,13 +77,13 @@ pub(crate) struct NotJson {
 }
 
 impl NotJson {
-    /// Returns the message for this position in a file.
+    /// Returns the error message for this position in the file `file`.
     pub fn in_file(self, file: &str) -> String {
         format!("{file}, line {}: this is not JSON at column {}", self.line, self.column)
     }
 }
 
-/// Returns the lines of a file, and whether the last line is incomplete and was left out.
+/// Returns the lines of a file, and whether the last line was left out because it is incomplete.
 pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), NotJson> {
     let name: Arc<str> = file.into();
     let (whole, end) = whole_lines(bytes);
@@ -95,7 +95,7 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
     });
     match objects.collect() {
         Ok(lines) => Ok((lines, half)),
-        // One object over several lines.
+        // The file may hold a single object over several lines.
         Err(why) => match serde_json::from_slice::<Value>(bytes) {
             Ok(value) => Ok((vec![RecordLine { place: LinePosition { file: name, line: 1 }, value }], false)),
             Err(_) => Err(why),
@@ -103,20 +103,20 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
     }
 }
 
-/// End of a file of lines of JSON.
+/// State of the last line in a file of lines of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastLine {
-    /// File that ends with a newline, or is empty.
+    /// The file ends with a newline, or is empty.
     #[default]
     Ended,
-    /// Complete value without a newline, as editors and shells may leave it.
+    /// The last line is complete but has no newline, as editors and shells may leave it.
     Unended,
-    /// Incomplete line: it is being written, or the machine went down while it was written.
+    /// The last line is incomplete: it is being written, or the machine stopped while it was written.
     Torn,
 }
 
-/// Returns the bytes of a file of lines of JSON without an incomplete last line. No proper part of a JSON object is an object, so that a
-/// last line without a newline that can be read is complete.
+/// Returns the bytes of a file of lines of JSON without an incomplete last line, and the state of that line. A last line without a
+/// newline is complete if it can be parsed, because no proper part of a JSON object is an object.
 pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     let (ended, rest) = bytes.split_at(end_of_lines(bytes));
     if rest.is_empty() {
@@ -128,7 +128,7 @@ pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     }
 }
 
-/// Returns the position after the last newline.
+/// Returns the position after the last newline, or 0.
 pub fn end_of_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Returns names and values that describe the run.
+/// Returns names and values that describe the settings of a run.
 pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
     let settings = run.settings();
     let found = [
@@ -29,12 +29,12 @@ pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
     found.into_iter().filter_map(|(what, value)| Some((what.into(), value?))).collect()
 }
 
-/// Returns a text if it is not empty.
+/// Returns the text, or `None` if it is empty.
 fn known(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Describes the gauge action in a few words.
+/// Describes the gauge action of a run in a few words.
 pub fn action(settings: &RunSettings) -> Option<String> {
     let GaugeSettings { action, beta, .. } = &settings.gauge;
     Some(format!("{} gauge action, β = {}", known(action)?, number(*beta)))
@@ -43,7 +43,7 @@ pub fn action(settings: &RunSettings) -> Option<String> {
 fn gauge(gauge: &GaugeSettings) -> Option<String> {
     let GaugeSettings { action, beta, plaquette, rectangle, parallelogram, anisotropy } = gauge;
     let mut text = format!("{}, β = {}", known(action)?, number(*beta));
-    // Coefficients of Wilson's action are not mentioned.
+    // Coefficients that equal those of Wilson's action are left out.
     for (name, factor, wilson) in [("c_P", plaquette, 1.0), ("c_R", rectangle, 0.0), ("c_C", parallelogram, 0.0)] {
         if let Some(factor) = factor.filter(|factor| *factor != wilson) {
             text += &format!(", {name} = {factor:.6}").replace('-', "−");
@@ -65,10 +65,10 @@ fn each<T>(list: &[T], of: impl Fn(&T) -> Option<String>) -> Option<String> {
     if all.is_empty() { None } else { Some(all.join("; ")) }
 }
 
-/// Operators of Wilson-like quarks, whose rational functions are of M̂†M̂.
+/// Names of Wilson-like operators, whose rational functions are of M̂†M̂.
 const WILSON_LIKE: [&str; 6] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover", "twisted-exp-clover"];
 
-/// Returns whether a part of the fermion action with this name belongs to Wilson-like quarks: names of parts begin with those of quarks.
+/// Whether the part `part` of the fermion action belongs to Wilson-like quarks. Names of parts begin with those of quarks.
 pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {
     let of_part = settings.quarks.iter().filter(|one| !one.name.is_empty() && part.starts_with(&one.name));
     of_part.into_iter().any(|one| WILSON_LIKE.contains(&one.operator.as_str()))
@@ -86,7 +86,7 @@ fn quarks(quarks: &QuarkSettings) -> Option<String> {
             .zip(clover.t)
             .map(|(r, t)| format!("clover coefficients {} in space and {} with t", number(r), number(t))),
     };
-    // Default values are not mentioned.
+    // Values that equal their defaults are left out.
     let other_than = |value: Option<f64>, usual: f64| value.filter(|x| *x != usual).map(number);
     let is_twisted = quarks.theta.iter().any(|angle| *angle != 0.0);
     let theta = is_twisted.then(|| quarks.theta.iter().copied().map(number).collect::<Vec<_>>().join(","));
@@ -116,7 +116,7 @@ fn quarks(quarks: &QuarkSettings) -> Option<String> {
     Some(text)
 }
 
-/// Returns the friction of the momenta between trajectories; `None` if each trajectory draws new momenta.
+/// Returns a description of the momenta's friction between trajectories, or `None` if each trajectory draws new momenta.
 fn friction(settings: &RunSettings) -> Option<String> {
     Some(format!("{}: momenta are partly kept between trajectories", number(settings.friction?)))
 }
@@ -153,18 +153,18 @@ fn continued(run: &RunHistory) -> Option<String> {
     (starts.len() > 1).then(|| format!("started before trajectories {}", starts.join(", ")))
 }
 
-/// Effect of another value of a key on a run.
+/// Effect of a change of a key on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Change of the distribution of links, which requires another run.
+    /// The distribution of links changes, which requires another run.
     Sampled,
-    /// Change of the steps of the chain with the same distribution.
+    /// The steps of the chain change, but not the distribution.
     Chain,
 }
 
-/// Keys of an input that affect the chain, with `*` for the number of a table, and the settings in which they appear: JSON pointers, in
-/// `fermion.*` relative to the entry of `quarks` unless they begin with `^`. A key has had an effect if one of these settings differs. All
-/// other keys state, for example, how often results are saved or measured, or on which device they are computed.
+/// Keys of an input that affect the chain, with `*` for the number of a table, and the settings in which they appear. A setting is a JSON
+/// pointer; for `fermion.*` it is relative to the entry of `quarks` unless it begins with `^`. A key has had an effect if one of its
+/// settings differs. Other keys only affect, for example, how often results are saved, or which device computes them.
 const KEYS: &[(&str, Effect, &[&str])] = {
     use Effect::{Chain, Sampled};
     const COEFFICIENTS: &[&str] =
@@ -183,7 +183,7 @@ const KEYS: &[(&str, Effect, &[&str])] = {
     &[
         ("thermalise", Chain, &["/thermalise"]),
         ("gauge.beta", Sampled, &["/gauge/beta"]),
-        // Before the others: an anisotropy that is known by its numbers alone is named by the first.
+        // `gauge.xi` comes before the other keys of the coefficients, so that it is named if the anisotropy differs although no key does.
         ("gauge.xi", Sampled, COEFFICIENTS),
         ("gauge.action", Sampled, COEFFICIENTS),
         ("gauge.u0", Sampled, COEFFICIENTS),
@@ -255,15 +255,15 @@ const KEYS: &[(&str, Effect, &[&str])] = {
     ]
 };
 
-/// Returns whether a key of an input affects the chain. The number of its table is `*`.
+/// Whether a key of an input affects the chain. `*` must replace the number of its table.
 pub fn has_effect(pattern: &str) -> bool {
     KEYS.iter().any(|(key, ..)| *key == pattern)
 }
 
-/// Change of the value of a key.
+/// A changed value of a key, with its effect on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Key with the number of its table.
+    /// Key, including the number of its table.
     pub key: String,
     /// Previous value of the key; `None` if it was not given.
     pub old: Option<String>,
@@ -274,7 +274,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Formats the change behind "made with": `gauge.beta = 5.6, the input says 5.7`.
+    /// Formats the change for an error message, after "made with": `gauge.beta = 5.6, the input says 5.7`.
     pub fn refused(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
@@ -284,7 +284,7 @@ impl Change {
             (None, None) => format!("another {key}"),
         }
     }
-    /// Formats the change: `trajectory.steps = 3 instead of 2`.
+    /// Formats the change for a note: `trajectory.steps = 3 instead of 2`.
     pub fn noted(&self) -> String {
         let key = &self.key;
         match (&self.old, &self.new) {
@@ -296,7 +296,7 @@ impl Change {
     }
 }
 
-/// Formats a value as it is typed: `0.5`, `[0.2,0.5]`, `"clover"`.
+/// Formats a value as a user types it: `0.5`, `[0.2,0.5]`, `"clover"`.
 fn typed(text: &str) -> String {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let are_numbers = parts.iter().all(|part| part.replace('_', "").parse::<f64>().is_ok());
@@ -308,7 +308,7 @@ fn typed(text: &str) -> String {
     }
 }
 
-/// Returns whether two texts have the same value.
+/// Whether two texts have equal values.
 fn same_value(a: &str, b: &str) -> bool {
     let numbers = |text: &str| {
         text.split(',').map(|one| one.trim().replace('_', "").parse::<f64>().ok()).collect::<Option<Vec<_>>>()
@@ -316,7 +316,7 @@ fn same_value(a: &str, b: &str) -> bool {
     a == b || numbers(a).is_some_and(|a| numbers(b) == Some(a))
 }
 
-/// Keys of the input of a start, and its tables of quarks; `None` for versions that did not record them.
+/// Keys of the input at a start of a run, and its tables of quarks; `None` if an older version did not record them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StartInput {
@@ -324,8 +324,9 @@ struct StartInput {
     quarks: Option<Vec<IgnoredAny>>,
 }
 
-/// Returns keys whose effect on the chain has changed, each with both values, in the order of an input. For settings of versions that did
-/// not record the keys of an input, it names the first key that may have caused the difference, with the setting that differs.
+/// Returns the keys whose effect on the chain has changed, each with both values, in the order of an input. A setting may differ although
+/// no key does, for example if an older version did not record the keys. In this case, a key that may have caused the difference is
+/// returned with the values of the setting.
 pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     if !(old.is_object() && new.is_object()) {
         return Vec::new();
@@ -339,11 +340,11 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     {
         let [old, new] = [before, now].map(|n| Some(if n == 1 { "1 table".into() } else { format!("{n} tables") }));
         all.push(Change { key: "[[fermion]]".into(), old, new, effect: Effect::Sampled });
-        // Their order is not known.
+        // If the number of tables differs, tables cannot be matched, and their keys are not compared.
         count = 0;
     }
     let knows_input = before.input.is_some();
-    // A missing setting equals null, and stout links `none` equal missing ones.
+    // A missing setting equals null, and missing stout links equal `none`.
     let value = |of: &Value, at: &str| match of.pointer(at) {
         Some(Value::String(none)) if none == "none" => Value::Null,
         found => found.cloned().unwrap_or(Value::Null),
@@ -382,8 +383,8 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
             }
         }
     }
-    // By numbers alone: of older versions, or where another version makes other numbers of the same keys. Of several keys that a number
-    // may follow from, it is named by the one that fewest others follow from.
+    // The remaining settings differ although no key does: an older version did not record the keys, or another version computes other
+    // numbers from them. If several keys may be the cause, the one that affects the fewest settings is named.
     let mut by_numbers: Vec<(usize, usize, String)> = Vec::new();
     let all_rows: Vec<_> = rows().collect();
     for (row, (_, _, at)) in all_rows.iter().enumerate() {
@@ -409,7 +410,7 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     all
 }
 
-/// Returns sentences on settings that differ from those of the previous start.
+/// Returns sentences on settings that differ from those of the previous start of the run.
 pub fn changes(run: &RunHistory) -> Vec<String> {
     let mut all = Vec::new();
     for pair in run.starts.windows(2) {

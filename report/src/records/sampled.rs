@@ -4,22 +4,22 @@ use ferrite_records::read::read_leniently;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Keys of quarks on which the distribution of links depends.
+/// Keys of the settings of quarks on which the distribution of links depends.
 const OF_QUARKS: [&str; 12] =
     ["operator", "mass", "flavours", "paths", "naik_epsilon", "bc_time", "theta", "clover", "xi", "nu", "mu", "stout"];
 
-/// Settings of a start on which the distribution of links depends, together with other settings of gauge action and quarks.
+/// Settings of a start of a run on which the distribution of links depends, together with other settings of the gauge action and quarks.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SampledSettings {
     lattice: Value,
     gauge: Map<String, Value>,
-    /// Settings of the quarks; `None` in lines that do not have them.
+    /// Settings of the quarks; `None` if the line does not have them.
     quarks: Option<Vec<Map<String, Value>>>,
 }
 
-/// Returns the first setting on which the distribution of links depends and by which two starts differ: lattice, gauge action, or quarks. A
-/// setting that one of them does not have is not compared.
+/// Returns the first setting in which two starts of a run differ and on which the distribution of links depends: lattice, gauge action,
+/// or quarks. A setting that one of them does not have is not compared.
 pub fn sampled_difference(old: &Value, new: &Value) -> Option<Difference> {
     let [old, new]: [SampledSettings; 2] = [old, new].map(read_leniently);
     let known = |key: String, first: &Value, second: &Value| {

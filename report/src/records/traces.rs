@@ -7,12 +7,12 @@ use ferrite_records::object;
 use ferrite_records::read::kind;
 use serde_json::Value;
 
-/// Schema of a line of `--output`, without its version.
+/// Schema of a line that `ferrite trace --output` writes, without its version.
 pub const TRACE_LINE: &str = "ferrite.traces";
-/// Schema of the command's printed result, without its version.
+/// Schema of the result that `ferrite trace` prints, without its version.
 pub const PRINTED_TRACE: &str = "ferrite.trace";
 
-/// Rejects a line without extents or noise.
+/// Returns an error if a line has no extents or no noise.
 fn is_whole(line: &TraceLine) -> Result<(), String> {
     if line.system.operator.lattice.contains(&0) {
         return Err("lattice is not a list of four extents".into());
@@ -23,8 +23,8 @@ fn is_whole(line: &TraceLine) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a sentence on the reason why traces cannot be averaged with others, which stand at `place`: the lattice, masses and matrices, or
-/// the number of noise vectors; `None` if they can be averaged.
+/// Returns a sentence that explains why traces cannot be averaged with `other`, which is at `place`: the lattice, the masses and
+/// matrices, or the number of noise vectors differ. Returns `None` if they can be averaged.
 fn difference(one: &TraceLine, other: &TraceLine, place: &LinePosition) -> Option<String> {
     let names = |one: &TraceLine| one.traces.iter().map(|t| (t.mass, t.gamma.clone())).collect::<Vec<_>>();
     let traces = |one: &TraceLine| {
@@ -49,35 +49,35 @@ fn difference(one: &TraceLine, other: &TraceLine, place: &LinePosition) -> Optio
     None
 }
 
-/// All configurations over which means are taken.
+/// Traces of all configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceHistory {
-    /// Configurations stream by stream, ordered within a stream by the number of the trajectory.
+    /// Traces of all configurations, stream by stream; within a stream, in order of the trajectory number.
     pub all: Vec<TraceLine>,
-    /// Streams of the configurations.
+    /// Streams to which the configurations belong.
     pub streams: Vec<Stream>,
-    /// First line.
+    /// First line that was read.
     pub first: TraceLine,
 }
 
-/// Keys of a result on which traces depend, for lines without an input.
+/// Keys of a result on which traces depend; they are compared for lines without an input.
 const ABOUT: [&str; 9] = ["operator", "mass", "clover", "mu", "xi", "nu", "theta", "stout", "bc_time"];
 
 impl TraceHistory {
-    /// Returns whether an object belongs to `ferrite trace`.
+    /// Whether a JSON object belongs to `ferrite trace`.
     pub fn is_one(object: &Value) -> bool {
         [TRACE_LINE, PRINTED_TRACE].contains(&kind(object))
     }
-    /// Reads lines of `--output`, or the printed result of the command.
+    /// Reads lines of `ferrite trace --output`, or the results that the command printed.
     ///
     /// # Errors
-    /// Names the line that lacks a value, does not belong to the others, or has a configuration of an earlier line.
+    /// A sentence that names the line that lacks a value, does not belong to the others, or repeats the configuration of an earlier line.
     pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
         let (mut all, mut ensemble) = (Vec::<TraceLine>::new(), Ensemble::default());
         for RecordLine { place, value } in lines {
             let at = |why: String| format!("{place}: {why}");
             let lines: Vec<TraceLine> = lines_in(value, TRACE_LINE, PRINTED_TRACE, "trace").map_err(at)?;
-            // Coefficients with a tadpole factor may differ between configurations of one command.
+            // Coefficients that contain a tadpole factor may differ between configurations of one command, so they are not compared.
             let about: Value = lines.first().map_or(Value::Null, |line| {
                 let mut keys = object(&line.system.operator);
                 keys.retain(|key, _| ABOUT.contains(&key.as_str()));

@@ -1,4 +1,4 @@
-//! Reading of the lines of `trajectories.jsonl`.
+//! Reading and checking of the lines of `trajectories.jsonl`.
 use super::inputs::Difference;
 use super::sampled::sampled_difference;
 use crate::error::ReportError;
@@ -11,35 +11,35 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Name of the file in the folder of a run.
+/// Name of the file in the folder of a run that has one line for each trajectory.
 pub const FILE: &str = "trajectories.jsonl";
 
-/// All lines of a run.
+/// All lines of a run of `ferrite rhmc`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunHistory {
     /// Trajectories in the order of their numbers.
     pub trajectories: Vec<TrajectoryLine>,
-    /// Names of groups of quarks.
+    /// Names of the groups of quarks.
     pub names: Vec<String>,
-    /// Numbers of the first trajectories after each start of the program, with the settings of the start.
+    /// Number of the first trajectory after each start of the program, with the settings of this start.
     pub starts: Vec<(u64, Value)>,
-    /// Whether the last line is incomplete.
+    /// Whether the last line was left out because it is incomplete.
     pub half: bool,
 }
 
-/// Key of a line's checksum, the last key of the line.
+/// Key of the checksum of a line, which is its last key.
 const SEAL: &str = "crc32";
 
-/// Returns a line with its checksum: `"crc32":"0123abcd"` as the last key, computed from all text before it.
+/// Returns a line with its checksum as the last key, such as `"crc32":"0123abcd"`, computed from all text before it.
 pub fn sealed(line: &Value) -> String {
     let mut text = line.to_string();
-    // The line is an object and not empty.
+    // Removes the closing brace; the object has at least one key, so a comma follows.
     text.truncate(text.len() - 1);
     let sum = crc32fast::hash(text.as_bytes());
     format!("{text},\"{SEAL}\":\"{sum:08x}\"}}")
 }
 
-/// Rejects a line whose checksum does not match. Lines of older versions have none.
+/// Returns an error if the checksum of a line does not match. Lines of older versions have no checksum.
 fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
     let Some(asked) = line.get(SEAL) else { return Ok(()) };
     let end = format!(",\"{SEAL}\":{asked}}}");
@@ -56,10 +56,10 @@ fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the lines of the run in a folder.
+/// Reads the lines of the run in `folder`.
 ///
 /// # Errors
-/// A sentence on the missing file, or on the line that is invalid.
+/// A sentence that names the missing file or the invalid line.
 pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let path = folder.join(FILE);
     let shown = path.display();
@@ -72,16 +72,16 @@ pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let run = parse(BufReader::new(File::open(&path).map_err(unread)?), &shown.to_string())?;
     if run.trajectories.is_empty() {
         return Err(ReportError::Unreadable(format!(
-            "{shown} has no trajectory yet; try again when the first one is done"
+            "{shown} has no trajectory yet; try again when the first trajectory is done"
         )));
     }
     Ok(run)
 }
 
-/// Reads lines; `what` is the name of their file.
+/// Reads and checks the lines of a run; `what` is the name of their file.
 ///
 /// # Errors
-/// Names the line that is invalid, with the reason.
+/// A sentence that names the invalid line, with the reason.
 pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportError> {
     let (mut run, mut bytes, mut number) = (RunHistory::default(), Vec::new(), 0);
     loop {
@@ -98,7 +98,7 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
         };
         match serde_json::from_slice::<Value>(line) {
             Ok(value) => is_sealed(line, &value).and_then(|()| run.add(&value)).map_err(broken)?,
-            // A line is written together with its newline: this line is being written, or was when the machine went down.
+            // A line is written together with its newline, so a last line without one is still being written, or the machine stopped.
             Err(_) if !ended => run.half = true,
             Err(why) => {
                 let column = why.column();
@@ -125,7 +125,7 @@ impl RunHistory {
             && last.trajectory >= this
         {
             let advice = "lines must be in order, each once; report each chain from a separate folder";
-            // Every line is of a trajectory.
+            // Every line has one trajectory, so the index gives the line.
             return Err(match self.trajectories.iter().position(|one| one.trajectory == this) {
                 Some(at) => format!("trajectory {this} occurs twice, first in line {}: {advice}", at + 1),
                 None => {
@@ -156,11 +156,11 @@ impl RunHistory {
         }
         Ok(())
     }
-    /// Returns the settings of the last start; keys that its line does not have are empty.
+    /// Returns the settings of the last start. Settings that its line does not have are empty.
     pub fn settings(&self) -> RunSettings {
         self.starts.last().map(|(_, settings)| read_leniently(settings)).unwrap_or_default()
     }
-    /// Returns the number of trajectories at the beginning without a Metropolis step.
+    /// Returns the number of trajectories without a Metropolis step at the beginning of the run.
     pub fn thermalisation(&self) -> usize {
         self.trajectories.iter().take_while(|t| !t.metropolis).count()
     }

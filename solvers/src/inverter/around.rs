@@ -1,4 +1,4 @@
-//! Inverters that run another one in another precision.
+//! Inverters that run another inverter in another precision.
 
 use super::sides::{PreciseSide, SloppySide};
 use super::{Inverter, OneSpace, TwoSpaces};
@@ -11,15 +11,15 @@ use crate::params::SolverParams;
 use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Inverter made by [`mixed_precision`].
+/// Inverter that runs another one in a sloppy space, with reliable updates; [`mixed_precision`] creates it.
 pub struct MixedPrecision<'a, S, I> {
     space: &'a S,
     operator: &'a dyn LinearOperator<S>,
     inner: I,
 }
 
-/// Solves by the iteration of `inner` in the space `space`, where the matrix of the system is `operator`. The system's own
-/// operator computes true residuals for reliable updates.
+/// Creates an inverter that runs the iteration of `inner` in `space`, where `operator` is the matrix of the system. The
+/// operator of the system computes true residuals for reliable updates.
 pub fn mixed_precision<'a, S: VectorSpace, I>(
     space: &'a S,
     operator: &'a dyn LinearOperator<S>,
@@ -49,16 +49,16 @@ where
     }
 }
 
-/// Inverter made by [`defect_correcting`].
+/// Inverter that solves for one correction after another; [`defect_correcting`] creates it.
 pub struct DefectCorrecting<P: VectorSpace, S: VectorSpace, I> {
     params: DefectParams,
     inner: I,
     workspace: Option<DefectWorkspace<P, S>>,
 }
 
-/// Solves by [`defect_correction`] around `inner`, which gets A e = r on the sloppy space of the system. The tolerance and the
-/// iterations are those passed to [`invert`](Inverter::invert), not those of `params`; all other parameters of the call go to
-/// `inner`. The observer receives the iterations of `inner`, counted on, and the corrections.
+/// Creates an inverter by [`defect_correction`]; `inner` solves A e = r on the sloppy space of the system. The tolerance and
+/// the maximum number of iterations are those passed to [`invert`](Inverter::invert), not those of `params`. `inner` gets all
+/// other parameters of the call. The observer receives the corrections, and the iterations of `inner` with a running number.
 ///
 /// Each correction is a separate solve, so the setup of `inner` is repeated for the remaining residual.
 pub fn defect_correcting<P: VectorSpace, S: VectorSpace, I>(
@@ -101,16 +101,16 @@ where
     }
 }
 
-/// Passes the iterations of an inner and an outer solver to one observer.
+/// Passes the events of an outer and an inner solver to one observer.
 pub(super) struct Nested<'a> {
     seen: RefCell<Seen<'a>>,
 }
 
 struct Seen<'a> {
     observer: &'a mut dyn Observer,
-    /// Number of iterations of the inner solves before.
+    /// Number of iterations in the inner solves before the current one.
     iterations: usize,
-    /// Residual at the start of the inner solve.
+    /// Relative residual at the start of the current inner solve.
     level: f64,
     residuals: Vec<f64>,
 }

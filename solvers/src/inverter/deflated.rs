@@ -9,7 +9,7 @@ use crate::params::SolverParams;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Inverter made by [`deflated`].
+/// Inverter that begins with the solution in the space of eigenvectors; [`deflated`] creates it.
 pub struct Deflated<V, I> {
     vectors: Vec<V>,
     eigenvalues: Vec<f64>,
@@ -17,15 +17,15 @@ pub struct Deflated<V, I> {
     residual: Option<V>,
 }
 
-/// Solves by `inner` from x + Σ_i v_i (v_i, b − A x)/λ_i, with orthonormal eigenvectors v_i of a Hermitian A and their
-/// eigenvalues λ_i: the initial residual of `inner` has no component in their space. CG then converges as if A had the other
-/// eigenvalues only, until the residual has fallen to the accuracy of the vectors. From there on it converges as without them,
-/// unless [`defect_correcting`](super::defect_correcting) around it deflates anew. No vectors can make a solution wrong: they
-/// only give an initial guess.
+/// Creates an inverter that runs `inner` from the initial guess x + Σ_i v_i (v_i, b − A x)/λ_i, where v_i are orthonormal
+/// eigenvectors of a Hermitian A and λ_i their eigenvalues. The initial residual of `inner` has no component in their space,
+/// so CG converges as if A had only the other eigenvalues, until the residual has fallen to the accuracy of the vectors. From
+/// there on CG converges as without the vectors, unless [`defect_correcting`](super::defect_correcting) around it deflates
+/// anew. The vectors only change the initial guess, so inaccurate vectors cannot make a solution wrong.
 ///
-/// The vectors are in the precise space. A block holds N of them for N right-hand sides, one in the place of each, and
-/// `eigenvalues` has N numbers for each block; unused places in the last block are zero, with any eigenvalue but 0. With
-/// several right-hand sides the space has to [mix](VectorSpace::mixes_rhs) them.
+/// The vectors are in the precise space. For N right-hand sides, a block holds N eigenvectors, and `eigenvalues` has N
+/// numbers for each block. Unused places in the last block are zero, with any nonzero eigenvalue. With several right-hand
+/// sides, the space must [mix](VectorSpace::mixes_rhs) them.
 pub fn deflated<V, I>(vectors: Vec<V>, eigenvalues: Vec<f64>, inner: I) -> Deflated<V, I> {
     Deflated { vectors, eigenvalues, inner, residual: None }
 }

@@ -1,4 +1,4 @@
-//! Krylov methods as inverters, each with its memory.
+//! Krylov methods as inverters; each owns its memory.
 
 use super::Inverter;
 use crate::bicgstab::BicgstabWorkspace;
@@ -16,7 +16,7 @@ use crate::params::SolverParams;
 use crate::preconditioner::Preconditioner;
 use crate::traits::VectorSpace;
 
-/// A workspace, allocated for a number of right-hand sides at first use.
+/// A workspace that is allocated at first use, and again if the number of right-hand sides changes.
 struct LazyWorkspace<W>(Option<(usize, W)>);
 
 impl<W> LazyWorkspace<W> {
@@ -34,8 +34,8 @@ impl<W> LazyWorkspace<W> {
     }
 }
 
-/// Defines the inverter of a function of this crate: its name, and the conversion of the parameters common to all solvers to
-/// those of the function.
+/// Defines the inverter for a solver function of this crate, given its name and the conversion of the parameters common to
+/// all solvers to those of the function.
 macro_rules! krylov {
     ($name:ident, $function:ident, $workspace:ident $(, $(#[$about:meta])* $field:ident: $type:ty)?; $given:expr) => {
         #[doc = concat!("Made by [`", stringify!($function), "()`].")]
@@ -77,25 +77,25 @@ krylov!(Cgne, cgne, CgNormalWorkspace; |params| params);
 krylov!(Bicgstab, bicgstab, BicgstabWorkspace; |params| params);
 krylov!(
     BlockCg, block_cg, BlockCgWorkspace,
-    /// Threshold of dependence, [`BlockCgParams::dependent`].
+    /// `dependent` is the threshold of dependence, [`BlockCgParams::dependent`].
     dependent: Option<f64>;
     |solver, dependent| BlockCgParams { solver, dependent }
 );
 krylov!(
     BlockCgnr, block_cgnr, BlockCgNormalWorkspace,
-    /// Threshold of dependence, [`BlockCgParams::dependent`].
+    /// `dependent` is the threshold of dependence, [`BlockCgParams::dependent`].
     dependent: Option<f64>;
     |solver, dependent| BlockCgParams { solver, dependent }
 );
 
-/// Inverter made by [`idr()`].
+/// Inverter that runs [`idr`](crate::idr()); [`idr()`] creates it.
 pub struct Idr<P: VectorSpace, S: VectorSpace, F> {
     workspace: LazyWorkspace<IdrWorkspace<P, S>>,
     shadow: F,
 }
 
-/// Creates an inverter by [`idr`](crate::idr()) with its memory. `shadow` makes the s shadow vectors of [`IdrWorkspace::new`]
-/// in the sloppy space.
+/// Creates an inverter that runs [`idr`](crate::idr()) and owns its memory. `shadow` makes the s shadow vectors of
+/// [`IdrWorkspace::new`] in the sloppy space.
 pub fn idr<P: VectorSpace, S: VectorSpace, F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>>(shadow: F) -> Idr<P, S, F> {
     Idr { workspace: LazyWorkspace(None), shadow }
 }
@@ -120,14 +120,14 @@ where
     }
 }
 
-/// Inverter made by [`gcr`].
+/// Inverter that runs [`gcr`](crate::gcr); [`gcr`] creates it.
 pub struct Gcr<P: VectorSpace, S: VectorSpace, K> {
     workspace: LazyWorkspace<GcrWorkspace<P, S>>,
     k_max: usize,
     preconditioner: K,
 }
 
-/// Creates an inverter by [`gcr`](crate::gcr) with its memory, with restarts after `k_max` directions.
+/// Creates an inverter that runs [`gcr`](crate::gcr) with restarts after `k_max` directions, and owns its memory.
 pub fn gcr<P: VectorSpace, S: VectorSpace, K: Preconditioner<S>>(k_max: usize, preconditioner: K) -> Gcr<P, S, K> {
     Gcr { workspace: LazyWorkspace(None), k_max, preconditioner }
 }

@@ -13,18 +13,18 @@ use crate::preconditioner::{Preconditioner, Work};
 use crate::traits::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 
-/// Inverter made by [`preconditioned`].
+/// Inverter that solves a system with an operator on both sides; [`preconditioned`] creates it.
 pub struct Preconditioned<L, I> {
     left: L,
     inner: I,
 }
 
-/// Solves L A L† y = L r by `inner`, for a correction L† y of x. The product is Hermitian and positive if A is, so that `inner`
-/// may be CG; the closer L†L is to A⁻¹, the fewer iterations it takes.
+/// Creates an inverter that solves L A L† y = L r by `inner` and adds L† y to x. The product is Hermitian and positive if A
+/// is, so that `inner` may be CG. The closer L†L is to A⁻¹, the fewer iterations it takes.
 ///
-/// The solve is in the precise space of the system; within [`defect_correcting`](super::defect_correcting) that is its sloppy
-/// one. The residuals of `inner` are those of L A L†. The tolerance refers to A: if `inner` has converged and b − A x is still
-/// too large, it solves for the remaining residual, as in [`defect_correction`].
+/// The solve is in the precise space of the system; within [`defect_correcting`](super::defect_correcting), this is the
+/// sloppy space of the outer system. The residuals of `inner` are those of L A L†. The tolerance refers to A: if `inner` has
+/// converged and b − A x is still too large, `inner` solves for the remaining residual, as in [`defect_correction`].
 pub fn preconditioned<L, I>(left: L, inner: I) -> Preconditioned<L, I> {
     Preconditioned { left, inner }
 }
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// L A L†.
+/// The operator L A L†.
 struct BothSides<'a, S: VectorSpace, A, L> {
     operator: &'a A,
     left: &'a L,
@@ -86,16 +86,16 @@ impl<S: VectorSpace, A: LinearOperator<S>, L: LinearOperator<S>> LinearOperator<
     }
 }
 
-/// Preconditioner made by [`as_preconditioner`].
+/// Preconditioner that runs an inverter; [`as_preconditioner`] creates it.
 pub struct InverterPreconditioner<'a, S, I> {
     operator: &'a dyn LinearOperator<S>,
     params: SolverParams,
     inner: RefCell<I>,
 }
 
-/// Defines K r as the solution by `inner` of A z = r with these parameters, from z = 0, however the solve ends: a
-/// preconditioner of [`gcr`](super::gcr) on the space of `operator`, which may be an approximation of the outer operator. The
-/// tolerance and the number of iterations determine the accuracy of K.
+/// Creates a preconditioner K of [`gcr`](super::gcr): K r is the solution of A z = r by `inner` from z = 0, however the solve
+/// ends. A is `operator`, which may approximate the outer operator. The tolerance and the number of iterations in `params`
+/// determine the accuracy of K.
 pub fn as_preconditioner<S: VectorSpace, I>(
     operator: &dyn LinearOperator<S>,
     params: SolverParams,

@@ -4,7 +4,7 @@ use crate::operator::{Precise, Sloppy, System};
 use crate::traits::{CgStep, Dots, LinearOperator, Overlap};
 use num_complex::Complex64;
 
-/// A on the precise space.
+/// The operator A on the precise space of a system.
 pub(super) struct PreciseSide<'a, Y>(pub &'a Y);
 
 impl<Y: System> LinearOperator<Y::Precise> for PreciseSide<'_, Y> {
@@ -22,7 +22,7 @@ impl<Y: System> LinearOperator<Y::Precise> for PreciseSide<'_, Y> {
     }
 }
 
-/// Â on the sloppy space.
+/// The operator Â on the sloppy space of a system.
 pub(super) struct SloppySide<'a, Y>(pub &'a Y);
 
 impl<Y: System> LinearOperator<Y::Sloppy> for SloppySide<'_, Y> {

@@ -1,4 +1,4 @@
-//! Communication-avoiding GCR: s applications for one reduction.
+//! Communication-avoiding GCR: one reduction for every s applications.
 
 use super::clear_rhs;
 use super::report::{Counters, LevelReport};
@@ -11,40 +11,40 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::time::Instant;
 
-/// Threshold of the squared sine of the angle between an image and those before it, at or below which the basis ends: sums of
-/// one site in single precision are accurate to 1e-8.
+/// Squared sine of the angle between an image and the previous ones at or below which the basis ends. Sums over a site in
+/// single precision are accurate to 1e-8.
 const DEPENDENT: f64 = 1e-8;
-/// Threshold of ‖ρ‖² after a cycle over that before it, below which a decrease is not trusted, also for the accuracy of sums.
+/// Smallest ratio of ‖ρ‖² after a cycle to ‖ρ‖² before it that is trusted, given the accuracy of sums.
 const CANCELLED: f64 = 1e-7;
-/// Substitute for ‖A v‖/‖v‖ where A v is not finite.
+/// Value used for ‖A v‖/‖v‖ if A v is not finite.
 const OVERFLOWED: f64 = 1024.0;
-/// Maximum exponent of τ, in the range of single precision.
+/// Maximum of |log₂ τ|, so that τ stays in the range of single precision.
 const LARGEST: f64 = 100.0;
 
 /// Parameters of [`CaGcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaGcrParams {
-    /// s: applications in a cycle, at least 1. Memory grows with it: s + 1 blocks. Values above 8 to 12 seldom pay, because the
-    /// powers of A become parallel.
+    /// Number s of applications in a cycle, at least 1. The solver needs s + 1 blocks of memory. Values above 8 to 12 are
+    /// seldom faster, because the powers of A become parallel.
     pub basis: usize,
     /// Maximum number of cycles, at least 1.
     pub max_cycles: usize,
-    /// ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ after a cycle; between 0 and 1. With one cycle it does not
-    /// matter.
+    /// Tolerance ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ after a cycle; between 0 and 1. With a single cycle it
+    /// has no effect.
     pub tol: f64,
 }
 
-/// One cycle of four: a smoother.
+/// Returns parameters for a smoother: one cycle of four applications.
 impl Default for CaGcrParams {
     fn default() -> Self {
         Self { basis: 4, max_cycles: 1, tol: 0.1 }
     }
 }
 
-/// GCR(s) for A z = r from z = 0 with **one reduction in a cycle** of s applications, as a preconditioner: a solver for the
-/// coarsest level, where reductions take longer than anything else, and a smoother for all levels.
+/// GCR(s) for A z = r from z = 0 with **one reduction in a cycle** of s applications, as a preconditioner. It serves as a
+/// solver for the coarsest level, where reductions dominate the time, and as a smoother on all levels.
 ///
-/// From ρ = r, a cycle makes the basis v₀ = ρ, v_{i+1} = τ A v_i, takes the Gram matrix of v₀ … v_s in one reduction
+/// From ρ = r, a cycle makes the basis v₀ = ρ, v_{i+1} = τ A v_i. It computes the Gram matrix of v₀ … v_s in one reduction
 /// ([`VectorSpace::multi_gram`]), and minimises ‖ρ − Σ y_i v_{i+1}‖ over y on the host, in double precision:
 ///
 /// G y = g with G_{ab} = (v_{a+1}, v_{b+1}), g_a = (v_{a+1}, v₀); z ← z + τ Σ y_i v_i, ρ ← ρ − Σ y_i v_{i+1}.
@@ -54,15 +54,15 @@ impl Default for CaGcrParams {
 /// ρ as it is.
 ///
 /// # Numbers
-/// G is scaled to a unit diagonal and factorised by Cholesky's method, up to the first image whose angle to those before it
-/// is below 10⁻⁴: the Krylov space is smaller then, and later images are not used. So the growth of ‖v_i‖ does not matter,
-/// and τ = 1, except in formats with a [target norm](VectorSpace::target_norm). There τ_j is a power of two that keeps ‖v_i‖
-/// near ‖v₀‖, by the growth that the Gram matrix before has shown: a pass over memory for each application, and no
-/// reduction. Where a basis overflows nonetheless, its finite part is used.
+/// G is scaled to a unit diagonal and factorised by Cholesky's method, up to the first image whose angle to the previous ones
+/// is below 10⁻⁴. The Krylov space is smaller in this case, and later images are not used. The growth of ‖v_i‖ does not
+/// matter, so τ = 1, except in formats with a [target norm](VectorSpace::target_norm). In these formats τ_j is a power of two
+/// that keeps ‖v_i‖ near ‖v₀‖, from the growth in the previous Gram matrix; it costs a pass over memory for each application,
+/// but no reduction. If a basis overflows nonetheless, its finite part is used.
 ///
-/// Norms of r are not needed. All right-hand sides make the same number of cycles; a finished one keeps its z. If nothing was
-/// found, z_j is r_j, as in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches no other
-/// right-hand side.
+/// Norms of r are not needed. All right-hand sides make the same number of cycles; a finished one keeps its z. If no step was
+/// found, z_j is r_j, as in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and does not reach other
+/// right-hand sides.
 pub struct CaGcr<'a, S: VectorSpace, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
@@ -78,9 +78,9 @@ struct CaGcrMemory<S: VectorSpace> {
     gram: Vec<Complex64>,
     /// τ_j.
     tau: Vec<f64>,
-    /// τ y_i, in front of v_i.
+    /// Coefficients τ y_i of v_i in the update of z.
     directions: Vec<Complex64>,
-    /// −y_i, in front of v_{i+1}.
+    /// Coefficients −y_i of v_{i+1} in the update of ρ.
     images: Vec<Complex64>,
     /// ε² ‖r_j‖².
     goal2: Vec<f64>,
@@ -93,10 +93,10 @@ struct CaGcrMemory<S: VectorSpace> {
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
-    /// Makes the solver and allocates s + 1 blocks.
+    /// Creates the solver and allocates s + 1 blocks.
     ///
     /// # Errors
-    /// `Invalid` for an empty basis, without a cycle, or for a tolerance that is not between 0 and 1; `Backend`.
+    /// `Invalid` if the basis is empty, if there is no cycle, or if the tolerance is not between 0 and 1; `Backend`.
     pub fn new(space: &'a S, operator: &'a A, params: CaGcrParams) -> Result<Self, SolveError<S::Error>> {
         let CaGcrParams { basis: s, max_cycles, tol } = params;
         if s == 0 || max_cycles == 0 {
@@ -120,7 +120,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
         Ok(Self { space, operator, params, memory: RefCell::new(memory), counters: Counters::default() })
     }
 
-    /// Returns the work done so far; an iteration is an application.
+    /// Returns the work done so far. An iteration of the report is an application.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -132,7 +132,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> CaGcr<'a, S, A> {
 }
 
 impl<S: VectorSpace> CaGcrMemory<S> {
-    /// Computes v_{i+1} = τ A v_i, and the Gram matrix of all.
+    /// Computes v_{i+1} = τ A v_i, and the Gram matrix of all v_i.
     fn make_basis<A: LinearOperator<S> + ?Sized>(&mut self, space: &S, operator: &A) -> Result<(), S::Error> {
         let n = space.nrhs();
         for i in 1..self.basis.len() {
@@ -150,7 +150,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         space.multi_gram(&self.basis, &mut self.gram[..pairs * n])
     }
 
-    /// Computes y, and the remaining ‖ρ‖², for right-hand side j of `n`.
+    /// Computes y_j and the remaining ‖ρ_j‖² for right-hand side j of `n`.
     fn solve(&mut self, (j, n): (usize, usize), tol: f64) {
         let s = self.basis.len() - 1;
         let gram = |a: usize, b: usize| self.gram[(a + b * (b + 1) / 2) * n + j];
@@ -175,7 +175,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         }
     }
 
-    /// Sets a power of two that keeps ‖τ A v‖ near ‖v‖, by the growth of this basis, for right-hand side j of `n`.
+    /// Sets τ_j for right-hand side j of `n`: a power of two that keeps ‖τ A v‖ near ‖v‖, from the growth of this basis.
     fn adapt_scale(&mut self, (j, n): (usize, usize)) {
         let norm2 = |b: usize| self.gram[(b + b * (b + 1) / 2) * n + j].re;
         let growth = match self.finite[j] {
@@ -189,7 +189,7 @@ impl<S: VectorSpace> CaGcrMemory<S> {
         }
     }
 
-    /// Clears the vectors that are not finite: a coefficient of zero does not make them harmless.
+    /// Sets basis vectors that are not finite to zero, because even a coefficient of zero would give NaN.
     fn clear(&mut self, space: &S, unusable: &mut Vec<bool>) -> Result<(), S::Error> {
         let n = space.nrhs();
         let (residual, images) = self.basis.split_first_mut().expect("a basis has two vectors at least");
@@ -204,11 +204,11 @@ impl<S: VectorSpace> CaGcrMemory<S> {
     }
 }
 
-/// Returns the y that minimises ‖v₀ − Σ y_a v_{a+1}‖ over a < `s`, from the products (v_a, v_b) with a ≤ b, and ‖Σ y_a
-/// v_{a+1}‖². The y of images that depend on those before them are missing.
+/// Returns the y that minimises ‖v₀ − Σ y_a v_{a+1}‖ over a < `s`, from the products (v_a, v_b) with a ≤ b, and also ‖Σ y_a
+/// v_{a+1}‖². Entries of y for images that depend on the previous ones are missing.
 fn least_squares(s: usize, gram: impl Fn(usize, usize) -> Complex64) -> (Vec<Complex64>, f64) {
     let root: Vec<f64> = (0..s).map(|a| gram(a + 1, a + 1).re.sqrt()).collect();
-    // Row k has L_{ki} for i < k and the pivot, where L L† is G scaled to a unit diagonal; `half` is L⁻¹ g.
+    // Row k of `lower` has L_{ki} for i ≤ k, where L L† is G scaled to a unit diagonal; `half` is L⁻¹ g.
     let (mut lower, mut half): (Vec<Vec<Complex64>>, Vec<Complex64>) = (Vec::new(), Vec::new());
     for k in 0..s {
         let mut row: Vec<Complex64> = Vec::with_capacity(k + 1);
@@ -217,7 +217,7 @@ fn least_squares(s: usize, gram: impl Fn(usize, usize) -> Complex64) -> (Vec<Com
             row.push((gram(i + 1, k + 1).conj() / (root[i] * root[k]) - known) / lower[i][i]);
         }
         let pivot = 1.0 - row.iter().map(|l| l.norm_sqr()).sum::<f64>();
-        // A pivot that is not a number is not above the threshold either.
+        // The loop also ends if the pivot is NaN.
         if root[k] == 0.0 || pivot.partial_cmp(&DEPENDENT) != Some(Ordering::Greater) {
             break;
         }

@@ -1,11 +1,12 @@
-//! Checks of a transfer and of a coarse operator, the first diagnostics for users of multigrid.
+//! Checks of a transfer and of a coarse operator, as first diagnostics of a multigrid setup.
 
 use super::TransferOperator;
 use crate::reliable::relative;
 use crate::traits::{LinearOperator, VectorSpace};
 
-/// Computes ‖(1 − P R) v_j‖/‖v_j‖ for each right-hand side of a fine vector: the distance of v from the range of P, if R P = 1.
-/// It is zero up to rounding for the near-null vectors from which P was made. 0 for v_j = 0; NaN where v_j is not finite.
+/// Computes ‖(1 − P R) v_j‖/‖v_j‖ for each right-hand side of a fine vector: the distance of v from the range of P, if R
+/// P = 1. It is zero up to rounding for the near-null vectors from which P was made. The result is 0 for v_j = 0, and NaN if
+/// v_j is not finite.
 ///
 /// Allocates a block of each space.
 ///
@@ -23,8 +24,8 @@ where
     difference(fine, v, &mut projected)
 }
 
-/// Computes ‖(1 − R P) v_j‖/‖v_j‖ for each right-hand side of a coarse vector: zero up to rounding if the columns of P are
-/// orthonormal and R = P†. 0 for v_j = 0; NaN where v_j is not finite.
+/// Computes ‖(1 − R P) v_j‖/‖v_j‖ for each right-hand side of a coarse vector. It is zero up to rounding if the columns of P
+/// are orthonormal and R = P†. The result is 0 for v_j = 0, and NaN if v_j is not finite.
 ///
 /// Allocates a block of each space.
 ///
@@ -42,8 +43,8 @@ where
     difference(coarse, v, &mut restricted)
 }
 
-/// Computes ‖(R A P − A_c) v_j‖/‖A_c v_j‖ for each right-hand side of a coarse vector: zero up to rounding if A_c is the
-/// Galerkin operator. 0 where both images are zero, infinite where only A_c v_j is; NaN where one is not finite.
+/// Computes ‖(R A P − A_c) v_j‖/‖A_c v_j‖ for each right-hand side of a coarse vector. It is zero up to rounding if A_c is
+/// the Galerkin operator. The result is 0 if both images are zero, infinite if only A_c v_j is, and NaN if one is not finite.
 ///
 /// Allocates two blocks of each space.
 ///
@@ -73,7 +74,7 @@ where
     difference(coarse, &coarse_image, &mut restricted)
 }
 
-/// Computes ‖x_j − y_j‖/‖x_j‖. `y` is overwritten.
+/// Computes ‖x_j − y_j‖/‖x_j‖ for each right-hand side. `y` is overwritten.
 fn difference<S: VectorSpace>(space: &S, x: &S::Vector, y: &mut S::Vector) -> Result<Vec<f64>, S::Error> {
     let n = space.nrhs();
     let (mut difference, mut whole) = (vec![0.0; n], vec![0.0; n]);

@@ -1,34 +1,34 @@
-//! The coefficients of [`InnerGcr`](super::InnerGcr).
+//! The scalar coefficients of [`InnerGcr`](super::InnerGcr).
 
 use num_complex::Complex64;
 
-/// Threshold of ‖q‖² over ‖w‖² below which ‖q‖² is measured instead of computed as a difference. Vectors in 16 bits are
-/// orthogonal to about 10⁻³, so that a difference of this size is accurate to ten per cent, and so is the step α.
+/// Ratio of ‖q‖² to ‖w‖² below which ‖q‖² is measured instead of computed as a difference. Vectors in 16 bits are orthogonal
+/// to about 10⁻³, so at this ratio the difference and the step α are accurate to ten per cent.
 const DIFFERENCE: f64 = 1e-2;
-/// Threshold of ‖ρ‖² over the last measured one below which ‖ρ‖² is measured instead of computed as a difference: sums are
-/// accurate to about 1e-8 where those of one site are added in single precision.
+/// Ratio of ‖ρ‖² to the last measured one below which ‖ρ‖² is measured instead of computed as a difference. Sums are accurate
+/// to about 1e-8 if the numbers of a site are added in single precision.
 const CANCELLED: f64 = 1e-4;
-/// Fraction of an image at or below which it counts as zero.
+/// Fraction of an image at or below which the remaining part counts as zero.
 const BREAKDOWN: f64 = 1e-14;
 
-/// The coefficients of a solve. N = `n`; entry i N + j belongs to direction i and right-hand side j.
+/// Coefficients of a solve. N = `n`; entry i N + j belongs to direction i and right-hand side j.
 pub(super) struct Coefficients {
     n: usize,
     steps: usize,
     tol2: f64,
-    /// β_{i,k}: `steps` N entries for each k, in the order of i.
+    /// β_{i,k}, with `steps` N entries for each k, ordered by i.
     beta: Vec<Complex64>,
     /// α_k.
     alpha: Vec<Complex64>,
     /// γ_k².
     gamma2: Vec<f64>,
-    /// χ_l, or −β_{i,k} of this step.
+    /// χ_l in the solution; −β_{i,k} during a step.
     chi: Vec<Complex64>,
-    /// (q_i, w), and (ρ, w) as the last.
+    /// Products (q_i, w), and (ρ, w) as the last.
     pub dots: Vec<Complex64>,
     /// ‖w‖².
     pub norm2: Vec<f64>,
-    /// ‖q_k‖² or ‖ρ‖², where it was measured.
+    /// Measured value of ‖q_k‖² or ‖ρ‖².
     pub measured: Vec<f64>,
     /// (q_k, ρ).
     q_rho: Vec<Complex64>,
@@ -36,21 +36,21 @@ pub(super) struct Coefficients {
     pub minus_alpha: Vec<Complex64>,
     /// ‖ρ‖².
     rho2: Vec<f64>,
-    /// The last ‖ρ‖² that is not a difference.
+    /// Last ‖ρ‖² that was measured, and not computed as a difference.
     rho2_measured: Vec<f64>,
     /// ε² ‖r‖².
     goal2: Vec<f64>,
     norms: Vec<f64>,
     /// Right-hand sides that are neither finished nor broken down.
     active: Vec<bool>,
-    /// Right-hand sides whose numbers of this step are not finite.
+    /// Right-hand sides with scalars of this step that are not finite.
     pub unusable: Vec<bool>,
-    /// Right-hand sides with a difference that has to be measured.
+    /// Right-hand sides with a difference that lost digits and has to be measured.
     cancelled: Vec<bool>,
 }
 
 impl Coefficients {
-    /// Allocates for up to `n` right-hand sides and up to `steps` directions.
+    /// Allocates the coefficients for up to `n` right-hand sides and up to `steps` directions.
     pub fn new(n: usize, steps: usize) -> Self {
         let complex = |length: usize| vec![Complex64::ZERO; length];
         let (real, flags) = (|length: usize| vec![0.0; length], || vec![false; n]);
@@ -62,7 +62,7 @@ impl Coefficients {
             alpha: complex(steps * n),
             gamma2: real(steps * n),
             chi: complex(steps * n),
-            // The first sums may be a Gram matrix of two vectors.
+            // The first step may store the Gram matrix of two vectors here.
             dots: complex((steps + 1).max(3) * n),
             norm2: real(n),
             measured: real(n),
@@ -78,7 +78,7 @@ impl Coefficients {
         }
     }
 
-    /// Prepares a new solve of `n` right-hand sides, at most as many as at creation. `norms` may be empty.
+    /// Prepares a new solve of `n` right-hand sides, at most as many as in [`new`](Self::new). `norms` may be empty.
     pub fn begin(&mut self, n: usize, tol: f64, norms: &[f64]) {
         (self.n, self.tol2) = (n, tol * tol);
         self.active.fill(true);
@@ -90,7 +90,7 @@ impl Coefficients {
         self.active[j] = rho2 != 0.0;
     }
 
-    /// Uses the Gram matrix of ρ and w, which is in `dots`, for the sums of the first step.
+    /// Computes the sums of the first step from the Gram matrix of ρ and w in `dots`.
     pub fn take_gram(&mut self) {
         let n = self.n;
         for j in 0..n {
@@ -110,13 +110,13 @@ impl Coefficients {
         !self.active[..self.n].contains(&true)
     }
 
-    /// Returns the start of row β_{·,k}.
+    /// Returns the index of the first β_{·,k}.
     fn row(&self, k: usize) -> usize {
         k * self.steps * self.n
     }
 
-    /// Computes β_{i,k}, γ_k² and (q_k, ρ) from the sums. Right-hand sides whose sums are not finite are finished, and
-    /// `unusable`. Returns whether there are any.
+    /// Computes β_{i,k}, γ_k² and (q_k, ρ) from the sums. A right-hand side whose sums are not finite is finished and marked
+    /// as `unusable`. Returns whether there is one.
     pub fn project(&mut self, k: usize) -> bool {
         let (n, row) = (self.n, self.row(k));
         for j in 0..n {
@@ -147,7 +147,7 @@ impl Coefficients {
         self.cancelled[..self.n].contains(&true)
     }
 
-    /// Takes γ_k² from `measured` and (q_k, ρ) from `dots`, where they were requested.
+    /// Copies γ_k² from `measured` and (q_k, ρ) from `dots`, for right-hand sides that had to be measured.
     pub fn take_image(&mut self, k: usize) {
         for j in (0..self.n).filter(|&j| self.cancelled[j]) {
             (self.gamma2[k * self.n + j], self.q_rho[j]) = (self.measured[j], self.dots[j]);
@@ -160,7 +160,7 @@ impl Coefficients {
             let (at, gamma2) = (k * self.n + j, self.gamma2[k * self.n + j]);
             self.cancelled[j] = false;
             let alpha = self.q_rho[j] / gamma2;
-            // Also where the image is zero.
+            // The comparison with "≤" includes an image of zero.
             let nothing_left = gamma2 <= BREAKDOWN.powi(2) * self.norm2[j];
             self.active[j] &= !nothing_left && alpha.is_finite();
             self.alpha[at] = if self.active[j] { alpha } else { Complex64::ZERO };
@@ -174,7 +174,7 @@ impl Coefficients {
         }
     }
 
-    /// Takes ‖ρ‖² from `measured`, where it was requested.
+    /// Copies ‖ρ‖² from `measured`, for right-hand sides that had to be measured.
     pub fn take_residual(&mut self) {
         for j in (0..self.n).filter(|&j| self.cancelled[j]) {
             (self.rho2[j], self.rho2_measured[j]) = (self.measured[j], self.measured[j]);
@@ -182,8 +182,8 @@ impl Coefficients {
         }
     }
 
-    /// Solves χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last of `k` directions to the first. If no step was made, the first
-    /// direction is the solution.
+    /// Solves χ_l + Σ_{i>l} β_{l,i} χ_i = α_l from the last of `k` directions to the first. If no step succeeded, the
+    /// solution is the first direction.
     pub fn solution(&mut self, k: usize) -> &[Complex64] {
         let n = self.n;
         for l in (0..k).rev() {

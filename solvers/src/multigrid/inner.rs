@@ -1,4 +1,4 @@
-//! The Krylov solver inside a cycle: GCR from z = 0, with one reduction in a step.
+//! The Krylov solver inside a multigrid cycle: GCR from z = 0, with one reduction in each step.
 
 use super::clear_rhs;
 use super::coefficients::Coefficients;
@@ -13,22 +13,22 @@ use std::time::Instant;
 /// Parameters of [`InnerGcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InnerGcrParams {
-    /// n: maximum number of directions, at least 1. Memory grows with it: 2 n + 1 blocks.
+    /// Maximum number n of directions, at least 1. The solver needs 2 n + 1 blocks of memory.
     pub steps: usize,
-    /// ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ by the recurrence; between 0 and 1.
+    /// Tolerance ε: a right-hand side is finished when ‖ρ_j‖ ≤ ε ‖r_j‖ by the recurrence; between 0 and 1.
     pub tol: f64,
 }
 
-/// Eight directions, and a tenth of the residual: suitable for the coarse levels of a K-cycle.
+/// Returns parameters for the coarse levels of a K-cycle: eight directions, and a tenth of the residual.
 impl Default for InnerGcrParams {
     fn default() -> Self {
         Self { steps: 8, tol: 0.1 }
     }
 }
 
-/// A few steps of flexible GCR for A z = r from z = 0 as a preconditioner, for the inside of cycles. Around a
-/// [`Level`](crate::Level) it makes the K-cycle (Notay and Vassilevski, Numer. Linear Algebra Appl. 15 (2008) 473); without
-/// a preconditioner, K = [`Identity`](crate::Identity), it is a solver for the coarsest level.
+/// A few steps of flexible GCR for A z = r from z = 0, as a preconditioner inside cycles. Around a [`Level`](crate::Level) it
+/// makes the K-cycle (Notay and Vassilevski, Numer. Linear Algebra Appl. 15 (2008) 473). Without a preconditioner, K =
+/// [`Identity`](crate::Identity), it is a solver for the coarsest level.
 ///
 /// From ρ₀ = r, step k is
 ///
@@ -47,13 +47,13 @@ impl Default for InnerGcrParams {
 /// * Passes over memory: p_k is not made orthogonal to the directions before it, which would read k vectors in each step,
 ///   and z is written at the end, when each direction is read once. The last step needs no more than its sums.
 ///
-/// Norms of r are not needed, except by K: if the caller does not give them, the first reduction includes ‖r‖².
+/// Norms of r are not needed, except by K. If the caller does not give them, the first reduction includes ‖r‖².
 ///
 /// # Several right-hand sides
-/// Right-hand sides share k. The block stops when all are finished or after n directions. A right-hand side that is finished,
-/// that has no finite α, or whose image has vanished has coefficients 0 from then on. If no step succeeded, z_j is the first
-/// direction, like in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and reaches no other right-hand
-/// side.
+/// Right-hand sides share k. The block stops when all are finished or after n directions. A right-hand side has coefficients
+/// 0 from the step on in which it is finished, has no finite α, or its image vanishes. If no step succeeded, z_j is the first
+/// direction, as in [`MinimumResidual`](crate::MinimumResidual). NaN in r_j remains in z_j, and does not reach other
+/// right-hand sides.
 pub struct InnerGcr<'a, S: VectorSpace, A: ?Sized, K> {
     space: &'a S,
     operator: &'a A,
@@ -66,16 +66,16 @@ pub struct InnerGcr<'a, S: VectorSpace, A: ?Sized, K> {
 struct InnerMemory<S: VectorSpace> {
     /// p_k.
     directions: Vec<S::Vector>,
-    /// q_0 … q_{k−1}, then ρ, then w: so that one call has all products with w.
+    /// q_0 … q_{k−1}, followed by ρ and w, so that one call computes all products with w.
     images: Vec<S::Vector>,
     numbers: Coefficients,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> InnerGcr<'a, S, A, K> {
-    /// Makes the solver and allocates 2 n + 1 blocks.
+    /// Creates the solver and allocates 2 n + 1 blocks.
     ///
     /// # Errors
-    /// `Invalid` without a step or for a tolerance that is not between 0 and 1, `Backend`.
+    /// `Invalid` if there is no step, or if the tolerance is not between 0 and 1; `Backend`.
     pub fn new(
         space: &'a S,
         operator: &'a A,
@@ -109,7 +109,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
         &self.preconditioner
     }
 
-    /// Returns the work done so far; an iteration is a direction.
+    /// Returns the work done so far. An iteration of the report is a direction.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -121,8 +121,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized, K: Preconditioner<S>> In
 }
 
 impl<S: VectorSpace, A: LinearOperator<S> + ?Sized, K> InnerGcr<'_, S, A, K> {
-    /// Computes w = A p, and its products with the images before it, with ρ and with itself, in one reduction. In the first
-    /// step ‖ρ‖² may be missing.
+    /// Computes w = A p and, in one reduction, the products of w with the previous images, with ρ and with itself. The first
+    /// step also computes ‖ρ‖² if it is missing.
     fn image(
         &self,
         k: usize,
@@ -169,14 +169,14 @@ where
             work += self.preconditioner.apply(space, &images[k], norms, &mut directions[k])?;
             self.image(k, norms.is_empty(), &directions[k], images, numbers)?;
             work.reductions += 1;
-            // β, γ² and (q_k, ρ)
+            // computes β, γ² and (q_k, ρ)
             let unusable = numbers.project(k);
             let (before, rest) = images.split_at_mut(k);
             let (rho, rest) = rest.split_at_mut(1);
             let (rho, w) = (&mut rho[0], &mut rest[0]);
             if unusable {
                 clear_rhs(space, &numbers.unusable, rho, w)?;
-                // The first direction is then the only one.
+                // For k = 0 the direction is kept, because it is the only one.
                 if k > 0 {
                     clear_rhs(space, &numbers.unusable, rho, &mut directions[k])?;
                 }
@@ -188,7 +188,7 @@ where
                 numbers.take_image(k);
                 work.reductions += 1;
             }
-            // α_k, and ‖ρ‖² after the step
+            // computes α_k, and ‖ρ‖² after the step
             numbers.step(k);
             if k + 1 == steps || numbers.finished() {
                 break;

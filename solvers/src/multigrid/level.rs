@@ -10,11 +10,11 @@ use num_complex::Complex64;
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// One level of a multigrid cycle for A z = r as a preconditioner of the fine space `F`: coarse-grid correction on the space
+/// One level of a multigrid cycle for A z = r, as a preconditioner of the fine space `F`: coarse-grid correction on the space
 /// `C`, and smoothing.
 ///
-/// From z = 0, with a smoother S, a transfer of restriction R and prolongation P, and a solver K for the coarse operator,
-/// usually R A P:
+/// Let S be a smoother, R and P the restriction and prolongation of a transfer, and K a solver for the coarse operator,
+/// usually R A P. From z = 0, the level computes:
 ///
 /// 1. pre-smoothing, if there is any: z = S r, ρ = r − A z; otherwise z = 0, ρ = r,
 /// 2. coarse-grid correction: z ← z + P K R ρ,
@@ -29,20 +29,21 @@ use std::time::Instant;
 /// | another `Level` | V-cycle |
 /// | [`InnerGcr`](crate::InnerGcr) around another `Level` | K-cycle |
 ///
-/// Steps 1 and 3 cost an application each besides those of the smoother. A smoother is any [`Preconditioner`]:
+/// Steps 1 and 3 take one application each, in addition to those of the smoother. A smoother is any [`Preconditioner`]:
 /// [`MinimumResidual`](crate::MinimumResidual) on the whole or on domains, [`CaGcr`](crate::CaGcr), and
 /// [`Converted`](crate::Converted) around them, which makes them run in another precision. S and K stand for inverses in a
-/// sum, so that, unlike in GCR, their scale matters here.
+/// sum. Unlike in GCR, their scale therefore matters.
 ///
 /// # Norms and formats of limited range
-/// Norms are measured only for parts that [need them](Preconditioner::needs_norms): those of R ρ for K and those of r − A z for
-/// S cost a reduction each. If `C` has a [target norm](VectorSpace::target_norm), ρ is multiplied by a power of two before it
-/// is restricted, so that ‖ρ‖ is near it (nothing overflows, since ‖R‖ = 1 for an orthonormal P), and the correction is
-/// multiplied by the inverse. This needs ‖ρ‖, which is ‖r‖ and given by the caller, or costs a reduction after pre-smoothing.
+/// Norms are measured only for parts that [need them](Preconditioner::needs_norms): those of R ρ for K and those of r − A z
+/// for S take a reduction each. If `C` has a [target norm](VectorSpace::target_norm), ρ is multiplied by a power of two
+/// before it is restricted, so that ‖ρ‖ is near the target norm (nothing overflows, since ‖R‖ = 1 for an orthonormal P). The
+/// correction is multiplied by the inverse. The scaling needs ‖ρ‖: without pre-smoothing it is ‖r‖, which the caller gives;
+/// after pre-smoothing it takes a reduction.
 ///
 /// # Several right-hand sides
-/// Right-hand sides are independent: a NaN in one of them reaches no other. They leave the batch if spaces, operator, transfer,
-/// smoothers and K can all become narrower.
+/// Right-hand sides are independent: NaN in one of them does not reach the others. Finished ones leave the batch if spaces,
+/// operator, transfer, smoothers and K can all become narrower.
 ///
 /// # An example
 /// Two levels for a Laplace operator on a ring, with the constant as the only near-null vector.
@@ -115,7 +116,7 @@ struct LevelMemory<F: VectorSpace, C: VectorSpace> {
     correction: F::Vector,
     coarse_residual: C::Vector,
     coarse_correction: C::Vector,
-    /// ‖ρ_j‖, or ‖R ρ_j‖.
+    /// ‖ρ_j‖ or ‖R ρ_j‖.
     norms: Vec<f64>,
     /// Powers of two that scale the coarse level.
     scale: Vec<f64>,
@@ -130,11 +131,11 @@ where
     T: TransferOperator<F, C>,
     K: Preconditioner<C>,
 {
-    /// Creates a level with post-smoothing by `smoother` for `operator` on `space`, and with the solver `coarse` on
+    /// Creates a level for `operator` on `space`, with post-smoothing by `smoother` and the solver `coarse` on
     /// `coarse_space`. Allocates two blocks of each space.
     ///
     /// # Errors
-    /// `Invalid` if the two spaces do not have the same number of right-hand sides, `Backend`.
+    /// `Invalid` if the two spaces have different numbers of right-hand sides; `Backend`.
     pub fn new(
         space: &'a F,
         operator: &'a A,
@@ -168,7 +169,8 @@ where
         })
     }
 
-    /// Adds pre-smoothing. The two smoothers may differ in all but their type; the type may be `&dyn Preconditioner`.
+    /// Adds pre-smoothing by `smoother`. It may differ from the smoother after the correction in everything but its type,
+    /// which may be `&dyn Preconditioner`.
     #[must_use]
     pub fn with_pre_smoother(self, smoother: S) -> Self {
         Self { pre_smoother: Some(smoother), ..self }
@@ -179,8 +181,8 @@ where
         &self.coarse
     }
 
-    /// Returns the work done so far. Iterations are those of K: in a K-cycle, calls of the next level. Seconds include all
-    /// coarser levels.
+    /// Returns the work done so far. Its iterations are those of K; in a K-cycle, these are calls of the next level. Its
+    /// seconds include all coarser levels.
     pub fn report(&self) -> LevelReport {
         self.counters.get()
     }
@@ -190,7 +192,7 @@ where
         self.counters.reset();
     }
 
-    /// Computes ρ = r − A z, and ‖ρ_j‖ if requested.
+    /// Computes ρ = r − A z, and also ‖ρ_j‖ if `norms` is given.
     fn residual(
         &self,
         r: &F::Vector,
@@ -266,7 +268,7 @@ where
             self.transfer.prolong(coarse_correction, z)?;
         } else {
             self.transfer.prolong(coarse_correction, correction)?;
-            // z = 0 without pre-smoothing, and is not read then.
+            // Without pre-smoothing z is 0; the coefficient 0 keeps it from being read.
             let before = if self.pre_smoother.is_some() { Complex64::ONE } else { Complex64::ZERO };
             let add = |unscale: &[Complex64]| {
                 with_coefficients(n, |_| before, |before| space.axpby(unscale, correction, before, z))

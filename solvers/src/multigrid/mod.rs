@@ -20,7 +20,7 @@ pub use transfer::TransferOperator;
 use crate::traits::{VectorSpace, with_coefficients};
 use num_complex::Complex64;
 
-/// Sets x_j ← 0 where `which`_j, whatever x_j was. `finite` is another vector, without NaN in these right-hand sides.
+/// Sets x_j ← 0 if `which`_j is true, whatever x_j was. `finite` is a vector without NaN in these right-hand sides.
 fn clear_rhs<S: VectorSpace>(space: &S, which: &[bool], finite: &S::Vector, x: &mut S::Vector) -> Result<(), S::Error> {
     let n = space.nrhs();
     let keep = |j: usize| if which[j] { Complex64::ZERO } else { Complex64::ONE };

@@ -3,19 +3,19 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Counters of one level, summed over all calls since its creation or since the last reset.
+/// Counters of a level, summed over all calls since the level was created or its report was reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LevelReport {
     /// Number of calls.
     pub calls: usize,
-    /// Number of iterations in all calls. The source of the report defines what an iteration is.
+    /// Number of iterations in all calls. The solver or level that makes the report defines what an iteration is.
     pub iterations: usize,
-    /// Wall-clock seconds of this process in all calls, including everything inside them. If operations are queued for a
-    /// device, this is the time until they were queued; only reductions wait for their results.
+    /// Wall-clock time of this process in all calls, in seconds, including all inner parts. If operations are queued for a
+    /// device, it is the time until they were queued; only reductions wait for their results.
     pub seconds: f64,
 }
 
-/// A [`LevelReport`] kept by a preconditioner.
+/// Counters of a [`LevelReport`] that a preconditioner updates.
 #[derive(Default)]
 pub(super) struct Counters(Cell<LevelReport>);
 
@@ -26,7 +26,7 @@ impl Counters {
     pub fn reset(&self) {
         self.0.take();
     }
-    /// Adds a call that ends now.
+    /// Adds a call that began at `started` and ends now.
     pub fn add(&self, started: Instant, iterations: usize) {
         let mut report = self.0.get();
         report.calls += 1;

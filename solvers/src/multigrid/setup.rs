@@ -1,4 +1,4 @@
-//! Near-null vectors: the setup of adaptive multigrid.
+//! Setup of adaptive multigrid: near-null vectors.
 
 use super::clear_rhs;
 use crate::error::SolveError;
@@ -9,9 +9,9 @@ use crate::traits::{LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::ops::ControlFlow;
 
-/// Improves blocks of near-null vectors by inverse iteration with an approximate inverse K of A:
+/// Improves blocks of near-null vectors by inverse iteration with K, an approximate inverse of A:
 ///
-/// v ← K v/‖K v‖, `iterations` times for each right-hand side of each block of `vectors`.
+/// v ← K v/‖K v‖, done `iterations` times for each right-hand side of each block of `vectors`.
 ///
 /// K amplifies most the components for which it is a poor inverse, and a prolongator has to contain these. Adaptive setup has
 /// two stages (Brannick et al., arXiv 0707.4018; Babich et al., arXiv 1005.3043; Frommer et al., arXiv 1303.1377):
@@ -21,15 +21,15 @@ use std::ops::ControlFlow;
 /// 2. *Adaptive steps*: a transfer and a coarse operator are made from the vectors, and K is the cycle with them, a
 ///    [`Level`](crate::Level). The new vectors make a better cycle; two to five such steps are usual.
 ///
-/// Returns ‖A v‖/‖v‖ for each near-null vector, block after block: an upper bound of the smallest singular value of A. Further
-/// steps are useless if it no longer falls, and harmful if all vectors have become the same eigenvector. The value is 0 for a
-/// vector that is zero and NaN for one that is not finite.
+/// Returns ‖A v‖/‖v‖ for each near-null vector, block after block: an upper bound of the smallest singular value of A.
+/// Further steps are useless if the value no longer falls, and harmful if all vectors have become the same eigenvector. The
+/// value is 0 for a zero vector, and NaN for a vector that is not finite.
 ///
-/// Vectors have norm 1 on exit, or the [target norm](VectorSpace::target_norm) in formats of limited range. Where K v is zero
-/// or not finite, v stays as it is. Allocates a block.
+/// Vectors have norm 1 on exit, or the [target norm](VectorSpace::target_norm) in formats of limited range. If K v is zero or
+/// not finite, v stays as it is. Allocates a block.
 ///
 /// # Errors
-/// `Invalid` without an iteration, `Backend`.
+/// `Invalid` if there is no iteration; `Backend`.
 pub fn inverse_iteration<S, A, K>(
     space: &S,
     operator: &A,
@@ -45,12 +45,12 @@ where
     inverse_iteration_while(space, operator, solver, vectors, iterations, &mut || ControlFlow::Continue(()))
 }
 
-/// Runs [`inverse_iteration`], and calls `after` at the end of each iteration of each block; ends when `after` returns `Break`.
-/// The resulting vectors are normalised, and some have had fewer iterations than others. On several processes `after` must
-/// return the same value on all of them.
+/// Runs [`inverse_iteration`], and calls `after` at the end of each iteration of each block. If `after` returns `Break`, the
+/// iteration ends. The resulting vectors are normalised, and some have had fewer iterations than others. On several processes
+/// `after` must return the same value on all of them.
 ///
 /// # Errors
-/// The errors of [`inverse_iteration`]; `Cancelled` if `after` ended it.
+/// The errors of [`inverse_iteration`]; `Cancelled` if `after` returned `Break`.
 pub fn inverse_iteration_while<S, A, K>(
     space: &S,
     operator: &A,
@@ -72,7 +72,7 @@ where
     let (mut image, mut norms) = (space.allocate()?, vec![0.0; n]);
     let mut quotients = Vec::with_capacity(n * vectors.len());
     for v in vectors {
-        // Clears the content left by the previous block.
+        // Another block may have left NaN here, which a coefficient of zero would not remove.
         space.zero(&mut image)?;
         normalise(space, size, &image, v, &mut norms)?;
         for _ in 0..iterations {
@@ -101,15 +101,15 @@ where
     Ok(quotients)
 }
 
-/// Threshold of the squared sine of the angle between a near-null vector and those before it, at or below which it counts as
-/// dependent: sums of one site in single precision are accurate to 1e-7.
+/// Squared sine of the angle between a near-null vector and the previous ones at or below which it counts as dependent. Sums
+/// over a site in single precision are accurate to 1e-7.
 const DEPENDENT: f64 = 1e-10;
 
 /// Makes all right-hand sides of all blocks of `vectors` orthonormal, by block Gram-Schmidt with a Cholesky factorisation in
-/// each block, done twice. Inverse iteration turns near-null vectors towards the same few smallest singular vectors;
-/// orthonormalisation between its steps keeps them apart, and the spanned space large. A dependent vector becomes zero.
+/// each block, done twice. Inverse iteration turns all near-null vectors towards the few smallest singular vectors.
+/// Orthonormalisation between its steps keeps them apart, so that they span a large space. A dependent vector becomes zero.
 ///
-/// A space that does not [mix right-hand sides](VectorSpace::mixes_rhs) is left as it is. Allocates a block.
+/// If the space does not [mix right-hand sides](VectorSpace::mixes_rhs), the vectors stay as they are. Allocates a block.
 ///
 /// # Errors
 /// The errors of the backend.

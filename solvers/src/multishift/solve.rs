@@ -11,12 +11,12 @@ use crate::reliable::{HISTORY, relative};
 use crate::stopping::{ConvergenceHistory, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 
-/// A solve in progress.
+/// A multi-shift solve in progress.
 pub(super) struct MultiShiftSolve<'a, S: VectorSpace, A: ?Sized> {
     space: &'a S,
     operator: &'a A,
     shifts: &'a [f64],
-    /// The index of the smallest shift.
+    /// Index of the smallest shift, which defines the base system.
     base: usize,
     rhs: &'a S::Vector,
     x: &'a mut [S::Vector],
@@ -26,15 +26,16 @@ pub(super) struct MultiShiftSolve<'a, S: VectorSpace, A: ?Sized> {
     rule: StoppingRule,
     failures: RhsFailures,
     slots: BatchSlots,
-    /// Relative residuals of the base system for the observer, in the order of the caller.
+    /// Relative residuals of the base system for the observer, in the caller's order.
     shown: Vec<f64>,
-    /// Number of systems with pending updates of the last iteration: the last of those that moved.
+    /// Number of systems, the last of those that moved, whose updates of the last iteration are still to be made.
     late: usize,
     width: BatchWidth<'a>,
 }
 
 impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A> {
-    /// Sets x = 0, r = p = b. Right-hand sides with b_j = 0, and tolerances of 1 and more, are finished at once.
+    /// Sets x = 0 and r = p = b. Right-hand sides with b_j = 0 are finished at once, as are shifts with a tolerance of 1 or
+    /// more.
     pub fn begin(
         space: &'a S,
         operator: &'a A,
@@ -134,13 +135,13 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         !self.w.active.contains(&true)
     }
 
-    /// Returns an error if no iteration is left.
+    /// Returns an error if the maximum number of iterations was reached.
     pub fn check_limit(&mut self) -> Result<(), SolveError<S::Error>> {
         let exhausted = self.rule.exhausted(self.info.whole.iterations);
         self.rule.stop(false, false, exhausted).map_or(Ok(()), |stop| Err(self.stopped(stop)?))
     }
 
-    /// Lets finished right-hand sides leave the batch, if it pays.
+    /// Removes finished right-hand sides from the batch if that saves time.
     pub fn compact(&mut self) -> Result<(), S::Error> {
         let (space, width) = (self.space, self.w.active.len());
         let Some(compaction) = Compaction::new(width, |j| self.w.active[j]) else { return Ok(()) };
@@ -170,11 +171,11 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Takes one step of CG on the base system: α, r and ‖r_j‖². The late updates of the previous iteration overlap with its
-    /// reductions.
+    /// Takes one step of CG on the base system: computes α, r and ‖r_j‖². The late updates of the previous iteration overlap
+    /// with the reductions of the step.
     pub fn base_step(&mut self) -> Result<(), S::Error> {
         let (n, space) = (self.w.active.len(), self.space);
-        // Right-hand sides that are not active stay where they are.
+        // With ρ = 0, right-hand sides that are not active keep x and r.
         let rho: Vec<f64> = (0..n).map(|j| if self.w.active[j] { self.w.rho[j] } else { 0.0 }).collect();
         let MultiShiftWorkspace { r, ap, p, dots, norm2, a, z, b, .. } = &mut *self.w;
         let (base, mut others) = steps(self.base, self.x, p, [a, z, b]);
@@ -188,7 +189,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.info.whole.reductions += 2;
         let alpha: Vec<f64> = (0..n).map(|j| step.alpha(j, dots[j])).collect();
         std::mem::swap(r, ap);
-        // No x has been updated in this iteration yet, so that all are free of the failure.
+        // No x has been updated in this iteration, so a failure has not reached any x.
         for j in (0..n).filter(|&j| self.w.active[j]).collect::<Vec<_>>() {
             let (dot, norm2) = (self.w.dots[j], self.w.norm2[j]);
             let positive = dot.re > 0.0 && (rho[j] / dot.re).is_finite();
@@ -201,7 +202,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Leaves x_ij as they are for all shifts; the other right-hand sides continue, if there are any.
+    /// Gives up the right-hand side in slot `slot`: its x_ij stay as they are for all shifts. The other right-hand sides
+    /// continue.
     fn give_up(&mut self, slot: usize, failure: RhsFailure) {
         self.failures.record(self.slots[slot], failure, self.info.whole.iterations);
         let w = &mut *self.w;
@@ -227,12 +229,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// Computes ζ of all systems, and the coefficients of their updates. Systems whose residuals are small enough are dropped.
+    /// Computes ζ of all systems and the coefficients of their updates. Drops the systems whose residuals are small enough.
     pub fn find_zeta(&mut self) {
         let w = &mut *self.w;
         let (n, iteration, together, base) =
             (w.active.len(), self.info.whole.iterations, self.params.together, self.base);
-        // A right-hand side is active if one of its systems continues.
+        // A right-hand side is active if the solve of at least one of its systems continues.
         w.active.fill(false);
         let mut lost = Vec::new();
         for (i, info) in self.info.shifts.iter_mut().enumerate() {
@@ -244,7 +246,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
                 if !w.running[at] {
                     continue;
                 }
-                // e = δ α + t g with t = α β/α of the step before
+                // e = δ α + t g with t = α β/α, where β/α is that of the previous step
                 let e = w.alpha[j] * (delta + w.momentum[j] * w.gap[at]);
                 if !e.is_finite() {
                     lost.push(j);
@@ -258,18 +260,18 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
                 w.a[at] = w.alpha[j] * w.zeta[at];
                 info.iterations[rhs] = iteration;
                 info.residual[rhs] = w.zeta[at] * w.relative[j];
-                // ζ of the base system is 1.
+                // The base system has ζ = 1, so its residual is that of the recurrence.
                 let (judge, residual) = if together { (base, w.relative[j]) } else { (i, info.residual[rhs]) };
                 w.running[at] = !StoppingRule::converged(residual, self.params.tolerance(judge));
                 if w.running[at] {
-                    // A dropped system no longer needs its direction, and omits that half of its last update.
+                    // A dropped system no longer needs its direction, so its last update leaves p as it is.
                     (w.z[at], w.b[at]) = (1.0, w.beta[j] * ratio);
                     w.active[j] = true;
                 }
             }
         }
         for j in (0..n).filter(|&j| w.active[j]) {
-            // The direction of the base system spans the Krylov space: it continues although its x may be finished.
+            // The base system moves even if its x is finished, because its direction spans the Krylov space.
             let at = self.base * n + j;
             (w.z[at], w.b[at]) = (1.0, w.beta[j]);
             w.momentum[j] = w.beta[j] / w.alpha[j];
@@ -281,12 +283,12 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
     }
 
-    /// Makes the vector updates of all systems that move, except for the late ones.
+    /// Makes the vector updates of all systems that move, except for the late updates.
     pub fn update(&mut self) -> Result<(), S::Error> {
         let n = self.w.active.len();
         let MultiShiftWorkspace { r, p, a, z, b, left, dots: right, .. } = &mut *self.w;
         if self.slots.first(n).iter().any(|&rhs| self.failures.contains(rhs)) {
-            // A residual that is not a number, times 0, is none either: anything finite takes its place.
+            // 0 · NaN is NaN, so b replaces the residual of a failed right-hand side.
             for j in 0..n {
                 let failed = self.failures.contains(self.slots[j]);
                 (left[j], right[j]) = (f64::from(u8::from(failed)).into(), f64::from(u8::from(!failed)).into());
@@ -300,7 +302,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.space.shift_update(r, &mut others)
     }
 
-    /// Makes the late vector updates, if no further iteration makes them.
+    /// Makes the late vector updates, if no further iteration will make them.
     fn catch_up(&mut self) -> Result<(), S::Error> {
         let MultiShiftWorkspace { r, p, a, z, b, .. } = &mut *self.w;
         let (_, mut others) = steps(self.base, self.x, p, [a, z, b]);
@@ -308,7 +310,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.space.shift_update(r, &mut others[from..])
     }
 
-    /// Computes the true residuals of all systems, with A p as scratch.
+    /// Computes the true residuals of all systems. A p is overwritten.
     fn measure(&mut self) -> Result<(), S::Error> {
         let n = self.w.nrhs;
         let w = &mut *self.w;
@@ -339,19 +341,19 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         whole.flops = (whole.precise_rhs + whole.sloppy_rhs) as f64 * self.operator.flops();
     }
 
-    /// Closes the report of a solve that failed.
+    /// Completes and returns the report of a solve that failed.
     fn report(&mut self) -> Result<Box<Info>, S::Error> {
         self.catch_up()?;
         self.widen()?;
         self.measure()?;
         self.count_flops();
-        // The tolerances may hold by chance, but the solve was not completed.
+        // A failed solve has not converged, even if all residuals happen to be within their tolerances.
         self.info.whole.converged = false;
         self.failures.report(&mut self.info.whole);
         Ok(Box::new(std::mem::take(&mut self.info.whole)))
     }
 
-    /// Returns the error of a solve that is stopped, or was completed without right-hand sides that were given up.
+    /// Returns the error of a solve that ended with `stop`.
     fn stopped(&mut self, stop: StopReason) -> Result<SolveError<S::Error>, S::Error> {
         let info = self.report()?;
         Ok(self.failures.stopped(stop, info))
@@ -376,7 +378,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         Ok(())
     }
 
-    /// Returns the report of a completed solve, or the error about the first of the right-hand sides that were given up.
+    /// Returns the report of a completed solve, or the error of the first right-hand side that was given up.
     pub fn succeed(mut self) -> Result<MultiShiftInfo, SolveError<S::Error>> {
         if self.failures.any() {
             let info = self.report()?;
@@ -392,7 +394,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
     }
 }
 
-/// Returns the updates of the base system and of all others that move.
+/// Returns the update of the base system, and the updates of all other systems that move.
 fn steps<'b, V>(
     base: usize,
     x: &'b mut [V],
@@ -413,7 +415,7 @@ fn steps<'b, V>(
     (of_base.expect("the base is one of the systems"), others)
 }
 
-/// Whether a system moves for one of the right-hand sides.
+/// Returns whether the update changes a right-hand side.
 fn moves<V>(step: &ShiftStep<'_, V>) -> bool {
     !(0..step.a.len()).all(|j| step.is_identity(j))
 }

@@ -5,28 +5,29 @@ use crate::stopping::ConvergenceHistory;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Memory of [`multishift_cg`](super::multishift_cg): two blocks, and one for each shift. The solutions are not included.
+/// Memory of [`multishift_cg`](super::multishift_cg): two blocks, and one more for each shift. The solutions are not
+/// included.
 pub struct MultiShiftWorkspace<S: VectorSpace> {
     pub(super) r: S::Vector,
     pub(super) ap: S::Vector,
-    /// p_i of the module's description, in the order of the shifts.
+    /// Directions p_i, divided by ζ_i, in the order of the shifts.
     pub(super) p: Vec<S::Vector>,
     pub(super) nrhs: usize,
-    /// ‖b_j‖ in the order of the caller.
+    /// ‖b_j‖, in the caller's order.
     pub(super) reference: Vec<f64>,
-    // One entry for each current slot of the batch.
+    // The following arrays have one entry for each current slot of the batch.
     pub(super) active: Vec<bool>,
     pub(super) rho: Vec<f64>,
     pub(super) alpha: Vec<f64>,
     pub(super) beta: Vec<f64>,
-    /// β_k/α_k, for the computation of t_{k+1}.
+    /// β_k/α_k, from which t_{k+1} is computed.
     pub(super) momentum: Vec<f64>,
     pub(super) progress: Vec<ConvergenceHistory>,
     pub(super) relative: Vec<f64>,
     pub(super) norm2: Vec<f64>,
     pub(super) dots: Vec<Complex64>,
     pub(super) left: Vec<Complex64>,
-    // One entry for each shift and slot, those of one shift together.
+    // The following arrays have one entry for each shift and slot, ordered by shift.
     pub(super) running: Vec<bool>,
     pub(super) zeta: Vec<f64>,
     /// g = 1 − ρ.
@@ -37,7 +38,7 @@ pub struct MultiShiftWorkspace<S: VectorSpace> {
 }
 
 impl<S: VectorSpace> MultiShiftWorkspace<S> {
-    /// Allocates for up to `shifts` shifts; reusable for every operator on `space`.
+    /// Allocates the workspace for up to `shifts` shifts. Any operator on `space` can use it.
     pub fn new(space: &S, shifts: usize) -> Result<Self, S::Error> {
         let mut workspace = Self {
             r: space.allocate()?,
@@ -66,7 +67,7 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
         Ok(workspace)
     }
 
-    /// Resets the scalars for all right-hand sides and shifts.
+    /// Resets the scalars of all right-hand sides and shifts.
     pub(super) fn reset(&mut self) {
         let (n, all) = (self.nrhs, self.nrhs * self.p.len());
         (self.active, self.running, self.progress) =
@@ -87,12 +88,12 @@ impl<S: VectorSpace> MultiShiftWorkspace<S> {
         [zeta, gap, a, z, b]
     }
 
-    /// Leaves a system as it is in the next updates.
+    /// Sets the coefficients of system `at` so that the next updates leave it unchanged.
     pub(super) fn rest(&mut self, at: usize) {
         (self.a[at], self.z[at], self.b[at]) = (0.0, 0.0, 1.0);
     }
 
-    /// Applies the compaction of a batch of `width` slots.
+    /// Applies the compaction of a batch of `width` slots to all scalars.
     pub(super) fn rearrange(&mut self, compaction: &Compaction, width: usize) {
         compaction.scalars(&mut self.active);
         compaction.scalars(&mut self.progress);

@@ -1,22 +1,22 @@
-//! Batches that become smaller, and are restored in the end.
+//! Batches that become smaller during a solve, and whose full width is restored at its end.
 
 use super::{ReliableSolve, relative};
 use crate::compact::Compaction;
 use crate::operator::System;
 
 impl<Y: System> ReliableSolve<'_, Y> {
-    /// Lets finished right-hand sides leave the batch, and narrows the system, if the last iteration ended in an update, if it
-    /// pays, and if all parts support it. The returned compaction is for the solver's own vectors and scalars.
+    /// Removes finished right-hand sides from the batch and narrows the system, if the last iteration ended in an update, all
+    /// parts support it, and it saves time. The caller applies the returned compaction to its own vectors and scalars.
     ///
-    /// In the precise space x, the best x and b are rearranged. x̂ is zero now, and the residual is scratch until the next
-    /// update.
+    /// In the precise space, the method rearranges x, the best x and b. x̂ is zero at this point, and the residual is scratch
+    /// until the next update.
     pub fn compact(&mut self) -> Result<Option<Compaction>, Y::Error> {
         let state = &mut *self.state;
         let width = state.active.len();
         if !self.settled || width == 1 {
             return Ok(None);
         }
-        // A right-hand side that was given up only now may have to return to its best x at the next update.
+        // A right-hand side that was just given up stays if the next update has to restore its best x.
         let stays: Vec<bool> = (0..width)
             .map(|j| state.active[j] || self.failures.contains(self.slots[j]) && !state.has_best(j))
             .collect();
@@ -42,7 +42,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(Some(compaction))
     }
 
-    /// Restores the caller's order of all right-hand sides, for the report and for the caller.
+    /// Restores the full width and the caller's order of all right-hand sides.
     pub(super) fn widen(&mut self) -> Result<(), Y::Error> {
         if !self.width.restore() {
             return Ok(());

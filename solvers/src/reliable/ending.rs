@@ -1,4 +1,4 @@
-//! The end of a solve, or its continuation without a right-hand side.
+//! The end of a solve with reliable updates, and its continuation without a right-hand side that failed.
 
 use super::{ReliableSolve, relative};
 use crate::error::SolveError;
@@ -9,13 +9,13 @@ use crate::operator::{Sloppy, System};
 use crate::stopping::StopReason;
 
 impl<Y: System> ReliableSolve<'_, Y> {
-    /// Ends an iteration: calls the observer, and stops the solve if there is a reason.
+    /// Ends an iteration: calls the observer, and returns an error if there is a reason to stop the solve.
     pub fn close(&mut self, observer: &mut dyn Observer) -> Result<(), SolveError<Y::Error>> {
         self.close_with(observer, |_| Ok(()))
     }
 
-    /// Ends an iteration like [`close`](ReliableSolve::close), for a solver that does not keep x̂ up to date: before the solve
-    /// is stopped, `complete` adds the missing part to it.
+    /// Ends an iteration like [`close`](ReliableSolve::close), for a solver that does not keep x̂ up to date. If the solve is
+    /// stopped, `complete` first adds the missing part to x̂.
     pub fn close_with(
         &mut self,
         observer: &mut dyn Observer,
@@ -40,7 +40,8 @@ impl<Y: System> ReliableSolve<'_, Y> {
         };
         complete(&mut self.state.correction)?;
         if stop == StopReason::Stagnation {
-            // Failures are recorded after x has become the best one of right-hand sides that were not given up.
+            // Failures are recorded only after the best x has been restored, because `settle` treats failed right-hand sides
+            // differently.
             self.settle(true)?;
             stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], RhsFailure::Plateau, iteration));
             return Err(self.failure()?);
@@ -48,15 +49,15 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Err(self.stopped(stop)?)
     }
 
-    /// Returns the error of a solve that is stopped, with the best x.
+    /// Returns the error of a solve that ended with `stop`, after x has become the best x.
     pub(super) fn stopped(&mut self, stop: StopReason) -> Result<SolveError<Y::Error>, Y::Error> {
         self.settle(true)?;
         let info = self.take_info()?;
         Ok(self.failures.stopped(stop, info))
     }
 
-    /// Continues without the right-hand side in slot `rhs`, whose x returns to the best one at the next update; returns an
-    /// error if no other right-hand side is left.
+    /// Gives up the right-hand side in slot `rhs`; its x returns to the best one at the next update. Returns an error if no
+    /// other right-hand side is active.
     pub fn give_up(&mut self, rhs: usize, failure: RhsFailure) -> Result<(), SolveError<Y::Error>> {
         let iteration = self.info.iterations;
         let state = &mut *self.state;
@@ -65,7 +66,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
             self.failures.record(self.slots[rhs], failure, iteration);
             return Ok(());
         }
-        // Failed last steps are not added to x.
+        // After NaN or a breakdown, x̂ is not added to x.
         match failure {
             RhsFailure::NotANumber | RhsFailure::Breakdown(_) => self.settle(false)?,
             RhsFailure::NotPositiveDefinite(_) => self.settle(true)?,
@@ -75,27 +76,27 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Err(self.failure()?)
     }
 
-    /// Returns the error about the first of the right-hand sides that were given up.
+    /// Returns the error of the first right-hand side that was given up.
     pub(super) fn failure(&mut self) -> Result<SolveError<Y::Error>, Y::Error> {
         let info = self.take_info()?;
         Ok(self.failures.error(info))
     }
 
-    /// Prepares giving up: adds x̂ to x if `try_correction`, and returns to the best x_j.
+    /// Restores the best x_j of each right-hand side before a solve ends; first adds x̂ to x if `try_correction` is true.
     fn settle(&mut self, try_correction: bool) -> Result<(), Y::Error> {
         if try_correction {
             self.accumulate()?;
         }
         let state = &mut *self.state;
         for j in 0..state.active.len() {
-            // Finished ones have not moved; recomputing them gives rounding of the same value.
+            // A finished x has not changed; its residual differs from the best one by rounding only.
             let moved = state.active[j] || self.failures.contains(self.slots[j]);
             state.revert[j] = moved && !state.has_best(j);
         }
         self.go_back()
     }
 
-    /// Completes the report: true residuals, flops.
+    /// Completes the report with true residuals and operations, and returns it.
     fn take_info(&mut self) -> Result<Box<Info>, Y::Error> {
         self.widen()?;
         let state = &mut *self.state;
@@ -106,7 +107,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
             }
         } else {
             for j in 0..state.active.len() {
-                // A right-hand side with b_j = 0 has x_j = 0.
+                // If b_j = 0, x_j = 0 is exact.
                 let exact = state.reference[j] == 0.0;
                 self.info.true_residual[j] = if exact { 0.0 } else { state.true_residual[j] / state.reference[j] };
             }
@@ -120,7 +121,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(Box::new(std::mem::take(info)))
     }
 
-    /// Returns the report of a completed solve, or the error about the first of those that were given up.
+    /// Returns the report of a completed solve, or the error of the first right-hand side that was given up.
     pub fn succeed(mut self) -> Result<Info, SolveError<Y::Error>> {
         debug_assert!(self.finished());
         if self.failures.any() {

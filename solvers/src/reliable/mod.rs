@@ -28,43 +28,42 @@ pub(crate) use state::ReliableState;
 use crate::compact::Compaction;
 use crate::operator::{Precise, System};
 
-/// Fraction of the target to which the residual of a right-hand side that seems to have converged may fall before it no longer
-/// waits for others.
+/// Fraction of its target at which an apparently converged right-hand side requests an update without waiting for others.
 const URGENT: f64 = 0.1;
-/// Maximum number of iterations for which histories are reserved; longer ones grow.
+/// Maximum number of entries that are reserved for a history; longer histories grow.
 pub(crate) const HISTORY: usize = 10_000;
 
-/// Policy of a method at reliable updates.
+/// Rule by which a method makes reliable updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpdatePolicy {
-    /// An update is due when half of the right-hand sides request one, and directions are kept (CG, BiCGstab).
+    /// Updates are due when half of the right-hand sides request one; directions are kept (CG, BiCGstab).
     Half,
-    /// An update is due when each right-hand side requests one; all continue together in any case (block CG).
+    /// Updates are due when every right-hand side requests one; all continue together until then (block CG).
     All,
-    /// Each update discards all directions (GCR). Updates may then be due when the recurrence has made little progress: only a
-    /// true residual far from the recurrence's counts against the precision.
+    /// Each update discards all directions (GCR). An update may be due although the recurrence has made little progress, so a
+    /// stall counts only if the true residual is far above that of the recurrence.
     Restart,
 }
 
-/// Measures the residual that the caller requested, ‖b_j − M x_j‖, if the recurrence has that of another system (CGNR iterates
-/// M†(b − M x)).
+/// Check of the residual that the caller requested, ‖b_j − M x_j‖, for a recurrence that has the residual of another system
+/// (CGNR iterates M†(b − M x)).
 pub(crate) trait ResidualCheck<Y: System> {
-    /// Measures the residuals of `x`.
+    /// Measures the norms of the residuals of `x`, and writes them to `out`.
     fn measure(&mut self, x: &Precise<Y>, out: &mut [f64]) -> Result<(), Y::Error>;
-    /// Whether the check can follow a compaction.
+    /// Whether the check can continue after a compaction.
     fn can_move(&self) -> bool;
-    /// Applies a compaction: x comes in another order from now on. `scratch` loses its content.
+    /// Applies a compaction: from now on, x comes in the new order. `scratch` loses its content.
     fn follow(&mut self, compaction: &Compaction, scratch: &mut Precise<Y>) -> Result<(), Y::Error>;
-    /// Restores the caller's order of x, and follows no more compactions.
+    /// Restores the caller's order of x. The check follows no compactions after this call.
     fn restore(&mut self);
 }
 
-/// Measure of convergence, for a system that is solved on behalf of another one and whose own residual and right-hand side do
-/// not count.
+/// Measure of convergence for a system that is solved on behalf of another one. Its own residual and right-hand side do not
+/// decide.
 pub(crate) struct Criterion<'a, Y: System> {
-    /// Norms to which tolerances refer; ‖b_j‖ if absent.
+    /// Norms to which tolerances refer; `None` for ‖b_j‖.
     pub reference: Option<&'a [f64]>,
-    /// Norms to which checked residuals refer, in the caller's order, and the check.
+    /// Norms to which checked residuals refer, in the caller's order, and the check itself.
     pub check: Option<(&'a [f64], &'a mut (dyn ResidualCheck<Y> + 'a))>,
 }
 
@@ -74,9 +73,10 @@ impl<Y: System> Default for Criterion<'_, Y> {
     }
 }
 
-/// Returns the power of two that brings `norm` next to the target norm of a format; `before` if that has no meaning.
+/// Returns the power of two that brings `norm` next to the target norm of a format; returns `before` if the format has no
+/// target norm, or if `norm` is zero or not finite.
 pub(crate) fn scale_for(target: Option<f64>, norm: f64, before: f64) -> f64 {
-    /// Keeps the factor in the range of single precision.
+    /// Largest base-2 exponent of the factor, within the range of single precision.
     const LARGEST: f64 = 100.0;
     match target {
         Some(target) if norm > 0.0 && norm.is_finite() => {
@@ -86,7 +86,7 @@ pub(crate) fn scale_for(target: Option<f64>, norm: f64, before: f64) -> f64 {
     }
 }
 
-/// Returns `norm / reference`, with 0/0 = 0 for right-hand sides that vanish.
+/// Returns `norm / reference`, and 0 for 0/0.
 pub(crate) fn relative(norm: f64, reference: f64) -> f64 {
     if reference == 0.0 && norm == 0.0 { 0.0 } else { norm / reference }
 }

@@ -1,4 +1,4 @@
-//! A solve in progress: its start, its numbers, and the decision when an update is due.
+//! A solve with reliable updates in progress: its start, its scalars, and the decision when an update is due.
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
 use crate::compact::{BatchSlots, BatchWidth, Rhs};
@@ -14,12 +14,12 @@ use crate::stopping::{ConvergenceHistory, RhsFailures, StopReason, StoppingRule}
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Default of [`SolverParams::stagnation_window`] for methods that restart.
+/// Default of [`SolverParams::stagnation_window`] for methods that restart, in iterations.
 const RESTARTED_WINDOW: usize = 500;
 
-/// Fraction, a power of two, to which residuals in a format of limited range are reduced after an overflow.
+/// Factor by which an overflow reduces the residuals in a format of limited range; a power of two.
 const HEADROOM_STEP: f64 = 1.0 / 64.0;
-/// Minimum fraction of the target norm; below it small numbers lose too many digits.
+/// Minimum fraction of the target norm; below it, small numbers lose too many digits.
 const SMALLEST_HEADROOM: f64 = HEADROOM_STEP * HEADROOM_STEP;
 
 /// A solve with reliable updates in progress.
@@ -36,14 +36,14 @@ pub(crate) struct ReliableSolve<'a, Y: System> {
     pub(super) kind: IterationKind,
     pub(super) failures: RhsFailures,
     pub(super) slots: BatchSlots,
-    /// Status of all right-hand sides, in the caller's order: relative residuals for the observer; for those that have left,
-    /// true residuals and their reference norms.
+    /// Relative residuals of all right-hand sides for the observer, in the caller's order. For right-hand sides that have
+    /// left the batch, `left` is the true residual and its reference norm.
     pub(super) shown: Vec<f64>,
     pub(super) left: Vec<Option<(f64, f64)>>,
     pub(super) width: BatchWidth<'a>,
-    /// Whether x has all steps and x̂ none.
+    /// Whether x contains all steps and x̂ is zero.
     pub(super) settled: bool,
-    /// Operations of the preconditioner for all right-hand sides.
+    /// Floating-point operations of the preconditioner for all right-hand sides.
     pub(super) preconditioner_flops: f64,
 }
 
@@ -63,7 +63,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         if n != system.precise().nrhs() {
             return Err(SolveError::Invalid("the workspace was made for another number of right-hand sides"));
         }
-        // The content left by an earlier solve must not enter the report of this one.
+        // Results of an earlier solve must not appear in the report.
         state.widen();
         state.true_residual.fill(f64::NAN);
         state.reference.fill(f64::NAN);
@@ -90,7 +90,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(run)
     }
 
-    /// Returns an error if not one iteration is allowed.
+    /// Returns an error if the maximum number of iterations is 0.
     pub fn require_iterations(&mut self) -> Result<(), SolveError<Y::Error>> {
         if self.rule.exhausted(0) { Err(self.stopped(StopReason::IterationLimit)?) } else { Ok(()) }
     }
@@ -105,7 +105,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         let state = &mut *self.state;
         space.norm2(self.b.get(), &mut state.norm2)?;
         self.info.reductions += 1;
-        // A solver's own right-hand side is made from one that was checked.
+        // A right-hand side of the solver itself comes from one that was checked.
         if let Rhs::Given(b, _) = &self.b {
             range::check(space, *b, &state.norm2, &mut state.residual)?;
         }
@@ -133,7 +133,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             space.norm2(self.x, &mut state.norm2)?;
             self.info.reductions += 1;
             if state.norm2.iter().all(|v| *v == 0.0) {
-                // The usual case, and it saves an application: r = b.
+                // In the usual case x = 0, r = b saves an application.
                 space.copy(self.b.get(), &mut state.residual)?;
             } else {
                 self.true_residual()?;
@@ -168,8 +168,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(())
     }
 
-    /// Finishes the right-hand sides whose true residuals are small enough. If another residual is checked, the target of those
-    /// that failed the check is lowered in proportion.
+    /// Finishes the right-hand sides whose true residuals are small enough. If a check measures another residual, the target
+    /// of a right-hand side that fails the check is lowered in proportion.
     pub(super) fn accept(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         let converged: Vec<usize> = (0..state.active.len())
@@ -195,7 +195,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         Ok(())
     }
 
-    /// Converts the residual to the sloppy format, scaled so that it lies well in its range.
+    /// Converts the residual to the sloppy format, scaled so that it lies well within the range of the format.
     pub fn demote(&mut self, to: &mut Sloppy<Y>) -> Result<(), Y::Error> {
         let target_norm = self.system.sloppy().target_norm();
         let state = &mut *self.state;
@@ -211,13 +211,13 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.system.demote(&state.scale, &state.residual, to)
     }
 
-    /// Counts applications of the sloppy operator.
+    /// Counts `times` applications of the sloppy operator.
     pub fn applied(&mut self, times: usize) {
         self.info.sloppy_applications += times;
         self.info.sloppy_rhs += times * self.state.active.len();
     }
 
-    /// Counts the work of a preconditioner for the remaining right-hand sides.
+    /// Adds the work of a preconditioner for the right-hand sides in the batch.
     pub fn preconditioned(&mut self, work: Work) {
         self.info.preconditioner += work;
         self.preconditioner_flops += work.flops * self.state.active.len() as f64;
@@ -228,12 +228,12 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         !self.state.active.contains(&true)
     }
 
-    /// Returns ‖r_j‖² at the last update, of the sloppy r_j.
+    /// Returns ‖r_j‖² of the sloppy r_j at the last update.
     pub fn sloppy_norm2(&self, j: usize) -> f64 {
         (self.state.true_residual[j] * self.state.scale[j]).powi(2)
     }
 
-    /// Returns the factor between the sloppy r_j after the last update and before.
+    /// Returns the ratio of the scales of the sloppy r_j after and before the last update.
     pub fn rescaled(&self, j: usize) -> f64 {
         self.state.rescaled[j]
     }
@@ -243,12 +243,12 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.recurrence[j] <= self.state.recurrence_target(j)
     }
 
-    /// Whether the last update gave a smaller residual than all before for right-hand side j.
+    /// Whether the true residual of right-hand side j made progress at the last update.
     pub fn progressed(&self, j: usize) -> bool {
         self.state.progress[j].progressed
     }
 
-    /// Whether the last update found a true residual far above that of the recurrence.
+    /// Whether the last update found a true residual of right-hand side j far above that of the recurrence.
     pub fn inaccurate(&self, j: usize) -> bool {
         self.state.inaccurate[j]
     }
@@ -269,9 +269,9 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.progress[j].forget_breakdowns();
     }
 
-    /// Checks whether a reduction is `finite`. If not, right-hand side j restarts on a smaller scale with an update, which is
-    /// due in this iteration, or at the end of a cycle of GCR; it is given up if that cannot help. Returns whether it takes
-    /// part in the rest of this iteration.
+    /// Checks whether a reduction is `finite`. If not, right-hand side j restarts on a smaller scale with the next update,
+    /// which is due in this iteration or at the end of a cycle of GCR. If no smaller scale is left, the right-hand side is
+    /// given up. Returns whether it takes part in the rest of this iteration.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
         if finite || self.state.overflowed[j] {
             return Ok(finite);
@@ -282,8 +282,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.unless_failed(j, RhsFailure::unless_finite(finite))
     }
 
-    /// Restarts right-hand side j on a smaller scale with the next update, if the sloppy format has a limited range, but only a
-    /// few times. Returns whether it does.
+    /// Marks right-hand side j for a restart on a smaller scale at the next update. Returns false if the sloppy format has a
+    /// wide range, or after too many restarts.
     pub(super) fn rescale(&mut self, j: usize) -> bool {
         let state = &mut *self.state;
         if self.system.sloppy().target_norm().is_none() || state.headroom[j] <= SMALLEST_HEADROOM {
@@ -294,29 +294,30 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         true
     }
 
-    /// Returns the fraction of the sloppy format's target norm to which residuals are brought: the smallest of the active ones.
+    /// Returns the fraction of the target norm to which the residuals of the sloppy format are brought: the smallest of all
+    /// active right-hand sides.
     pub fn headroom(&self) -> f64 {
         let active = self.state.headroom.iter().zip(&self.state.active).filter(|(_, active)| **active);
         active.fold(1.0, |smallest, (headroom, _)| headroom.min(smallest))
     }
 
-    /// Whether there is an active right-hand side in the range of the sloppy format.
+    /// Whether an active right-hand side is in the range of the sloppy format.
     pub fn any_in_range(&self) -> bool {
         self.state.active.iter().zip(&self.state.overflowed).any(|(active, overflowed)| *active && !overflowed)
     }
-    /// Whether right-hand side j left the range of the sloppy format in this iteration.
+    /// Whether right-hand side j left the range of the sloppy format since the last update.
     pub fn overflowed(&self, j: usize) -> bool {
         self.state.overflowed[j]
     }
 
-    /// Gives right-hand side j up if it failed. Returns whether it continues.
+    /// Gives up right-hand side j if `failure` is given. Returns whether it continues.
     pub fn unless_failed(&mut self, j: usize, failure: Option<RhsFailure>) -> Result<bool, SolveError<Y::Error>> {
         failure.map_or(Ok(()), |failure| self.give_up(j, failure))?;
         Ok(failure.is_none())
     }
 
-    /// Takes the recurrence's new ‖r_j‖² from `state.norm2` and returns whether an update is due. If directions do not survive
-    /// an update, right-hand sides that request one wait from now on.
+    /// Reads the new ‖r_j‖² of the recurrence from `state.norm2`, and returns whether an update is due. If an update discards
+    /// directions, right-hand sides that request one wait until it is made.
     pub fn advance(&mut self) -> Result<bool, SolveError<Y::Error>> {
         self.info.iterations += 1;
         self.kind = IterationKind::Iterate;
@@ -327,7 +328,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             let finite = self.state.norm2[j].is_finite() && !self.state.overflowed[j];
             if !(self.state.moves(j) && self.check_finite(j, finite)?) {
                 if self.state.moves(j) && self.state.overflowed[j] {
-                    // The next update replaces this residual with the true one.
+                    // The true residual of the next update replaces this entry.
                     let (residual, rhs) = (self.state.recurrence[j], self.slots[j]);
                     self.info.iterations_per_rhs[rhs] += 1;
                     self.info.history[rhs].push(relative(residual, self.state.reference[j]));

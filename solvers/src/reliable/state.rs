@@ -6,46 +6,46 @@ use crate::stopping::{ConvergenceHistory, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// Vectors of the precise space, x̂, and scalars that belong to right-hand sides. The scalars refer to the current slots of the
-/// batch.
+/// Memory of a solve with reliable updates: precise vectors, x̂, and scalars of right-hand sides. The scalars belong to the
+/// current slots of the batch.
 pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     /// Number of right-hand sides for which the vectors have memory.
     pub(super) full: usize,
-    /// b − A x at the last update.
+    /// Residual b − A x at the last update.
     pub(super) residual: P::Vector,
-    /// The x_j with the smallest true residual so far, where the current x_j is not it.
+    /// Vectors x_j with the smallest true residual so far; undefined for each j whose current x_j is the best.
     pub(super) best_x: P::Vector,
     pub(super) x_is_best: Vec<bool>,
-    /// x̂.
+    /// Correction x̂: the sum of the steps since the last update.
     pub correction: S::Vector,
-    /// Results of the last reduction: ‖r_j‖² of the recurrence.
+    /// Results of the last reduction; ‖r_j‖² of the recurrence.
     pub norm2: Vec<f64>,
     /// Right-hand sides that are still active.
     pub active: Vec<bool>,
-    /// Right-hand sides that have to discard their directions at the next update, or just did.
+    /// Right-hand sides that have to discard their directions at the next update, or that did so at the last one.
     pub restart: Vec<bool>,
-    /// Right-hand sides that do not move until the next update.
+    /// Right-hand sides that take no steps until the next update.
     pub waiting: Vec<bool>,
     /// Right-hand sides whose recurrence was far below the true residual at the last update.
     pub(super) inaccurate: Vec<bool>,
     /// Right-hand sides that left the range of the sloppy format since the last update.
     pub(super) overflowed: Vec<bool>,
-    /// Fraction of the sloppy format's target norm to which residuals are brought, smaller after each overflow.
+    /// Fraction of the target norm to which the residuals of the sloppy format are brought; smaller after each overflow.
     pub(super) headroom: Vec<f64>,
     /// Right-hand sides whose x_j has to return to the best one.
     pub(super) revert: Vec<bool>,
-    /// Norms to which tolerances refer, and the residuals to be reached.
+    /// Norms to which tolerances refer; `target` is the residual at which a right-hand side is finished.
     pub(super) reference: Vec<f64>,
     pub(super) target: Vec<f64>,
-    /// ‖r_j‖ of the recurrence, and its largest value since the last update.
+    /// ‖r_j‖ of the recurrence; `maximum` is its largest value since the last update.
     pub(super) recurrence: Vec<f64>,
     pub(super) maximum: Vec<f64>,
     /// ‖b_j − A x_j‖ at the last update.
     pub(super) true_residual: Vec<f64>,
-    /// The residuals of the [check](super::ResidualCheck).
+    /// Residuals measured by the [check](super::ResidualCheck).
     pub(super) checked: Vec<f64>,
     pub(super) progress: Vec<ConvergenceHistory>,
-    /// Scale of the sloppy residual and x̂ relative to the quantities that they represent.
+    /// Scale of the sloppy residual and of x̂ relative to the quantities that they represent.
     pub(super) scale: Vec<f64>,
     pub(super) unscale: Vec<f64>,
     /// Ratio of `scale` to its value before the last update.
@@ -112,7 +112,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         [&mut self.zeros, &mut self.mask, &mut self.unmask]
     }
 
-    /// Applies a compaction.
+    /// Applies a compaction to all scalars.
     pub(super) fn rearrange(&mut self, compaction: &Compaction) {
         self.flags().into_iter().for_each(|v| compaction.scalars(v));
         self.reals().into_iter().for_each(|v| compaction.scalars(v));
@@ -120,7 +120,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         compaction.scalars(&mut self.progress);
     }
 
-    /// Restores the size for all right-hand sides, with undefined scalars.
+    /// Restores the size of all arrays for the full number of right-hand sides. Their values are undefined.
     pub(super) fn widen(&mut self) {
         let n = self.full;
         self.flags().into_iter().for_each(|v| v.resize(n, false));
@@ -129,17 +129,17 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.progress.resize(n, ConvergenceHistory::new(0.0));
     }
 
-    /// Returns the residual of the recurrence at which it seems to have converged.
+    /// Returns the residual of the recurrence at or below which right-hand side j seems to have converged.
     pub(super) fn recurrence_target(&self, j: usize) -> f64 {
         StoppingRule::recurrence_target(self.target[j], self.reference[j])
     }
 
-    /// Whether the true residual at the last update was about that of the recurrence.
+    /// Whether the true residual of right-hand side j at the last update agreed with that of the recurrence.
     pub(super) fn agrees(&self, j: usize) -> bool {
         self.recurrence[j] >= 0.5 * self.true_residual[j]
     }
 
-    /// Whether x_j is the best one so far; false with NaN.
+    /// Whether x_j is the best one so far; false if the residual is NaN.
     pub(super) fn has_best(&self, j: usize) -> bool {
         self.x_is_best[j] || self.true_residual[j] <= self.progress[j].best
     }
@@ -149,7 +149,7 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.active[j] && !self.waiting[j]
     }
 
-    /// Sets `mask`_j = 1 where `choose`, else 0; `unmask`_j = 1 − `mask`_j.
+    /// Sets `mask`_j to 1 if `choose` returns true and to 0 otherwise, and `unmask`_j to 1 − `mask`_j.
     pub(super) fn set_masks(&mut self, choose: impl Fn(&Self, usize) -> bool) {
         for j in 0..self.active.len() {
             self.mask[j] = if choose(self, j) { Complex64::ONE } else { Complex64::ZERO };

@@ -1,4 +1,4 @@
-//! The reliable update.
+//! The reliable update: the true residual replaces that of the recurrence.
 
 use super::{ReliableSolve, UpdatePolicy, relative};
 use crate::error::SolveError;
@@ -9,7 +9,7 @@ use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
 impl<Y: System> ReliableSolve<'_, Y> {
-    /// Saves x_j where it is the best one so far, then computes x ← x + x̂, x̂ ← 0, r ← b − A x.
+    /// Saves x_j if it is the best one so far; then computes x ← x + x̂, x̂ ← 0 and r ← b − A x.
     pub(super) fn accumulate(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         if state.x_is_best.iter().all(|best| *best) {
@@ -24,7 +24,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.true_residual()
     }
 
-    /// Returns to the best x_j for the right-hand sides marked in `revert`, if any, and recomputes the residuals.
+    /// Restores the best x_j of the right-hand sides marked in `revert`, and recomputes the residuals if there are any.
     pub(super) fn go_back(&mut self) -> Result<(), Y::Error> {
         let state = &mut *self.state;
         if state.revert.contains(&true) {
@@ -35,7 +35,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let best = state.progress[j].best;
-            // An operator that has begun to give NaN does so for the best x as well, whose residual is known.
+            // If the operator gives NaN even for the best x, the known residual of the best x is used.
             if state.revert[j] && state.true_residual[j].is_nan() {
                 state.true_residual[j] = best;
             }
@@ -46,20 +46,21 @@ impl<Y: System> ReliableSolve<'_, Y> {
 
     /// Makes the reliable update: x ← x + x̂, x̂ ← 0, r ← b − A x, `r` ← r in the sloppy format.
     ///
-    /// If the true residual is not smaller than the largest of the recurrence since the last update, and the recurrence
-    /// disagrees, it was wrong altogether, and x_j returns to the best one before. If both agree there was no descent to check:
-    /// another right-hand side requested the update. (In GCR none can request it for another.)
+    /// If the true residual is not smaller than the largest residual of the recurrence since the last update, and the two
+    /// disagree, the recurrence was wrong, and x_j returns to the best one before. If the two agree, there was no descent to
+    /// check, because another right-hand side requested the update. (In GCR, no right-hand side can request it for another
+    /// one.)
     ///
     /// A right-hand side that left the range of the sloppy format also returns to the best x_j, unless its residual is smaller.
     ///
-    /// Afterwards `state.restart` marks right-hand sides that have to restart: those marked before, those that returned to an
+    /// On return, `state.restart` marks right-hand sides that have to restart: those marked before, those that returned to an
     /// earlier x, and those that seemed to have converged twice without progress in between.
     pub fn refresh(&mut self, r: &mut Sloppy<Y>) -> Result<(), SolveError<Y::Error>> {
         self.accumulate()?;
         self.info.reliable_updates += 1;
         self.kind = IterationKind::ReliableUpdate;
         self.settled = true;
-        // x̂ may have left the range of the sloppy format although the recurrence has not.
+        // x̂ may leave the range of the sloppy format although the recurrence stays in it.
         for j in 0..self.state.active.len() {
             if self.state.active[j] && !self.state.overflowed[j] && !self.state.true_residual[j].is_finite() {
                 self.rescale(j);
@@ -89,18 +90,18 @@ impl<Y: System> ReliableSolve<'_, Y> {
         Ok(self.demote(r)?)
     }
 
-    /// Marks the right-hand sides whose x_j the last steps have made worse, and counts false convergence.
+    /// Marks the right-hand sides whose x_j became worse since the last update, and counts false convergence.
     fn mark_reverts(&mut self) {
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
-            // "Not less" instead of "at least": NaN is reverted as well.
-            // After a breakdown the recurrence was not expected to be right.
+            // The comparison is "not less", so that NaN is also reverted. Right-hand sides that restart after a breakdown are
+            // left out: their recurrence is not expected to agree with the true residual.
             let wrong = state.active[j]
                 && !state.restart[j]
                 && (self.policy == UpdatePolicy::Restart || !state.agrees(j))
                 && residual.partial_cmp(&state.maximum[j]) != Some(Ordering::Less);
-            // The last change of x_j may be the reason why it was given up.
+            // A right-hand side that was given up or overflowed may have a worse x_j since the last update.
             let moved_away = self.failures.contains(self.slots[j]) || state.overflowed[j];
             let worse = moved_away && residual > state.progress[j].best;
             state.revert[j] = wrong && residual > state.target[j] || worse || !residual.is_finite();
@@ -112,13 +113,13 @@ impl<Y: System> ReliableSolve<'_, Y> {
         }
     }
 
-    /// Records the true residuals, and finds the right-hand sides that restart. Returns those that stagnate.
+    /// Records the true residuals, and marks the right-hand sides that restart. Returns those that stagnate.
     fn record_true_residuals(&mut self) -> Vec<usize> {
         let mut stagnating = Vec::new();
         let state = &mut *self.state;
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
-            // Right-hand sides that have not moved since the last update have the same residual again.
+            // A right-hand side that has not moved since the last update gets the same residual again.
             if let Some(last) = self.info.history[self.slots[j]].last_mut() {
                 *last = relative(residual, state.reference[j]);
             }
@@ -132,7 +133,8 @@ impl<Y: System> ReliableSolve<'_, Y> {
                 self.info.restarts += 1;
                 self.kind = IterationKind::Restart;
             }
-            // A real descent from a peak is no stall, and neither is a slow descent that the recurrence also shows as slow.
+            // A residual that fell well below the peak of the recurrence is not a stall. A slow descent that the recurrence
+            // also shows is not one either.
             let slow = residual > 0.5 * state.maximum[j];
             state.inaccurate[j] = state.active[j] && !forced && (slow && !state.agrees(j) || state.revert[j]);
             let (converged, stalled) = (!state.active[j], state.inaccurate[j]);

@@ -8,19 +8,19 @@ use crate::effective::CorrelatorShape;
 use crate::jackknife::Resampling;
 use std::ops::Range;
 
-/// Fit function with one or two states. Parameters: A_0, E_0, and for the second state A_1 and ln(E_1 − E_0).
+/// Fit function with one or two states. Its parameters are A_0 and E_0, and for the second state A_1 and ln(E_1 − E_0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States {
     /// Time dependence of each state.
     pub shape: CorrelatorShape,
-    /// T, the extent in time.
+    /// Extent T of the lattice in time.
     pub extent: usize,
     /// Number of states, 1 or 2.
     pub count: usize,
 }
 
 impl States {
-    /// Returns the contribution of a state of this energy at t for A = 1, and its derivative with respect to the energy.
+    /// Returns the contribution of a state with energy E at time t for A = 1, and its derivative with respect to E.
     fn of(self, energy: f64, t: f64) -> [f64; 2] {
         let (near, far) = ((-energy * t).exp(), self.extent as f64 - t);
         let sign = match self.shape {
@@ -31,7 +31,7 @@ impl States {
         let back = sign * (-energy * far).exp();
         [near + back, -t * near - far * back]
     }
-    /// Computes C(t).
+    /// Computes C(t) of the fit function.
     pub fn at(self, parameters: &[f64], t: f64) -> f64 {
         self.value(t, parameters, &mut vec![0.0; 2 * self.count])
     }
@@ -56,14 +56,15 @@ impl Model for States {
     }
 }
 
-/// Exponents k of the energies 1.125^k at which the search starts, in units of the inverse spacing of the times: from 0.005 to 17.
+/// Exponents k of the energies 1.125^k at which the search starts, in units of the inverse spacing of the times; the energies are 0.005
+/// to 17.
 const ENERGIES: std::ops::RangeInclusive<i32> = -45..=24;
-/// Smallest distance between the exponents of two starts.
+/// Smallest difference of the exponents of two starts.
 const APART: usize = 3;
-/// Largest number of starts of a search; those with the smallest χ² are used.
+/// Largest number of starts of a search. Those with the smallest χ² are used.
 const STARTS: usize = 8;
 
-/// Minimum of χ² at given energies of the states, over all amplitudes of either sign (variable projection: Golub and Pereyra 1973).
+/// Minimum of χ² for given energies of the states, over all amplitudes of either sign (variable projection: Golub and Pereyra 1973).
 struct Projected {
     /// L⁻¹ times the time dependence of each state, normalised to length 1.
     columns: Vec<Vec<f64>>,
@@ -74,7 +75,7 @@ struct Projected {
 }
 
 impl Projected {
-    /// Computes the columns at the given energies; `None` if a state underflows or overflows.
+    /// Computes the columns at the given energies; returns `None` if a state underflows or overflows.
     fn at(states: States, data: Data, energies: &[f64]) -> Option<Self> {
         let mut found = Projected { columns: Vec::new(), lengths: Vec::new(), slopes: Vec::new() };
         for energy in energies {
@@ -90,13 +91,13 @@ impl Projected {
         }
         found.lengths.iter().all(|length| (1e-300..1e300).contains(length)).then_some(found)
     }
-    /// Returns the amplitudes of the columns and the residual of the whitened data; `None` for two states that double precision cannot
+    /// Returns the amplitudes of the columns and the residual of the whitened data, or `None` for two states that double precision cannot
     /// distinguish.
     fn project(&self, y: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
         let amplitudes = match &self.columns[..] {
             [one] => vec![dot(one, y)],
             [one, two] => {
-                // Component of the second state orthogonal to the first.
+                // `rest` is the component of the second state that is orthogonal to the first.
                 let cosine = dot(one, two);
                 let rest: Vec<f64> = two.iter().zip(one).map(|(two, one)| two - cosine * one).collect();
                 let square = dot(&rest, &rest);
@@ -111,7 +112,7 @@ impl Projected {
         }
         Some((amplitudes, left))
     }
-    /// Returns the point with these energies and the best amplitudes: residuals and derivatives (Kaufman 1975).
+    /// Returns the residuals and derivatives at these energies with the best amplitudes (Kaufman 1975).
     fn place(&self, energies: Vec<f64>, y: &[f64]) -> Option<Place> {
         let (amplitudes, left) = self.project(y)?;
         let slope = |(a, slope): (&f64, &Vec<f64>)| {
@@ -124,10 +125,12 @@ impl Projected {
 }
 
 impl States {
-    /// Returns sets of energies, one for each state, from a grid: those with the smallest χ², separated from each other.
+    /// Returns the sets of energies on a grid that have the smallest χ² and are separated from each other; each set has one energy for
+    /// each state.
     fn grid(self, data: Data, y: &[f64]) -> Vec<Vec<f64>> {
         let spacing = data.x.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
-        // One exponential may rise. Of two, a rising one is not a ground state: it is noise, or a state that propagates backwards.
+        // A single exponential may rise. In a fit of two, a rising one is noise or a state that propagates backwards, and not a ground
+        // state.
         let rises = self.shape == CorrelatorShape::Exponential && self.count == 1;
         let signs: &[f64] = if rises { &[1.0, -1.0] } else { &[1.0] };
         let mut energies: Vec<f64> =
@@ -136,7 +139,7 @@ impl States {
         energies.retain(|energy| Projected::at(self, data, &[*energy]).is_some());
         let Some(all) = Projected::at(self, data, &energies) else { return Vec::new() };
         let along: Vec<f64> = all.columns.iter().map(|column| dot(column, y)).collect();
-        // Decrease of χ² by the states; a single state is on the diagonal.
+        // Decrease of χ² by states i and j together, or by a single state if i = j.
         let gain = |i: usize, j: usize| {
             if i == j {
                 return along[i] * along[i];
@@ -164,9 +167,9 @@ impl States {
 }
 
 impl States {
-    /// Computes the energies of two states from the recurrence that data without noise obey (Prony 1795), solved by least squares: with S
-    /// C(t) = C(t+1), or for a cosh and a sinh S C(t) = C(t+1) + C(t−1), states have S = e^{−E}, or 2 cosh E, and S² C = (S_0 + S_1) S C −
-    /// S_0 S_1 C. Returns `None` if the times are not equally spaced, or if the solutions are not energies.
+    /// Computes the energies of two states by least squares from the recurrence that data without noise obey (Prony 1795): S² C = (S_0 +
+    /// S_1) S C − S_0 S_1 C. For exponentials, S C(t) = C(t+1) and a state has S = e^{−E}; for a cosh or sinh, S C(t) = C(t+1) + C(t−1)
+    /// and a state has S = 2 cosh E. Returns `None` if the times are not equally spaced, or if the solutions are not energies.
     fn prony(self, data: Data) -> Option<Vec<f64>> {
         let Data { x, y, .. } = data;
         let spacing = x[1] - x[0];
@@ -183,7 +186,7 @@ impl States {
         let once = shifted(y);
         let twice = shifted(&once);
         let offset = usize::from(periodic);
-        // Relative to the data, because relative noise grows slowly.
+        // The equations are divided by the data, because relative noise grows slowly.
         let (mut matrix, mut right) = ([[0.0; 2]; 2], [0.0; 2]);
         for (k, twice) in twice.iter().enumerate() {
             let (y, once) = (y[k + 2 * offset], once[k + offset]);
@@ -210,7 +213,7 @@ impl FitFunction for States {
         let at = |energies: Vec<f64>| Projected::at(*self, data, &energies)?.place(energies, &y);
         let start = |energies: Vec<f64>| {
             let mut energies = descend(&at, at(energies)?, 1e-2).parameters;
-            // A cosh or sinh of −E equals one of E up to the sign.
+            // A cosh or sinh is the same for E and −E, up to the sign.
             if self.shape != CorrelatorShape::Exponential {
                 energies.iter_mut().for_each(|energy| *energy = energy.abs());
             }
@@ -230,8 +233,8 @@ impl FitFunction for States {
         self.prony(data).into_iter().chain(self.grid(data, &y)).filter_map(start).collect()
     }
     fn edge(&self, data: Data) -> Option<Vec<f64>> {
-        // A cosh depends on E², and data may be closest to a cos: then χ² is smallest at E = 0. There
-        // e^{E T/2} C(t)/A = 2 + E² (T/2 − t)² + …
+        // A cosh depends on E² only. If the data are closest to a cosine, χ² is smallest at the edge E = 0, where e^{E T/2} C(t)/A = 2 +
+        // E² (T/2 − t)² + …
         if self.count != 1 || self.shape != CorrelatorShape::Cosh {
             return None;
         }
@@ -251,7 +254,7 @@ impl FitFunction for States {
         &["energy", "amplitude", "excited_energy", "excited_amplitude"][..2 * self.count]
     }
     fn quantities(&self, p: &[f64]) -> Vec<Option<f64>> {
-        // The same function with −E in place of E: e^{E t} ± e^{E (T − t)} = ±e^{E T} (e^{−E t} ± e^{−E (T − t)}).
+        // Expresses a state with E < 0 by −E: e^{E t} ± e^{E (T − t)} = ±e^{E T} (e^{−E t} ± e^{−E (T − t)}).
         let turned = |energy: f64, amplitude: f64| {
             let growth = (-energy * self.extent as f64).exp();
             match self.shape {
@@ -272,7 +275,7 @@ impl FitFunction for States {
 /// Settings for the fit of a correlator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorSettings {
-    /// First and last time; `None` to choose them by the information criterion.
+    /// First and last time of the window; `None` to choose them by the information criterion.
     pub window: Option<[usize; 2]>,
     /// Numbers of states to try: 1, 2, or both.
     pub states: Vec<usize>,
@@ -288,7 +291,7 @@ impl Default for CorrelatorSettings {
     }
 }
 
-/// Fit of a correlator.
+/// Fit of a correlator: the function of the most probable model, and the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorFit {
     /// Function of the most probable model.
@@ -298,13 +301,14 @@ pub struct CorrelatorFit {
 }
 
 impl CorrelatorFit {
-    /// Evaluates C(t) of the fit.
+    /// Evaluates the fitted C(t).
     pub fn at(&self, t: f64) -> f64 {
         self.states.at(&self.fit.best.minimum.parameters, t)
     }
 }
 
-/// Averages C(t) and ±C(T − t) for correlators that are even or odd under t → T − t; the result contains the times up to T/2.
+/// Averages C(t) and ±C(T − t) for correlators that are even or odd under t → T − t. The result contains the times up to T/2; other
+/// correlators stay as they are.
 pub fn folded(samples: &[Vec<f64>], shape: CorrelatorShape) -> Vec<Vec<f64>> {
     let sign = match shape {
         CorrelatorShape::Cosh => 1.0,
@@ -322,9 +326,9 @@ pub fn folded(samples: &[Vec<f64>], shape: CorrelatorShape) -> Vec<Vec<f64>> {
     samples.iter().map(fold).collect()
 }
 
-/// Returns the times that a window may contain: from 1 on, because source and sink coincide at 0, up to T/2 if the correlator is symmetric
-/// in time, and otherwise less than half of T; and only as long as the mean has the sign that it has at 1, and an error of at most half
-/// its size.
+/// Returns the times that a window may contain. They begin at 1, because source and sink coincide at 0. They end at T/2 if the correlator
+/// is symmetric in time, and otherwise below T/2. They also end where the mean changes its sign, or where its error exceeds half its
+/// size.
 pub fn usable(samples: &[Vec<f64>], shape: CorrelatorShape, extent: usize) -> Range<usize> {
     let last = match shape {
         CorrelatorShape::Cosh => extent / 2,
@@ -334,8 +338,8 @@ pub fn usable(samples: &[Vec<f64>], shape: CorrelatorShape, extent: usize) -> Ra
     1..sure(samples, 1..last + 1)
 }
 
-/// Returns the end of the usable data of a range: the first index whose mean does not have the sign of the first one or is not larger than
-/// twice its error.
+/// Returns the end of the usable data in a range: the first index whose mean has another sign than the first one, or is at most twice its
+/// error.
 pub(super) fn sure(samples: &[Vec<f64>], range: Range<usize>) -> usize {
     let n = samples.len() as f64;
     let known = |k: usize| {
@@ -348,16 +352,16 @@ pub(super) fn sure(samples: &[Vec<f64>], range: Range<usize>) -> usize {
         .clone()
         .find(|k| {
             let (mean, error) = known(*k);
-            // A value that is not a number is not usable either.
+            // A mean or an error that is NaN is not usable.
             (sign * mean).is_nan() || error.is_nan() || sign * mean <= 2.0 * error
         })
         .unwrap_or(range.end)
 }
 
-/// Fits a correlator, given samples by time from 0 to T − 1.
+/// Fits the function of one or two states to a correlator. Each sample contains the values at times 0 to T − 1.
 ///
 /// # Errors
-/// Returns [`FitError`] if there is no fit.
+/// Returns [`FitError`] if no fit is possible.
 pub fn fit_correlator(
     samples: &[Vec<f64>],
     shape: CorrelatorShape,

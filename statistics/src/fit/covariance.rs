@@ -6,11 +6,11 @@ use nalgebra::{Cholesky, DMatrix, DVectorViewMut};
 /// Estimator of the covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CovarianceKind {
-    /// Sample covariance.
+    /// Sample covariance, without changes.
     Full,
-    /// Covariance whose correlations are multiplied by 1 − λ, with the λ of Schäfer and Strimmer (2005), which minimises the expected
-    /// distance to the truth: λ = Σ_{x≠y} Var(r_xy) / Σ_{x≠y} r_xy², at most 1. Intended for so few samples that the inverse of the full
-    /// matrix is noise.
+    /// Covariance whose correlations are multiplied by 1 − λ. λ = Σ_{x≠y} Var(r_xy) / Σ_{x≠y} r_xy², at most 1, minimises the expected
+    /// distance to the true covariance (Schäfer and Strimmer 2005). It is intended for so few samples that the inverse of the full matrix
+    /// is noise.
     Shrunk,
     /// Diagonal covariance, without correlations.
     Diagonal,
@@ -29,7 +29,7 @@ pub struct Covariance {
 }
 
 impl Covariance {
-    /// Estimates the covariance of the mean of samples of equal length, at least two of them.
+    /// Estimates the covariance of the mean of samples, at least two of them and all of equal length.
     pub fn of_mean(samples: &[Vec<f64>], kind: CovarianceKind) -> Self {
         let (n, count) = (samples.len(), samples.first().map_or(0, Vec::len));
         let number = n as f64;
@@ -37,7 +37,7 @@ impl Covariance {
         let means: Vec<f64> = (0..count).map(mean).collect();
         let variance = |k: usize| samples.iter().map(|s| (s[k] - means[k]).powi(2)).sum::<f64>() / (number - 1.0);
         let deviations: Vec<f64> = (0..count).map(|k| variance(k).sqrt()).collect();
-        // A quantity that does not vary is correlated with nothing.
+        // A quantity that does not vary gets no correlations, because dividing by its deviation would give NaN.
         let standard =
             |s: &Vec<f64>, k: usize| if deviations[k] > 0.0 { (s[k] - means[k]) / deviations[k] } else { 0.0 };
         let z: Vec<Vec<f64>> = samples.iter().map(|s| (0..count).map(|k| standard(s, k)).collect()).collect();
@@ -62,7 +62,7 @@ impl Covariance {
         let errors = deviations.into_iter().map(|d| d / number.sqrt()).collect();
         Covariance { count, errors, correlations, shrinkage }
     }
-    /// Returns λ; correlations are multiplied by 1 − λ.
+    /// Returns the shrinkage parameter λ; correlations are multiplied by 1 − λ.
     pub fn shrinkage(&self) -> f64 {
         self.shrinkage
     }
@@ -70,20 +70,21 @@ impl Covariance {
     pub fn errors(&self) -> &[f64] {
         &self.errors
     }
-    /// Returns the sample covariance of two of the means, without shrinkage.
+    /// Returns the sample covariance of means i and j, without shrinkage.
     pub fn entry(&self, i: usize, j: usize) -> f64 {
         self.errors[i] * self.errors[j] * self.correlations[i * self.count + j]
     }
-    /// Returns L of C = L Lᵀ for a range of the means; `None` if C has no inverse in double precision.
+    /// Returns L⁻¹ of C = L Lᵀ for a range of the means, or `None` if C has no inverse in double precision.
     pub fn whitening(&self, part: Range<usize>) -> Option<Whitening> {
         let (n, start) = (part.len(), part.start);
         let entry = |i: usize, j: usize| self.correlations[(start + i) * self.count + start + j];
         Whitening::of(&self.errors[part], |i, j| if i == j { 1.0 } else { (1.0 - self.shrinkage) * entry(i, j) }, n)
     }
-    /// Returns L for the covariance without one sample, given its deviation from the mean of all `samples` samples; λ is unchanged.
+    /// Returns L⁻¹ for the covariance without one sample. `deviation` is the deviation of this sample from the mean of all `samples`
+    /// samples; λ is unchanged.
     pub(super) fn whitening_without(&self, part: Range<usize>, deviation: &[f64], samples: usize) -> Option<Whitening> {
         let (n, number) = (part.len(), samples as f64);
-        // Covariances of samples are those of the mean times their number.
+        // The covariance of samples is that of the mean times the number of samples.
         let left = |i: usize, j: usize| {
             let all = number * self.entry(part.start + i, part.start + j);
             ((number - 1.0) * all - number / (number - 1.0) * deviation[i] * deviation[j]) / (number - 2.0)
@@ -97,7 +98,7 @@ impl Covariance {
     }
 }
 
-/// L⁻¹ of C = L Lᵀ, which transforms means to independent numbers of variance 1.
+/// Matrix L⁻¹ of C = L Lᵀ, which transforms means to independent numbers of variance 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whitening {
     /// Cholesky factor of the correlations.
@@ -125,7 +126,7 @@ impl Whitening {
         // The diagonal has no zeros, so that the solution exists.
         self.lower.solve_lower_triangular_mut(&mut DVectorViewMut::from_slice(v, n));
     }
-    /// Estimates how far rounding of v may change L⁻¹ v: a few units of the last digit of each v_k, propagated by the columns of L⁻¹.
+    /// Estimates how much rounding of v may change L⁻¹ v: a few units of the last digit of each v_k, propagated by the columns of L⁻¹.
     pub(super) fn rounding(&self, v: &[f64]) -> f64 {
         let column = |k: usize| {
             let mut unit = vec![0.0; v.len()];

@@ -3,7 +3,7 @@ use nalgebra::{Cholesky, DMatrix, DVector, Dyn};
 
 use super::covariance::Whitening;
 
-/// Function f(x; p) with parameters p.
+/// Fit function f(x; p) with parameters p.
 pub trait Model: Sync {
     /// Returns the number of parameters.
     fn count(&self) -> usize;
@@ -11,18 +11,18 @@ pub trait Model: Sync {
     fn value(&self, x: f64, parameters: &[f64], gradient: &mut [f64]) -> f64;
 }
 
-/// Data to which a function is fitted.
+/// Data of a fit: arguments, values and covariance.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     /// Arguments x of the data.
     pub x: &'a [f64],
     /// Values of the data.
     pub y: &'a [f64],
-    /// Covariance of the data.
+    /// Inverse Cholesky factor L⁻¹ of the covariance of the data.
     pub whitening: &'a Whitening,
 }
 
-/// Minimum of χ².
+/// Minimum of χ²: the parameters and the value of χ² there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minimum {
     /// Parameters p at the minimum.
@@ -31,7 +31,7 @@ pub struct Minimum {
     pub chi2: f64,
 }
 
-/// Computes the residuals r = L⁻¹ (y − f) with C = L Lᵀ, and the derivatives −∂r/∂p, by parameter.
+/// Computes the residuals r = L⁻¹ (y − f) with C = L Lᵀ, and the derivatives −∂r/∂p for each parameter.
 pub(super) fn residuals(model: &dyn Model, data: Data, parameters: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let count = model.count();
     let (mut r, mut jacobian) = (Vec::with_capacity(data.x.len()), vec![vec![0.0; data.x.len()]; count]);
@@ -49,22 +49,21 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Largest number of steps of the Levenberg-Marquardt search; two nearly degenerate states take some hundred.
+/// Largest number of steps of the Levenberg-Marquardt search; two nearly degenerate states take several hundred.
 const STEPS: usize = 500;
 /// Largest number of steps of Newton's method, each of which doubles the number of digits.
 const NEWTON_STEPS: usize = 30;
-/// Predicted decreases of χ² below which Newton's method begins: the first is 0.01 standard deviations from the minimum. If it fails,
-/// which happens only if χ² is far from quadratic, the search continues down to the next of these.
+/// Predicted decreases of χ² below which Newton's method begins; the first corresponds to 0.01 standard deviations from the minimum. If
+/// Newton's method fails, because χ² is far from quadratic, the search continues down to the next value.
 const HANDOVER: [f64; 3] = [1e-4, 1e-8, 1e-12];
-/// Predicted decrease of χ² accepted at a minimum, unless rounding leaves more: 10⁻⁵ standard deviations; the jackknife means of 1000
-/// samples differ by 0.03.
+/// Predicted decrease of χ² that is accepted at a minimum, unless rounding leaves more. It corresponds to 10⁻⁵ standard deviations;
+/// jackknife means of 1000 samples differ by 0.03.
 const LEFT: f64 = 1e-10;
-/// Step of numerical second derivatives, in standard deviations: the truncation error is 10⁻⁶ standard deviations, the rounding error
-/// less.
+/// Step of numerical second derivatives, in standard deviations. The truncation error is 10⁻⁶ standard deviations, and the rounding error
+/// is smaller.
 const DIFFERENCE: f64 = 1e-3;
 
-/// Computes the derivatives of the parameters at the minimum with respect to the data, by parameter: B = (Jᵀ J)⁻¹ Jᵀ L⁻¹ with J = L⁻¹
-/// ∂f/∂p.
+/// Computes the derivatives of each parameter at the minimum with respect to the data: B = (Jᵀ J)⁻¹ Jᵀ L⁻¹ with J = L⁻¹ ∂f/∂p.
 pub(super) fn response(
     model: &dyn Model,
     x: &[f64],
@@ -91,7 +90,7 @@ pub(super) fn response(
 pub(super) struct Place {
     pub(super) parameters: Vec<f64>,
     jacobian: Vec<Vec<f64>>,
-    /// Inverse of the standard deviation that each parameter alone would have: |J_k|.
+    /// Inverse of the standard deviation that each parameter would have alone: |J_k|.
     scale: Vec<f64>,
     /// Descent direction −½ ∂χ²/∂p.
     descent: Vec<f64>,
@@ -113,7 +112,8 @@ impl Place {
         let (r, jacobian) = residuals(model, data, &parameters);
         Place::with(parameters, &r, jacobian)
     }
-    /// Creates the point with residuals r and −∂r/∂p, by parameter; `None` if these are not finite, or if a parameter has no effect.
+    /// Creates the point with residuals r and the derivatives −∂r/∂p of each parameter. Returns `None` if these are not finite, or if a
+    /// parameter has no effect.
     pub(super) fn with(parameters: Vec<f64>, r: &[f64], jacobian: Vec<Vec<f64>>) -> Option<Self> {
         let chi2 = dot(r, r);
         let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
@@ -124,7 +124,8 @@ impl Place {
     fn moved(&self, step: &[f64]) -> Vec<f64> {
         self.parameters.iter().zip(step).map(|(p, d)| p + d).collect()
     }
-    /// Computes the damped Gauss-Newton step, (JᵀJ + damping · diag JᵀJ)⁻¹ Jᵀ r, and the decrease of χ² that is predicted without damping.
+    /// Computes the damped Gauss-Newton step, (JᵀJ + damping · diag JᵀJ)⁻¹ Jᵀ r, and the decrease of χ² that is predicted without
+    /// damping.
     fn gauss_newton(&self, damping: f64) -> Option<(Vec<f64>, f64)> {
         let count = self.parameters.len();
         let entry = |i: usize, j: usize| match i == j {
@@ -138,7 +139,7 @@ impl Place {
     }
 }
 
-/// Cholesky factor L of H = L Lᵀ, where H contains the second derivatives of ½ χ², from differences of the first ones.
+/// Cholesky factor L of H = L Lᵀ, where H contains the second derivatives of ½ χ², computed from differences of the first ones.
 struct Curvature {
     /// Inverse units of the parameters, in which the diagonal of H is near 1.
     scale: Vec<f64>,
@@ -146,7 +147,7 @@ struct Curvature {
 }
 
 impl Curvature {
-    /// Computes the curvature at a point; `None` if H is not positive definite, so that there is no minimum nearby.
+    /// Computes the curvature at a point; returns `None` if H is not positive definite, so that no minimum is nearby.
     fn at(model: &dyn Model, data: Data, place: &Place) -> Option<Self> {
         let (count, scale) = (place.parameters.len(), place.scale.clone());
         let descent = |k: usize, sign: f64| {
@@ -171,10 +172,11 @@ impl Curvature {
     }
 }
 
-/// Finds the minimum of χ² nearest to the start; `None` if there is none, as when the data do not determine the parameters.
+/// Finds the minimum of χ² nearest to the start; returns `None` if there is none, for example because the data do not determine the
+/// parameters.
 ///
-/// The Levenberg-Marquardt search compares values of χ², which rounding makes equal some 10⁻⁸ standard deviations from the minimum, or
-/// earlier if the data are strongly correlated. Newton's method, which needs no comparison, finds the zero of the derivatives.
+/// The Levenberg-Marquardt search compares values of χ². Rounding makes these equal at about 10⁻⁸ standard deviations from the minimum,
+/// or earlier if the data are strongly correlated. Newton's method needs no comparison: it finds the zero of the derivatives.
 pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum> {
     let at = |parameters| Place::at(model, data, parameters);
     let mut place = at(start.to_vec())?;
@@ -187,8 +189,8 @@ pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum>
     None
 }
 
-/// Takes Levenberg-Marquardt steps until the predicted decrease of the Gauss-Newton step is less than `enough`, or no step lowers χ² any
-/// more.
+/// Takes Levenberg-Marquardt steps until the predicted decrease of the Gauss-Newton step is less than `enough`, or until no step lowers
+/// χ².
 pub(super) fn descend(at: &dyn Fn(Vec<f64>) -> Option<Place>, mut place: Place, enough: f64) -> Place {
     let mut damping = 1e-3;
     for _ in 0..STEPS {
@@ -207,12 +209,12 @@ pub(super) fn descend(at: &dyn Fn(Vec<f64>) -> Option<Place>, mut place: Place, 
     place
 }
 
-/// Takes Newton steps as long as they become smaller; `None` if they do not lead to a minimum. Second derivatives are recomputed only if
-/// the steps shrink slowly.
+/// Takes Newton steps while they become smaller; returns `None` if they do not lead to a minimum. Second derivatives are recomputed only
+/// if the steps shrink slowly.
 fn polish(model: &dyn Model, data: Data, from: &Place) -> Option<Place> {
     let (mut place, mut curvature, mut fresh) = (from.clone(), Curvature::at(model, data, from)?, true);
     let (mut step, mut decrease) = curvature.newton(&place);
-    // Far from a minimum Newton's method may lead anywhere.
+    // Far from a minimum, Newton's method may lead to any point.
     if decrease > 1.0 {
         return None;
     }
@@ -222,7 +224,7 @@ fn polish(model: &dyn Model, data: Data, from: &Place) -> Option<Place> {
         if next_decrease < if fresh { 0.25 } else { 0.01 } * decrease {
             (place, step, decrease, fresh) = (next, next_step, next_decrease, false);
         } else if fresh || decrease <= LEFT {
-            // Rounding is reached, or the steps do not converge.
+            // The steps have reached rounding, or they do not converge.
             break;
         } else {
             (curvature, fresh) = (Curvature::at(model, data, &place)?, true);

@@ -8,10 +8,10 @@ use super::window::{Fit, FitError, FitFunction, FitSettings, UnknownGrowth, fit,
 use crate::effective::CorrelatorShape;
 use crate::jackknife::{JackknifeEstimate, MissingMeans, jackknife, pseudo_values};
 
-/// Values of R² dV/dR at r₀ and at r₁.
+/// Values of R² dV/dR that define r₀ and r₁.
 pub const FORCES: [f64; 2] = [1.65, 1.0];
 
-/// Cornell potential V(R) = V_0 − α/R + σ R. Parameters: V_0, α, σ.
+/// Cornell potential V(R) = V_0 − α/R + σ R, with the parameters V_0, α and σ.
 pub struct Cornell;
 
 impl Model for Cornell {
@@ -26,7 +26,7 @@ impl Model for Cornell {
 
 impl FitFunction for Cornell {
     fn starts(&self, _: Data) -> Vec<Vec<f64>> {
-        // A linear function converges from any start.
+        // For a linear function, any start leads to the minimum.
         vec![vec![0.0; 3]]
     }
     fn names(&self) -> &'static [&'static str] {
@@ -41,16 +41,16 @@ impl FitFunction for Cornell {
 /// Wilson loops at one distance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopsAt {
-    /// Distance |R|.
+    /// Distance |R|, in units of a.
     pub distance: f64,
     /// W(R, T) for T = 1, 2, …, for each sample.
     pub samples: Vec<Vec<f64>>,
 }
 
-/// Static potential at one distance.
+/// Static potential at one distance: effective potential and fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PotentialAt {
-    /// Distance |R|.
+    /// Distance |R|, in units of a.
     pub distance: f64,
     /// Effective potential ln W(R, T)/W(R, T + 1), for T = 1, 2, ….
     pub effective: Vec<Option<JackknifeEstimate>>,
@@ -58,13 +58,13 @@ pub struct PotentialAt {
     pub fit: Result<CorrelatorFit, FitError>,
 }
 
-/// Reason why a distance is left out of the fit of V(R).
+/// Reason why the fit of V(R) leaves out a distance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WithoutPotential {
-    /// The loops at this distance cannot be fitted.
+    /// The Wilson loops at this distance cannot be fitted.
     #[error("{0}")]
     Fit(FitError),
-    /// Some means of the jackknife have no V(R).
+    /// V(R) is missing for some means of the jackknife.
     #[error("{0}")]
     Missing(MissingMeans),
     /// The error of V(R) is unknown.
@@ -72,22 +72,22 @@ pub enum WithoutPotential {
     Growth(UnknownGrowth),
 }
 
-/// Static potential and its fit.
+/// Static potential at all distances, and the fit of the Cornell form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Potential {
-    /// Potential by distance.
+    /// Static potential at each distance.
     pub at: Vec<PotentialAt>,
-    /// Indices of the entries of `at` that are data of the fit, in order of distance.
+    /// Indices of the entries of `at` that the fit uses, in order of distance.
     pub used: Vec<usize>,
-    /// Indices of the entries of `at` that are left out of the fit, with the reason.
+    /// Indices of the entries of `at` that the fit leaves out, with the reason.
     pub left_out: Vec<(usize, WithoutPotential)>,
-    /// Fit of the Cornell form.
+    /// Fit of the Cornell form to V(R).
     pub fit: Result<Fit, FitError>,
 }
 
-/// Computes the potential from loops sorted by distance. `settings` apply to V(R), with T as times; `distances` are the shortest and the
-/// longest distance of the fit of the Cornell form. Without `distances` the fit extends to the longest one, and every shortest one is
-/// tried.
+/// Computes the potential from loops sorted by distance. `settings` apply to the fits of V(R) in T. `distances` are the shortest and the
+/// longest distance in the fit of the Cornell form; without them, the fit extends to the longest distance, and the information criterion
+/// selects the shortest one.
 pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Option<[f64; 2]>) -> Potential {
     let at: Vec<PotentialAt> = loops.iter().map(|one| potential_at(one, settings)).collect();
     let (mut used, mut columns, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Op
         .collect();
     let r: Vec<f64> = used.iter().map(|k| at[*k].distance).collect();
     let window = distances.map(|[shortest, longest]| {
-        // Distances are square roots of integers, as are those that users enter, up to their last digits.
+        // Distances are square roots of integers; values that users enter are rounded, hence the tolerance.
         let first = r.iter().position(|r| *r >= shortest - 1e-3).unwrap_or(r.len());
         let end = r.iter().rposition(|r| *r <= longest + 1e-3).map_or(first, |k| k + 1);
         [first, end.max(first + 1) - 1]
@@ -153,7 +153,7 @@ fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
     PotentialAt { distance: *distance, effective, fit }
 }
 
-/// Returns V(R) as samples, whose mean has the error of the fit.
+/// Returns V(R) as samples whose mean has the error of the fit.
 fn values_of(at: &PotentialAt, loops: &LoopsAt) -> Result<Vec<f64>, WithoutPotential> {
     let CorrelatorFit { states, fit } = at.fit.as_ref().map_err(|error| WithoutPotential::Fit(error.clone()))?;
     let [first, last] = fit.best.window;

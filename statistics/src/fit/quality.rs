@@ -5,26 +5,26 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::gamma::checked_gamma_ur;
 use std::ops::Range;
 
-/// Mean χ² of a fit with the correct function, and the probability of a larger χ².
+/// Quality of a fit: the mean χ² with the correct function, and the probability of a larger χ².
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// ⟨χ²⟩: the number of degrees of freedom if χ² contains the full covariance. Otherwise tr (1 − P) L⁻¹ C L⁻ᵀ, with the sample
-    /// covariance C, the matrix L Lᵀ used in χ², and the projector P to L⁻¹ ∂f/∂p (Bruno and Sommer 2022).
+    /// Expected χ²: the number of degrees of freedom if χ² contains the full covariance. Otherwise it is tr (1 − P) L⁻¹ C L⁻ᵀ, with the
+    /// sample covariance C, the matrix L Lᵀ used in χ², and the projector P to L⁻¹ ∂f/∂p (Bruno and Sommer 2022).
     pub expected_chi2: f64,
-    /// Probability of a larger χ². With the full covariance, estimated from N samples, χ² (N − ν)/(ν (N − 1)) has the F distribution with
-    /// ν and N − ν degrees of freedom (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is approximated by a multiple of a χ²
-    /// distribution with the right mean and variance (Satterthwaite 1946). NaN if neither applies: with as many degrees of freedom as
-    /// samples, or if the samples differ only by what changes of the parameters can absorb, so that ⟨χ²⟩ is 0.
+    /// Probability of a larger χ². With the full covariance from N samples, χ² (N − ν)/(ν (N − 1)) has the F distribution with ν and N −
+    /// ν degrees of freedom (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is approximated by a multiple of a χ² distribution
+    /// with the same mean and variance (Satterthwaite 1946). The value is NaN if ν ≥ N with the full covariance, or if the expected χ² is
+    /// 0 because changes of the parameters can absorb all differences of the samples.
     pub p_value: f64,
 }
 
 impl Quality {
-    /// Returns the quality of a fit with the full covariance of `samples` samples; the p-value is NaN unless there are more samples than
+    /// Returns the quality of a fit with the full covariance of `samples` samples. The p-value is NaN unless there are more samples than
     /// degrees of freedom.
     pub fn correlated(chi2: f64, dof: usize, samples: usize) -> Self {
         let (nu, rest) = (dof as f64, samples as f64 - dof as f64);
         let f = chi2 * rest / (nu * (samples as f64 - 1.0));
-        // NaN if there are not more samples than degrees of freedom, or if χ² is not a number.
+        // The p-value is NaN if there are not more samples than degrees of freedom, or if χ² is NaN.
         let p_value = checked_beta_reg(0.5 * rest, 0.5 * nu, rest / (rest + nu * f)).unwrap_or(f64::NAN);
         Quality { expected_chi2: nu, p_value }
     }
@@ -39,25 +39,25 @@ impl Quality {
     ) -> Self {
         let (covariance, part) = covariance;
         let n = part.len();
-        // R = L⁻¹ C L⁻ᵀ: C is symmetric, so columns are whitened first, then rows.
+        // R = L⁻¹ C L⁻ᵀ. C is symmetric, so its columns are whitened first, and the rows of the result next.
         let mut columns: Vec<Vec<f64>> =
             part.clone().map(|j| part.clone().map(|i| covariance.entry(i, j)).collect()).collect();
         columns.iter_mut().for_each(|column| whitening.apply(column));
         let mut rows: Vec<Vec<f64>> = (0..n).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
         rows.iter_mut().for_each(|row| whitening.apply(row));
         let before: f64 = (0..n).map(|i| rows[i][i]).sum();
-        // An orthonormal basis of L⁻¹ ∂f/∂p, which is then projected out of R from the left and the right.
+        // Makes an orthonormal basis of L⁻¹ ∂f/∂p, which is projected out of R from the left and the right below.
         let data = Data { x, y: x, whitening };
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for mut column in residuals(model, data, parameters).1 {
             let length = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>().sqrt();
             let whole = length(&column);
-            // Two passes are enough.
+            // Two passes make the column orthogonal to rounding.
             for _ in 0..2 {
                 basis.iter().for_each(|b| take_off(&mut column, b));
             }
             let norm = length(&column);
-            // A derivative that is parallel to the others up to rounding adds no direction.
+            // A derivative that depends on the others up to rounding adds no direction.
             if norm > 1e-12 * whole {
                 column.iter_mut().for_each(|x| *x /= norm);
                 basis.push(column);
@@ -71,7 +71,7 @@ impl Quality {
             columns.iter_mut().for_each(|column| take_off(column, b));
         }
         let expected: f64 = (0..n).map(|i| columns[i][i]).sum();
-        // Samples that differ only by what changes of the parameters can absorb leave nothing but rounding errors.
+        // If changes of the parameters can absorb all differences of the samples, only rounding errors remain.
         if expected.is_nan() || expected <= 1e-10 * before {
             return Quality { expected_chi2: 0.0, p_value: f64::NAN };
         }
@@ -83,7 +83,7 @@ impl Quality {
     }
 }
 
-/// Computes v − b (b, v) for b of length 1.
+/// Replaces v by v − b (b, v), where b has length 1.
 fn take_off(v: &mut [f64], b: &[f64]) {
     let along: f64 = v.iter().zip(b).map(|(v, b)| v * b).sum();
     v.iter_mut().zip(b).for_each(|(v, b)| *v -= along * b);

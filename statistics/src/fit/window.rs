@@ -18,15 +18,15 @@ use crate::jackknife::{JackknifeEstimate, MissingMeans, Resampling};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Function to be fitted, with starting points and derived quantities.
+/// Fit function with starting points and derived quantities.
 pub trait FitFunction: Model {
-    /// Returns parameters to start from; the lowest of the minima found is used.
+    /// Returns parameters from which searches start. The lowest minimum that they find is used.
     fn starts(&self, data: Data) -> Vec<Vec<f64>>;
-    /// Returns the names of the quantities derived from the parameters. Functions that are compared have the same first names.
+    /// Returns the names of the quantities derived from the parameters. Functions that are compared must share the first names.
     fn names(&self) -> &'static [&'static str];
-    /// Computes the quantities derived from the parameters.
+    /// Computes the quantities derived from the parameters, in the order of [`names`](Self::names).
     fn quantities(&self, parameters: &[f64]) -> Vec<Option<f64>>;
-    /// Returns parameters at the edge of their range, if χ² is smallest there and has no minimum in the interior.
+    /// Returns parameters at the edge of their range if χ² is smallest there and has no minimum in the interior; otherwise `None`.
     fn edge(&self, _data: Data) -> Option<Vec<f64>> {
         None
     }
@@ -35,9 +35,9 @@ pub trait FitFunction: Model {
 /// Settings for a fit of data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitSettings {
-    /// First and last of the data; `None` to choose them by the information criterion.
+    /// First and last datum of the window; `None` to choose them by the information criterion.
     pub window: Option<[usize; 2]>,
-    /// Whether all windows that are tried end with the last of the data.
+    /// Whether all windows that are tried end with the last datum.
     pub to_end: bool,
     /// Estimator of the covariance; `None` to choose it by [`covariance_for`].
     pub covariance: Option<CovarianceKind>,
@@ -45,19 +45,19 @@ pub struct FitSettings {
     pub resampling: Resampling,
 }
 
-/// Smallest number of samples of a fit: with fewer, the errors are unknown even roughly.
+/// Smallest number of samples of a fit. With fewer samples, not even rough errors are known.
 pub const FEWEST_SAMPLES: usize = 4;
 
-/// Returns the estimator of the covariance for these numbers of samples and data: the full one with at least four samples per datum, the
-/// shrunk one with fewer.
+/// Returns the estimator of the covariance for these numbers of samples and data: the full one with at least four samples for each datum,
+/// otherwise the shrunk one.
 pub fn covariance_for(samples: usize, data: usize) -> CovarianceKind {
     if samples >= 4 * data { CovarianceKind::Full } else { CovarianceKind::Shrunk }
 }
 
-/// Reason why there is no fit.
+/// Reason why a fit is not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
-    /// Too few samples.
+    /// A fit needs more samples.
     #[error("{found} samples, but a fit needs {FEWEST_SAMPLES}")]
     FewSamples {
         /// Number of samples.
@@ -71,13 +71,13 @@ pub enum FitError {
         /// Number of parameters of the function.
         parameters: usize,
     },
-    /// The covariance has no inverse.
+    /// The covariance has no inverse in double precision.
     #[error("the covariance of {data} data is not invertible")]
     Singular {
         /// Number of data.
         data: usize,
     },
-    /// The window is not among the data.
+    /// The window extends beyond the data.
     #[error("the window from {first} to {last} is outside the {data} data, which are counted from 0")]
     OutsideData {
         /// First datum of the window.
@@ -97,20 +97,20 @@ pub enum FitError {
         /// Length of the first sample.
         expected: usize,
     },
-    /// Some means of the jackknife have no value, so that there are no samples to fit.
+    /// Some means of the jackknife have no value, so they cannot be converted to samples.
     #[error("{0}")]
     MissingMeans(MissingMeans),
-    /// χ² has no minimum.
+    /// χ² has no minimum in any window.
     #[error("χ² has no minimum: the data do not determine the parameters")]
     NoMinimum,
 }
 
-/// Fit of one function in one window.
+/// Fit of one function in one window, a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Index of the function.
+    /// Index of the function in the list of functions to fit.
     pub function: usize,
-    /// First and last of the data.
+    /// Indices of the first and the last datum of the window.
     pub window: [usize; 2],
     /// Minimum of χ².
     pub minimum: Minimum,
@@ -118,31 +118,31 @@ pub struct Candidate {
     pub dof: usize,
     /// Expected χ² and p-value.
     pub quality: Quality,
-    /// Probability of this model among all.
+    /// Probability of this model; the probabilities of all models add up to 1.
     pub probability: f64,
 }
 
-/// Mean over models.
+/// Mean of a quantity over models.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelAverage {
-    /// Mean Σ pr a.
+    /// Mean Σ pr a over models with probability pr and value a.
     pub value: f64,
-    /// Statistical error √(Σ pr σ²).
+    /// Statistical error √(Σ pr σ²), where σ is the error in one model.
     pub statistical: f64,
-    /// Systematic error √(Σ pr a² − (Σ pr a)²).
+    /// Systematic error √(Σ pr a² − (Σ pr a)²), from the choice of model.
     pub systematic: f64,
     /// Number of models in the mean.
     pub models: usize,
-    /// Number of probable models that are left out because they lack the quantity or its error.
+    /// Number of models that are left out because they lack the quantity or its error.
     pub left_out: usize,
     /// Probability of the models that are left out, relative to the total probability of all models considered for the mean.
     pub left_out_probability: f64,
 }
 
-/// Function for which χ² has no minimum in some windows.
+/// A function for which χ² has no minimum in some windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithoutMinimum {
-    /// Index of the function.
+    /// Index of the function in the list of functions to fit.
     pub function: usize,
     /// Number of windows in which χ² of this function has no minimum.
     pub windows: usize,
@@ -150,52 +150,52 @@ pub struct WithoutMinimum {
     pub of: usize,
 }
 
-/// Reason why errors of a fit are missing although every mean has a value.
+/// Reason why the errors of a fit are unknown although every mean has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownGrowth {
-    /// The covariance is not invertible without some of the samples.
+    /// The covariance without one sample is not invertible for this number of samples.
     #[error("if one of {0} of the samples is left out, the covariance is not invertible")]
     Singular(usize),
-    /// The parameters do not depend on the data to first order.
+    /// The parameters are not determined by the data to first order.
     #[error("the parameters are not determined to first order")]
     Degenerate,
 }
 
-/// Fit of functions to data.
+/// Result of fitting functions to data in several windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The most probable model.
+    /// Most probable model.
     pub best: Candidate,
-    /// Names of the quantities of the best model's function.
+    /// Names of the quantities in the best model.
     pub names: &'static [&'static str],
-    /// Quantities of the best model's function, with errors.
+    /// Quantities in the best model, with errors.
     pub quantities: Vec<Option<JackknifeEstimate>>,
-    /// Means over models of the quantities that all functions share; empty if the window was given for one function.
+    /// Means over models of the quantities that all functions share. Empty if only one model could be fitted.
     pub averages: Vec<ModelAverage>,
     /// All models, the most probable first.
     pub candidates: Vec<Candidate>,
-    /// Estimator of the covariance.
+    /// Estimator of the covariance that was used.
     pub covariance: CovarianceKind,
-    /// Shrinkage parameter λ.
+    /// Shrinkage parameter λ of the covariance.
     pub shrinkage: f64,
     /// Inverse Cholesky factor of the covariance in the window of the best model.
     pub whitening: Whitening,
-    /// Functions that have no minimum in some or all of their windows; these windows are left out.
+    /// Functions that have no minimum in some or all windows, which are left out.
     pub without_minimum: Vec<WithoutMinimum>,
     /// Reason why the errors of the best model are missing although every mean has a value.
     pub unknown_growth: Option<UnknownGrowth>,
 }
 
-/// Index of a function, with its minimum in a window and the covariance there, if it has a minimum.
+/// Index of a function, with its minimum in a window and the covariance there; `None` if it has no minimum.
 type FittedFunction = (usize, Option<(Candidate, Whitening)>);
 
-/// Probability relative to the best model below which models do not contribute to means, because their errors would have to be computed.
+/// Probability relative to the best model below which models do not enter means. Computing the errors of all models would take too long.
 const LEAST: f64 = 0.01;
 
-/// Fits functions to the means of samples at the points `x`; `among` is the range of data that may be used.
+/// Fits functions to the means of samples at the points `x`, in all windows of data within `among`.
 ///
 /// # Errors
-/// Returns [`FitError`] if there is no fit.
+/// Returns [`FitError`] if no fit is possible.
 pub fn fit(
     functions: &[&dyn FitFunction],
     x: &[f64],
@@ -222,7 +222,7 @@ pub fn fit(
         return Err(FitError::FewData { data: among.len(), parameters: fewest });
     }
     let kind = settings.covariance.unwrap_or_else(|| covariance_for(n, among.len()));
-    // The covariance covers only data that may be used: λ depends on which they are.
+    // λ depends on the data, so the covariance includes only data that may be used.
     let used: Vec<Vec<f64>> = samples.iter().map(|sample| sample[among.clone()].to_vec()).collect();
     let (x, first) = (&x[among.clone()], among.start);
     let covariance = Covariance::of_mean(&used, kind);
@@ -232,7 +232,7 @@ pub fn fit(
         None if settings.to_end => (0..among.len()).map(|a| a..among.len()).collect(),
         None => (0..among.len()).flat_map(|a| (a + 1..=among.len()).map(move |b| a..b)).collect(),
     };
-    // Each window with its covariance, if that has an inverse, and each function with its minimum there, if it has one.
+    // Returns, for each function, the minimum in the window; `None` if the covariance of the window has no inverse.
     let fitted = |window: &Range<usize>| -> Option<Vec<FittedFunction>> {
         let whitening = covariance.whitening(window.clone())?;
         let data = Data { x: &x[window.clone()], y: &mean[window.clone()], whitening: &whitening };
@@ -322,24 +322,24 @@ pub fn fit(
     })
 }
 
-/// Returns the lowest of the minima reached from the starts of a function.
+/// Returns the lowest of the minima that the starts of a function lead to.
 fn lowest(function: &dyn FitFunction, data: Data) -> Option<Minimum> {
     let minima = function.starts(data).into_iter().filter_map(|start| minimise(function, data, &start));
     minima.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
 }
 
-/// Returns the parameters of the minimum for a mean other than that of all samples: the minimum nearest to that of all samples; if there
-/// is none, the lowest; or else the minimum of χ² at the edge of the parameters.
+/// Returns the parameters at the minimum for the mean in `data`, which is not that of all samples. This is the minimum nearest to
+/// `parameters`; if there is none, the lowest minimum; otherwise the minimum of χ² at the edge of the parameters.
 pub(super) fn nearest(function: &dyn FitFunction, data: Data, parameters: &[f64]) -> Option<Vec<f64>> {
     let near = minimise(function, data, parameters).or_else(|| lowest(function, data));
     near.map(|minimum| minimum.parameters).or_else(|| function.edge(data))
 }
 
-/// Computes the factor by which errors of quantities from fits with one covariance are too small. That covariance comes from the same
-/// samples whose scatter gives the errors, and the fit gives least weight to directions that happen to scatter most: with the full
-/// covariance, errors are too small by √((m − ν)(m − ν − 1)/(m (m − 1))), m = N − 1, on average (Rao 1967). The factor computed here is
-/// right for any matrix: the scatter of samples, each fitted with the covariance of all others, divided by their scatter in the actual
-/// fit, both to first order.
+/// Computes the factor by which errors of quantities from fits with one covariance are too small. The same samples give both this
+/// covariance and, by their scatter, the errors, and the fit gives least weight to directions that happen to scatter most. With the full
+/// covariance, errors are too small by √((m − ν)(m − ν − 1)/(m (m − 1))), m = N − 1, on average (Rao 1967). The computed factor is
+/// correct for any matrix: it is the scatter of samples that are each fitted with the covariance of all others, divided by their scatter
+/// in the actual fit, both to first order.
 ///
 /// # Errors
 /// Returns [`UnknownGrowth`] if the factor cannot be computed.
@@ -354,7 +354,7 @@ fn growth(
     let n = samples.len() as f64;
     let mean: Vec<f64> = part.clone().map(|k| samples.iter().map(|s| s[k]).sum::<f64>() / n).collect();
     let slopes = slopes(function, parameters).ok_or(UnknownGrowth::Degenerate)?;
-    // Change of the quantities caused by a deviation of the data.
+    // Change of the quantities that a deviation of the data causes.
     let seen = |response: &[Vec<f64>], deviation: &[f64]| -> Vec<f64> {
         let moved: Vec<f64> =
             response.iter().map(|b| b.iter().zip(deviation).map(|(b, d)| b * d).sum::<f64>()).collect();
@@ -380,7 +380,7 @@ fn growth(
     Ok(with.iter().zip(&without).map(ratio).collect())
 }
 
-/// Computes ∂(quantities)/∂(parameters) by differences, to a few parts in 10⁸; 0 for a missing quantity.
+/// Computes ∂(quantities)/∂(parameters) by differences, accurate to a few parts in 10⁸. The derivatives of a missing quantity are 0.
 fn slopes(function: &dyn FitFunction, parameters: &[f64]) -> Option<Vec<Vec<f64>>> {
     let there = function.quantities(parameters);
     let mut all = vec![vec![0.0; parameters.len()]; there.len()];
@@ -398,7 +398,7 @@ fn slopes(function: &dyn FitFunction, parameters: &[f64]) -> Option<Vec<Vec<f64>
     Some(all).filter(|all| all.iter().flatten().all(|s| s.is_finite()))
 }
 
-/// Averages the first `count` quantities over models. A model that lacks one, or its error, is left out of its mean and counted.
+/// Averages the first `count` quantities over models. A mean leaves out models that lack the quantity or its error, and counts them.
 fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<ModelAverage> {
     let one = |k: usize| {
         let there: Vec<(f64, JackknifeEstimate)> = all
@@ -412,7 +412,7 @@ fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<M
         ModelAverage {
             value,
             statistical: mean(&|q| q.error * q.error).sqrt(),
-            // The variance is computed from deviations: differences of squares would lose digits.
+            // The variance is computed from deviations, because differences of squares would lose digits.
             systematic: mean(&|q| (q.value - value).powi(2)).sqrt(),
             models: there.len(),
             left_out: all.len() - there.len(),

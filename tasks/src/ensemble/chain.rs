@@ -1,4 +1,4 @@
-//! A Markov chain that an interface describes by names and numbers, and runs a trajectory at a time.
+//! A Markov chain that an interface describes by names and numbers. It is run one trajectory at a time.
 
 use super::quarks::{EnsembleQuarks, energies, failed, without_action};
 use crate::{Failure, Outcome, parameters};
@@ -17,30 +17,30 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Parameters of a gauge action. Those that are absent have the values of the action.
+/// Parameters of a gauge action. Absent parameters have the values that the action defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct GaugeParameters {
-    /// β.
+    /// Gauge coupling β.
     pub beta: f64,
-    /// Tadpole factor, on anisotropic lattices that of links in space.
+    /// Tadpole factor of the links; on anisotropic lattices, of the spatial links.
     pub u0: Option<f64>,
-    /// Tadpole factor of links in t.
+    /// Tadpole factor of the links in t, on anisotropic lattices.
     pub u0_time: Option<f64>,
-    /// Bare anisotropy.
+    /// Bare anisotropy ξ_0.
     pub xi: Option<f64>,
-    /// Number of quarks in the coefficients.
+    /// Number of quark flavours in the one-loop coefficients.
     pub flavours: Option<f64>,
-    /// Coefficient of plaquettes.
+    /// Coefficient of the plaquettes, in place of the action's own.
     pub plaquette: Option<f64>,
-    /// Coefficient of 2×1 loops.
+    /// Coefficient of the 2×1 loops, in place of the action's own.
     pub rectangle: Option<f64>,
-    /// Coefficient of parallelograms.
+    /// Coefficient of the parallelograms, in place of the action's own.
     pub parallelogram: Option<f64>,
 }
 
 impl GaugeParameters {
-    /// Returns the action of a name with these parameters.
+    /// Returns the gauge action called `name` with these parameters.
     pub fn action(&self, name: ActionName) -> GaugeAction {
         let GaugeParameters { beta, xi, .. } = *self;
         let [u0, u0_time] = [self.u0, self.u0_time].map(|factor| factor.unwrap_or(1.0));
@@ -61,17 +61,17 @@ impl GaugeParameters {
 /// Integrators of the levels of molecular dynamics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Integrators {
-    /// Integrator of the levels of quarks.
+    /// Integrator of the levels on which quark forces act.
     pub outer: Scheme,
-    /// Integrator of the gauge action, where it has a level of its own.
+    /// Integrator of the level of the gauge force, if it has its own level.
     pub inner: Scheme,
-    /// Steps of that level.
+    /// Number of steps of the level of the gauge force; `None` if it has no level of its own.
     pub gauge_steps: Option<usize>,
 }
 
 impl Integrators {
-    /// Returns the levels with these steps, the outermost first; `of_parts` has the level of each part of the fermion action. Without
-    /// quarks the gauge action has no level of its own.
+    /// Returns the levels with these numbers of steps, outermost first. `of_parts` has the level of each part of the fermion action.
+    /// Without quarks, the gauge force has no level of its own.
     pub fn levels(&self, steps: &[usize], of_parts: &[usize]) -> Vec<LevelPlan> {
         let level = |(level, steps): (usize, &usize)| {
             let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
@@ -88,17 +88,17 @@ impl Integrators {
     }
 }
 
-/// Returns the solver of a phase of a trajectory, in single or double precision, for residuals of one or of all poles.
+/// Returns the solver for a phase of a trajectory, in single or double precision. `tol` has one tolerance, or one for each pole.
 pub fn shifted_solver(single: bool, tol: Vec<f64>) -> ShiftedSolver {
     ShiftedSolver { single, tol, together: false, max_iterations: 1_000_000 }
 }
 
-/// A gauge action by name.
+/// Name and parameters of a gauge action.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct NamedGaugeAction {
     /// Name of the action.
     pub name: String,
-    /// Parameters.
+    /// Parameters of the gauge action.
     #[serde(flatten)]
     pub parameters: GaugeParameters,
 }
@@ -111,41 +111,41 @@ impl NamedGaugeAction {
             return Err(Failure::refused("luscher-weisz needs u0"));
         }
         if action != ActionName::Wilson && parameters.xi.is_some() {
-            return Err(Failure::refused(format!("xi applies to wilson only, not to {name}")));
+            return Err(Failure::refused(format!("xi applies to wilson only, not to {name}: remove xi")));
         }
         Ok(parameters.action(action))
     }
 }
 
-/// Quarks of a chain.
+/// Quarks of a chain, described by names and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct NamedQuarks {
-    /// `two` or `one` flavours of Wilson-like quarks, or `staggered` ones.
+    /// Type of the quarks: `two` or `one` for the flavours of Wilson-like quarks, or `staggered`.
     pub kind: String,
     /// Name of the operator.
     pub operator: String,
-    /// Name of the quarks.
+    /// Name of the quarks in messages and records.
     pub title: String,
-    /// Level of the integrator.
+    /// Level of the integrator on which the force acts, from 0.
     pub level: usize,
     /// Parameters of the operator.
     pub parameters: BTreeMap<String, String>,
-    /// ρ of stout links.
+    /// Parameter ρ of stout smearing; `None` without smearing.
     pub stout_rho: Option<f64>,
-    /// Number of times that links are replaced by stout ones.
+    /// Number of steps of stout smearing.
     pub stout_levels: Option<usize>,
-    /// Masses of Hasenbusch's heavier quarks.
+    /// Masses of the heavier quarks in Hasenbusch's factorisation.
     pub heavier: Vec<f64>,
-    /// Twisted masses in place of heavier quarks.
+    /// Twisted masses in Hasenbusch's factorisation, in place of heavier quarks.
     pub twists: Vec<f64>,
     /// Name of the solver.
     pub method: Option<String>,
-    /// Number of solutions that initial guesses are made of.
+    /// Number of earlier solutions from which initial guesses are made.
     pub guesses: Option<usize>,
     /// Masses of staggered quarks.
     pub masses: Vec<f64>,
-    /// Number of quarks of each mass.
+    /// Number of flavours of each mass, a fraction as text.
     pub flavours: Vec<String>,
     /// Number of pseudofermions.
     pub pseudofermions: Option<usize>,
@@ -161,7 +161,7 @@ impl NamedQuarks {
         let list = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let count = |n: Option<usize>| n.map(|n| n.to_string());
         let text = |text: String| Some(text).filter(|text| !text.is_empty());
-        // As an input file has them.
+        // Keys and values as in an input file.
         let keys = [
             ("operator", text(self.operator.clone())),
             ("level", count(Some(self.level))),
@@ -181,38 +181,38 @@ impl NamedQuarks {
     }
 }
 
-/// A Markov chain.
+/// Request for a Markov chain: gauge action, quarks, integrators, tolerances and the seed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ChainRequest {
     /// Gauge action.
     pub gauge: NamedGaugeAction,
-    /// Quarks.
+    /// Quarks, one entry for each fermion monomial.
     pub quarks: Vec<NamedQuarks>,
-    /// Length of a trajectory.
+    /// Length of a trajectory in molecular-dynamics time.
     pub length: f64,
-    /// Steps of each level of quarks, the outermost first.
+    /// Number of steps of each level of quarks, outermost first.
     pub steps: Vec<usize>,
-    /// Steps of the gauge action inside the innermost of these levels.
+    /// Number of steps of the gauge force within a step of the innermost level of quarks.
     pub gauge_steps: Option<usize>,
-    /// Name of the integrator of quarks.
+    /// Name of the integrator of the quark levels.
     pub integrator: String,
-    /// Name of the integrator of the gauge action.
+    /// Name of the integrator of the gauge level.
     pub gauge_integrator: String,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Number of trajectories at the start that are accepted as they are.
+    /// Number of trajectories at the start that are accepted without a Metropolis step.
     pub thermalise: u32,
-    /// `single` for solvers and forces of molecular dynamics, or `double`.
+    /// Precision of the solvers and forces in molecular dynamics: `single` or `double`.
     pub precision: String,
-    /// Residual of solvers in molecular dynamics.
+    /// Requested tolerance of the solvers in molecular dynamics.
     pub dynamics_tol: Option<f64>,
-    /// Residual of solvers in heat bath and Metropolis step.
+    /// Requested tolerance of the solvers in heat bath and Metropolis step.
     pub action_tol: Option<f64>,
-    /// Friction of momenta that are kept in part.
+    /// Friction of the momenta, which are partly kept between trajectories; `None` if each trajectory draws new momenta.
     pub friction: Option<f64>,
 }
 
-/// A chain that can be begun on any links.
+/// Plan of a chain that can start from any links.
 #[derive(Clone, Debug)]
 pub struct ChainPlan {
     plan: Plan,
@@ -232,8 +232,8 @@ impl ChainRequest {
         let integrators = Integrators { outer: outer?, inner: inner?, gauge_steps: self.gauge_steps };
         let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         if let Some(level) = of_parts.iter().find(|level| **level >= self.steps.len()) {
-            let count = self.steps.len();
-            let why = format!("quarks are on level {level}, counted from 0, but steps has only {count}");
+            let last = self.steps.len().saturating_sub(1);
+            let why = format!("quarks are on level {level}, but the levels in steps are 0 to {last}");
             return Err(Failure::refused(why));
         }
         let single = self.precision == "single";
@@ -260,19 +260,19 @@ impl ChainPlan {
     }
 }
 
-/// A chain on a device, with the intervals of its rational functions.
+/// Chain on a device, with the spectral intervals of its rational functions.
 pub struct RunningChain {
     chain: Chain,
     planned: ChainPlan,
     intervals: Vec<[f64; 2]>,
-    /// Whether links have moved since the spectrum was looked at.
+    /// Whether the links have changed since the spectral bounds were measured.
     has_moved: bool,
-    /// The last trajectory: it may have been done already when somebody stopped it.
+    /// Record of the last trajectory. An interface that stopped while it was generated may request it again.
     last: Option<MadeTrajectory>,
 }
 
 impl RunningChain {
-    /// *Collective.* Begins a chain on links.
+    /// *Collective.* Starts a chain from links.
     ///
     /// # Errors
     /// Rational functions that do not exist, solvers that give up, and failures of the device.
@@ -284,8 +284,8 @@ impl RunningChain {
         let chain = Chain::new(planned.plan.clone(), &device_links, Precision::Double, parts).map_err(failed)?;
         Ok(RunningChain { chain, planned, intervals, has_moved: false, last: None })
     }
-    /// *Collective.* Makes the trajectory with a number, unless it is the last one that was made, and returns its record. With `reverse` it is also
-    /// run backwards. Where it is stopped the chain is left as it was.
+    /// *Collective.* Generates the trajectory `number` and returns its record. If it is the last one that was generated, only returns the
+    /// record. With `reverse`, the trajectory is also run back to its start. A trajectory that is stopped leaves the chain unchanged.
     ///
     /// # Errors
     /// Solvers that give up, a request to stop, and failures of the device.
@@ -320,7 +320,7 @@ impl RunningChain {
             seconds,
         })
     }
-    /// Makes other rational functions where the spectrum has left their interval.
+    /// Measures the spectral bounds, and makes new rational functions if the bounds have left their intervals.
     fn look_at_spectrum(&mut self) -> Outcome {
         let quarks = self.planned.quarks();
         for seen in quarks.look_at_spectrum(self.chain.links(), &self.intervals).map_err(failed)? {
@@ -328,7 +328,7 @@ impl RunningChain {
         }
         Ok(())
     }
-    /// *Collective.* Returns the links as they are now.
+    /// *Collective.* Returns the current links.
     ///
     /// # Errors
     /// Failures of the device.
@@ -337,7 +337,7 @@ impl RunningChain {
     }
 }
 
-/// Returns the value of a name.
+/// Returns the value with the name `name` in the list `all`; the error names `what` is missing.
 fn named<T: Copy>(what: &str, all: &[(&'static str, T)], name: &str) -> Outcome<T> {
     let found = all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -386,7 +386,7 @@ mod tests {
         // Without quarks there is nothing that a level of its own would be inside of.
         assert_eq!(levels(&ChainRequest { gauge_steps: Some(3), ..request() }), levels(&request()));
         let why = ChainRequest { quarks: vec![light(2)], ..request() }.plan().unwrap_err().message;
-        assert_eq!(why, "quarks are on level 2, counted from 0, but steps has only 2");
+        assert_eq!(why, "quarks are on level 2, but the levels in steps are 0 to 1");
     }
 
     #[test]

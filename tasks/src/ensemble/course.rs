@@ -1,4 +1,4 @@
-//! The course of a run: trajectory after trajectory.
+//! The course of a run, one trajectory after the other.
 use super::RunEnd;
 use super::folder::{ChainFields, RunFolder};
 use super::input::{EnsembleInput, Timed};
@@ -27,28 +27,28 @@ use serde_json::Value;
 use std::time::Instant;
 use tracing::{info, warn};
 
-/// A run, as checked.
+/// A run whose input, partition and batches have been checked.
 pub struct EnsembleRun<'a> {
     /// The checked input.
     pub input: &'a EnsembleInput,
-    /// Parts of the lattice and the processes that have them.
+    /// Partition of the lattice among the processes.
     pub layout: &'a Layout,
     /// Processes and observer.
     pub session: &'a Session,
-    /// Settings that the first line of this start records.
+    /// Settings that are recorded on the first line of this start of the program.
     pub settings: RunSettings,
-    /// Time when the run began.
+    /// Time at which this start of the program began.
     pub begin: Instant,
-    /// Hours after which the run ends.
+    /// Maximum run time in hours; `None` without a limit.
     pub max_hours: Option<f64>,
     /// Momenta, noise and rational functions from a folder, in place of the run's own.
     pub replay: Option<Replay>,
-    /// Batches of the noise vectors of a condensate.
+    /// Batches in which the noise vectors of a condensate are solved.
     pub batches: Batches,
 }
 
 impl EnsembleRun<'_> {
-    /// *Collective.* Makes the trajectories that are missing.
+    /// *Collective.* Generates the trajectories that are missing.
     pub fn make(
         &self,
         backend: &dyn Backend,
@@ -68,8 +68,8 @@ impl EnsembleRun<'_> {
                 ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
-        // Before the first trajectory the input may still differ from the one that the state was kept with. Later the bounds belong to
-        // these links and operators.
+        // Before the first trajectory, the input may differ from the one for which the state was written. Later the bounds belong to these
+        // links and operators.
         let kept = input.intervals(&state.bounds).filter(|_| state.trajectory > 0);
         let mut intervals = match kept {
             Some(kept) => kept,
@@ -95,7 +95,7 @@ impl EnsembleRun<'_> {
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &gauge, input.precision(), quarks).map_err(failed)?;
         drop(gauge);
-        // Little is lost with a trajectory whose setup is still to be made.
+        // If the run stops during a multigrid setup at the start, little of a trajectory is lost.
         chain.stop_setups_when(stop);
         if let Some(momenta) = &fields.momenta {
             chain.set_momenta(momenta).map_err(failed)?;
@@ -162,11 +162,11 @@ impl EnsembleRun<'_> {
             self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
-                // A start may change the settings, so the first line of each start records them.
+                // The first line of each start records the settings, which a start may change.
                 line.run = Some(Value::Object(object(&self.settings)));
             }
             folder.add(&line, comm)?;
-            // Not before its links and its line are there.
+            // The state is written last, because it refers to the links and to the line.
             folder.keep(&state, &links, comm)?;
             progress.reached(PARTS * u64::from(number), |line| {
                 let TrajectoryOutcome { delta, accepted, .. } = record.outcome;
@@ -184,7 +184,7 @@ impl EnsembleRun<'_> {
         progress.finish();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    /// Returns the parts of the action, with rational functions for the intervals or with given ones.
+    /// Returns the parts of the fermion action, with rational functions for the intervals or from the replayed run.
     fn quarks(
         &self,
         domain: &Domain,
@@ -217,18 +217,21 @@ impl EnsembleRun<'_> {
         };
         record::measure(chain, self.input, &self.batches.sizes, number, given)
     }
-    /// Measures the bounds of spectra, and makes new rational functions where they have left their interval.
+    /// Measures the spectral bounds, and makes new rational functions if the bounds have left their intervals.
     fn look_at_spectrum(&self, chain: &mut Chain, intervals: &mut [[f64; 2]], records: &mut [QuarkRecord]) -> Outcome {
         let quarks = self.input.quarks();
         for seen in quarks.look_at_spectrum(chain.links(), intervals).map_err(failed)? {
             let ([smallest, largest], name) = (seen.bounds, &self.input.groups[seen.group].name);
             let record = &mut records[seen.part];
-            // For staggered quarks it is not searched for.
+            // The smallest eigenvalue is not computed for staggered quarks.
             record.smallest = Some(smallest).filter(|smallest| *smallest > 0.0);
             record.largest = Some(largest);
             let Some([[old_low, old], [low, new]]) = seen.moved else { continue };
             if self.replay.as_ref().is_some_and(Replay::has_functions) {
-                warn!("{name}: the largest eigenvalue has grown to {largest:.2}; the given functions are kept");
+                warn!(
+                    "{name}: the largest eigenvalue has grown to {largest:.2}, above the bound {old:.2} of the \
+                     rational functions; the functions of --replay stay in use"
+                );
                 continue;
             }
             if smallest > 0.0 {
@@ -276,19 +279,19 @@ impl EnsembleRun<'_> {
         let momenta = chain.momenta().map(|momenta| momenta.download()).transpose()?;
         Ok(ChainFields { gauge, momenta })
     }
-    /// *Collective.* Returns whether the run is to end: after its hours, or because an observer asks for it.
+    /// *Collective.* Returns whether the run must end, because its time limit has passed or because the observer requests it.
     fn is_asked_to_end(&self) -> Outcome<bool> {
         let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
         let late = self.session.comm.largest(f64::from(u8::from(late)))? > 0.0;
         Ok(late || self.session.is_stopped(0))
     }
 }
-/// Steps of the bar for each trajectory.
+/// Number of steps of the progress bar for each trajectory.
 const PARTS: u64 = 1000;
 
-/// Returns the number of poles for which residuals of molecular dynamics are given. `given` is their number in the input, and `known` the
-/// number of poles that they were given for at the previous start. Refuses numbers other than 1 and `poles`, unless the spectrum has
-/// grown since the numbers were chosen, so that the rational functions have other poles.
+/// Returns the number of poles for which tolerances of molecular dynamics are given. `given` is the number of tolerances in the input, and
+/// `known` the number of poles at the previous start. Refuses numbers other than 1 and `poles`, unless the spectrum has grown since the
+/// input was written, so that the rational functions have other poles.
 fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<usize>) -> Outcome<usize> {
     if given == 1 || given == poles {
         return Ok(poles);
@@ -306,10 +309,10 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
     Ok(given)
 }
 
-/// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
+/// Smallest ratio of a true residual to the requested tolerance at which a warning is printed.
 const WORSE: f64 = 10.0;
 
-/// Returns the rational functions of all groups for their intervals.
+/// Returns the rational functions of all quarks for their spectral intervals.
 pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome<Vec<Option<RationalFunctions>>> {
     let of_group = |(group, interval): (usize, &[f64; 2])| quarks.functions(group, *interval);
     intervals.iter().enumerate().map(of_group).collect::<Result<_, _>>().map_err(without_action)

@@ -1,21 +1,21 @@
-//! The folder of a run: what happened, configurations, and the states from which it can continue.
+//! Folder of a run: trajectories, configurations, and the states from which the run can resume.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `trajectories.jsonl` | one line for each trajectory |
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
-//! | `cfg.NNNNNN.toml` | the state that goes with them, for `--resume-from` |
-//! | `momenta.NNNNNN.ildg` | and momenta, where `trajectory.friction` keeps them |
-//! | `state.toml`, `state.previous.toml` | the last state, and the one before it |
-//! | `state.NNNNNN.ildg` | links of these two, and beside them `state.NNNNNN.momenta.ildg` |
-//! | `before.K` | what `--resume-from` has set aside |
-//! | `.lock` | kept open by the process that works here |
-//! | `report.html` | what `ferrite report` makes of the lines |
+//! | `cfg.NNNNNN.toml` | state after trajectory N, for `--resume-from` |
+//! | `momenta.NNNNNN.ildg` | momenta after trajectory N, if `trajectory.friction` keeps them |
+//! | `state.toml`, `state.previous.toml` | last state, and the state before it |
+//! | `state.NNNNNN.ildg` | links of these two states; their momenta are in `state.NNNNNN.momenta.ildg` |
+//! | `before.K` | files that `--resume-from` has set aside |
+//! | `.lock` | file that the process working in the folder keeps open |
+//! | `report.html` | page that `ferrite report` makes from the trajectories |
 //!
-//! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
-//! of trajectories that it does not know, half a line among them, are cut off when a run resumes. It has checksums of itself, of
-//! its links and of its lines: in a copy of the folder that was made during a run, these may be of different
-//! trajectories. Where one of them does not fit, the run resumes from the state before, whose files are others.
+//! `state.toml` is written last and replaces its predecessor in one step, so that it always refers to complete files. When a run resumes,
+//! lines after the state, including an incomplete one, are cut off. The state has checksums of itself, of its links and of its lines. In a
+//! copy of the folder that was made during a run, these may belong to different trajectories. If one does not fit, the run resumes from the
+//! previous state, which has other files.
 use super::state::{ChainState, Saved, StoredLinks};
 use crate::communicator::RunCommunicator;
 use crate::fields::Reading;
@@ -35,77 +35,77 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
-/// The last state.
+/// Name of the file of the last state.
 const LAST: &str = "state.toml";
 
-/// The state before it.
+/// Name of the file of the state before the last.
 const PREVIOUS: &str = "state.previous.toml";
 
 /// Beginning of a run: new, or from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// A new run.
+    /// The run is new.
     New,
-    /// The last state of the run.
+    /// The run resumes from its last state.
     Last,
-    /// The state of the run after this trajectory.
+    /// The run resumes from its state after this trajectory.
     From(u32),
 }
 
 /// Folder, state and fields that a run resumes from.
 pub struct FoundRun {
-    /// The folder.
+    /// Folder of the run.
     pub folder: RunFolder,
-    /// The state.
+    /// State from which the run resumes.
     pub saved: Saved,
-    /// This process's part of the fields.
+    /// This process's part of the links and momenta.
     pub fields: ChainFields,
-    /// The lines of the state; with rank 0.
+    /// Lines of the trajectories up to the state, on rank 0; empty on other processes.
     pub lines: RunHistory,
 }
 
-/// The folder.
+/// Folder of a run, with the length and checksum of its lines.
 pub struct RunFolder {
     path: PathBuf,
-    /// Precision of files with links, which hold just their bits. Momenta are in double.
+    /// Precision of the files of links, which is that of the links in memory. Momenta are written in double precision.
     precision: FilePrecision,
-    /// Length of `trajectories.jsonl`.
+    /// Length of `trajectories.jsonl` in bytes.
     bytes: u64,
-    /// CRC-32 of its bytes; with rank 0.
+    /// CRC-32 of the bytes of `trajectories.jsonl`, on rank 0.
     sum: crc32fast::Hasher,
-    /// The state that `state.toml` has.
+    /// State in the file `state.toml`.
     last: Option<Saved>,
-    /// Keeps other processes away as long as it is open; with rank 0.
+    /// File that keeps other processes out of the folder while it is open, on rank 0.
     lock: Option<File>,
 }
 
-/// A process's part of the fields from which a chain continues.
+/// This process's part of the fields from which a chain continues.
 pub struct ChainFields {
     /// Links.
     pub gauge: HostGauge,
-    /// Momenta, where trajectories keep them.
+    /// Momenta, if trajectories keep them.
     pub momenta: Option<HostGauge>,
 }
 
-/// Links that were written, and whether a configuration also holds them.
+/// Files of links and momenta that were written, and whether they are also kept as a configuration.
 pub struct WrittenLinks {
     links: StoredLinks,
     momenta: Option<StoredLinks>,
     kept: bool,
 }
 
-/// Returns the names of the links and of the state of a configuration.
+/// Returns the names of the files of a configuration: its links and its state.
 fn configuration(trajectory: u32) -> [String; 2] {
     ["ildg", "toml"].map(|end| format!("cfg.{trajectory:06}.{end}"))
 }
 
-/// Returns the name of the file of momenta that belongs to a configuration. It differs from names of links, so that nobody takes momenta
-/// for links.
+/// Returns the name of the file of momenta that belongs to a configuration. It does not begin with `cfg`, so that it is not taken for a
+/// file of links.
 fn momenta_of_configuration(trajectory: u32) -> String {
     format!("momenta.{trajectory:06}.ildg")
 }
 
-/// Returns the trajectory of a configuration, by the name of one of its files.
+/// Returns the number of the trajectory to which a file of a configuration belongs, from the file's name.
 fn trajectory_of(name: &str) -> Option<u32> {
     let of_links = name.strip_prefix("cfg.").and_then(|rest| rest.strip_suffix(".ildg").or(rest.strip_suffix(".toml")));
     let number = of_links.or_else(|| name.strip_prefix("momenta.")?.strip_suffix(".ildg"))?;
@@ -116,7 +116,7 @@ impl RunFolder {
     fn at(path: &Path, precision: FilePrecision) -> Self {
         RunFolder { path: path.into(), precision, bytes: 0, sum: crc32fast::Hasher::new(), last: None, lock: None }
     }
-    /// *Collective.* Opens a folder for a new run; makes it if it does not exist.
+    /// *Collective.* Opens a folder for a new run, and creates it if it does not exist.
     pub fn create(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<Self> {
         let mut folder = Self::at(path, precision);
         comm.once(|| {
@@ -131,7 +131,7 @@ impl RunFolder {
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
                 let why =
                     "contains trajectories of a run but no state.toml to resume from: choose another folder, or move \
-                     them";
+                     the trajectories";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
@@ -139,8 +139,8 @@ impl RunFolder {
         })?;
         Ok(folder)
     }
-    /// *Collective.* Returns the folder of a resumed run, with all that it resumes from; nothing in it is changed. Where the last
-    /// state is damaged, or a file that belongs to it, that is the state before.
+    /// *Collective.* Returns the folder of a run with the state and the fields from which it resumes, without changing the folder. If the
+    /// last state or one of its files is damaged, the run resumes from the previous state.
     pub fn find(
         path: &Path,
         from: Option<u32>,
@@ -181,30 +181,30 @@ impl RunFolder {
         let (saved, fields, lines) = found?;
         Ok(FoundRun { folder, saved, fields, lines })
     }
-    /// Refuses a folder that has no state at all.
+    /// Fails if the folder has no state.
     fn has_states(&self) -> Outcome {
         if [LAST, PREVIOUS].iter().any(|name| self.file(name).exists()) {
             return Ok(());
         }
         let why = match fs::metadata(self.lines()) {
             Ok(lines) if lines.len() == 0 => {
-                "contains a run that ended before its first state was written: start it without --resume"
+                "contains a run that ended before its first state was written: start the run again without --resume"
             }
             Ok(_) => {
-                "contains trajectories of a run but no state.toml to resume from: restore it, or start in another \
-                 folder"
+                "contains trajectories of a run but no state.toml to resume from: restore state.toml, or start in \
+                 another folder"
             }
             Err(_) => "is not the folder of a run: it has no state.toml",
         };
         Err(Failure::refused(format!("{} {why}", self.path.display())))
     }
-    /// Returns the name of the state after this trajectory.
+    /// Returns the name of the file of the state after `trajectory`.
     fn state_after(&self, trajectory: u32) -> Outcome<String> {
         let [links, state] = configuration(trajectory);
         if self.file(&state).exists() {
             return Ok(state);
         }
-        // The last two states also exist without a configuration.
+        // The last and the previous state exist even without a configuration.
         let is_it = |name: &&str| Saved::read(&self.file(name)).is_ok_and(|saved| saved.state.trajectory == trajectory);
         if let Some(name) = [LAST, PREVIOUS].into_iter().find(|name| is_it(name)) {
             return Ok(name.into());
@@ -212,8 +212,8 @@ impl RunFolder {
         let folder = self.path.display();
         if self.file(&links).exists() {
             return Err(Failure::refused(format!(
-                "{folder}: {links} has no {state}, because an earlier version wrote it: start in another folder with \
-                 start = \"{}\"",
+                "{folder}: an earlier version wrote {links} without {state}: start in another folder with start = \
+                 \"{}\"",
                 self.file(&links).display()
             )));
         }
@@ -225,19 +225,22 @@ impl RunFolder {
             .collect();
         there.sort_unstable();
         let which = match there.as_slice() {
-            [] => "no trajectory has one".into(),
-            [one] => format!("only trajectory {one} has one"),
+            [] => "no configuration was saved".into(),
+            [one] => format!("only the configuration of trajectory {one} was saved"),
             [few @ .., last] if few.len() < 10 => {
                 let few: Vec<String> = few.iter().map(u32::to_string).collect();
-                format!("trajectories {} and {last} have one", few.join(", "))
+                format!("the configurations of trajectories {} and {last} were saved", few.join(", "))
             }
-            [first, .., last] => format!("{} trajectories from {first} to {last} have one", there.len()),
+            [first, .., last] => {
+                format!("{} configurations of trajectories from {first} to {last} were saved", there.len())
+            }
         };
-        let why = format!("--resume-from {trajectory}: the run has no configuration of that trajectory; {which}");
+        let why =
+            format!("--resume-from {trajectory}: the run has no configuration of trajectory {trajectory}; {which}");
         Err(Failure::refused(format!("{folder}: {why}")))
     }
-    /// *Collective.* Returns a state with links and lines, if all of them fit. Links on another lattice than the input's are a
-    /// failure that no other state mends, and so the inner one.
+    /// *Collective.* Returns a state with its links and lines if they fit together. The inner failure reports links on a lattice other than
+    /// that of the input, which no other state could mend.
     fn candidate(
         &mut self,
         name: &str,
@@ -254,7 +257,11 @@ impl RunFolder {
         let path = self.file(&saved.links.name);
         let lattice = fields::lattice_of(&path, &Reading::default(), comm)?;
         if lattice != layout.lattice() {
-            let why = format!("this run is on {lattice}, but the input has {}", layout.lattice());
+            let why = format!(
+                "this run is on {lattice}, but the input has {}: restore the lattice of the run, or start in another \
+                 folder",
+                layout.lattice()
+            );
             return Ok(Err(Failure::refused(format!("{}: {why}", self.path.display())).shared()));
         }
         let trajectory = saved.state.trajectory;
@@ -277,17 +284,17 @@ impl RunFolder {
         let momenta = saved.momenta.as_ref().map(|stored| read(stored, "momenta", &of_momenta())).transpose()?;
         if saved.lines.is_none() && comm.speaks() {
             info!(
-                "{} was written by a version without checksums of states: it is checked against {FILE} only; the next \
+                "{} was written by a version without checksums of states and is checked against {FILE} only; the next \
                  trajectory adds a checksum",
                 state.display()
             );
         }
-        // Checksums that the state lacked are known now, and are kept when it becomes the previous state.
+        // A state of an earlier version lacks checksums. They are known now, and are written when this becomes the previous state.
         saved.lines = Some(self.sum.clone().finalize());
         saved.links.checksum = there;
         Ok(Ok((saved, ChainFields { gauge, momenta: momenta.map(|(momenta, _)| momenta) }, lines)))
     }
-    /// *Collective.* Makes the last state what the run resumes from: lines that were written after it are cut off.
+    /// *Collective.* Makes the last state the one from which the run resumes, and cuts off the lines written after it.
     pub fn continue_from(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
         self.bytes = saved.bytes;
         self.last = Some(saved.clone());
@@ -296,7 +303,7 @@ impl RunFolder {
     fn cut_lines(&self) -> Outcome {
         let cut = || {
             let lines = OpenOptions::new().write(true).open(self.lines())?;
-            // Only the end of the last line of a state may be missing: `lines_of` refuses other lines.
+            // If the file is shorter than the state requires, only the end of its last line is missing: `lines_of` refuses other files.
             let length = lines.metadata()?.len();
             if length + 1 == self.bytes {
                 lines.write_all_at(b"\n", length)?;
@@ -306,12 +313,12 @@ impl RunFolder {
         };
         cut().map_err(|why| self.failed(FILE, why))
     }
-    /// *Collective.* Makes a state that is not the last one what the run resumes from: configurations and lines after it are set aside
+    /// *Collective.* Makes a state other than the last the one from which the run resumes. Configurations and lines after it are set aside
     /// first.
     pub fn go_back(&mut self, saved: &Saved, fields: &ChainFields, layout: &Layout, comm: &RunCommunicator) -> Outcome {
         comm.once(|| self.set_aside(saved))?;
         self.bytes = saved.bytes;
-        // A configuration may be moved away, so that the run resumes from files of its own.
+        // The run resumes from files of its own, because the user may move a configuration away.
         let links = self.write_fields(saved.state.trajectory, fields, false, layout, comm)?;
         self.keep(&saved.state, &links, comm)?;
         comm.once(|| {
@@ -323,7 +330,7 @@ impl RunFolder {
             self.cut_lines()
         })
     }
-    /// Moves files of later trajectories than the state into a folder of their own, with a copy of all lines.
+    /// Moves the files of trajectories after the state into a new folder `before.K`, with a copy of all lines.
     fn set_aside(&self, saved: &Saved) -> Outcome {
         let trajectory = saved.state.trajectory;
         let names = self.names()?;
@@ -352,12 +359,12 @@ impl RunFolder {
         info!("files of trajectories after {trajectory} were moved to {}, with a copy of {FILE}", aside.display());
         Ok(())
     }
-    /// Returns the lines that belong to a state; refuses a file whose lines are others.
+    /// Returns the lines that belong to a state. Fails if the file has other lines.
     fn lines_of(&mut self, saved: &Saved, name: &str) -> Outcome<RunHistory> {
         let (path, bytes) = (self.lines(), saved.bytes);
         let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())));
         let all = match fs::read(&path) {
-            // An editor may have taken the end of the last line off. The checksum shows that nothing else is missing.
+            // An editor may have removed the end of the last line. The checksum shows that nothing else is missing.
             Ok(all) if all.len() as u64 + 1 == bytes && !all.ends_with(b"\n") => [&all[..], b"\n"].concat(),
             Ok(all) => all,
             Err(why) if why.kind() == ErrorKind::NotFound => {
@@ -428,7 +435,7 @@ impl RunFolder {
         }
         Ok(all)
     }
-    /// Keeps other processes out of the folder, and removes files that a killed process has left half written.
+    /// Locks the folder against other processes, and removes incomplete files of a killed process.
     fn lock(&mut self) -> Outcome {
         if !self.path.is_dir() {
             return Ok(());
@@ -436,9 +443,11 @@ impl RunFolder {
         let file = target::lock(&self.path).map_err(Failure::refused)?;
         self.lock = Some(file);
         let left = atomic::remove_left(&self.path, |name| Self::is_own(Path::new(name)));
-        left.map_err(|why| Failure::failed(format!("{} cannot be cleaned up: {why}", self.path.display())))
+        left.map_err(|why| {
+            Failure::failed(format!("unfinished files in {} cannot be removed: {why}", self.path.display()))
+        })
     }
-    /// Returns whether a run may write a file of this name.
+    /// Returns whether `path` has the name of a file that a run writes.
     pub fn is_own(path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         ["cfg.", "momenta.", "state."].iter().any(|begin| name.starts_with(begin))
@@ -452,8 +461,8 @@ impl RunFolder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    /// *Collective.* Writes links to resume from, with momenta if there are any; with `save` also as a configuration. These are separate
-    /// files, so that damage to one leaves the other.
+    /// *Collective.* Writes the links, and the momenta if there are any, from which the run can resume. With `save`, also writes them as a
+    /// configuration, in separate files, so that damage to one leaves the other.
     pub fn write_fields(
         &self,
         trajectory: u32,
@@ -467,7 +476,8 @@ impl RunFolder {
             Ok(StoredLinks { name, checksum })
         };
         let of_links = || (self.precision, Reading::default());
-        // Always in double: the third number on a diagonal is minus the sum of the other two, which single precision cannot hold.
+        // Momenta are written in double precision: the third number on a diagonal is minus the sum of the other two, and single precision
+        // cannot hold it.
         let of_momenta = || (FilePrecision::Double, of_momenta());
         if save {
             let [kept, _] = configuration(trajectory);
@@ -483,8 +493,7 @@ impl RunFolder {
         let links = write(format!("state.{trajectory:06}.ildg"), &fields.gauge, of_links())?;
         Ok(WrittenLinks { links, momenta: momenta.transpose()?, kept: save })
     }
-    /// *Collective.* Makes the state with these links, which were read back, the one to resume from, and the last one the one
-    /// before.
+    /// *Collective.* Makes a state with these links, which were read back, the last one, and the last state the previous one.
     pub fn keep(&mut self, state: &ChainState, written: &WrittenLinks, comm: &RunCommunicator) -> Outcome {
         let lines = Some(self.sum.clone().finalize());
         let (links, momenta) = (written.links.clone(), written.momenta.clone());
@@ -519,13 +528,13 @@ impl RunFolder {
         };
         for name in self.names()? {
             if name.starts_with("state.") && name.ends_with(".ildg") && !needed(&name) {
-                // Files that stay take space, but do no harm.
+                // An old file that cannot be removed takes space but does no harm.
                 let _ = fs::remove_file(self.file(&name));
             }
         }
         Ok(())
     }
-    /// *Collective.* Adds a line.
+    /// *Collective.* Adds a line to `trajectories.jsonl`.
     pub fn add(&mut self, line: &TrajectoryLine, comm: &RunCommunicator) -> Outcome {
         let text = format!("{}\n", trajectories::sealed(&line.with_schema()));
         comm.once(|| {
@@ -537,7 +546,7 @@ impl RunFolder {
         self.sum.update(text.as_bytes());
         Ok(())
     }
-    /// *Collective.* Writes links or momenta in a precision and reads them back; their checksum.
+    /// *Collective.* Writes links or momenta in a precision, reads them back, and returns their checksum.
     fn write(
         &self,
         path: &Path,
@@ -554,18 +563,21 @@ impl RunFolder {
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
-            Err(Failure::failed(format!("{} does not contain the data that was written to it", path.display())))
+            Err(Failure::failed(format!(
+                "{}: the file read back differs from the data that were written: check the file system",
+                path.display()
+            )))
         };
         comm.agree(same)
     }
 }
 
-/// Returns the options for reading momenta, which are matrices but not in SU(3).
+/// Returns the options for reading momenta, whose matrices are not in SU(3).
 fn of_momenta() -> Reading {
     Reading::default().of_any_links()
 }
 
-/// Returns the checksum of a file, as its header prints it.
+/// Returns the checksum of a file as text, from its header.
 fn checksum(file: &GaugeFile) -> Option<String> {
     file.header.checksum.map(|(kind, sum)| kind.print(sum))
 }

@@ -1,4 +1,4 @@
-//! Forces of all parts of the action on given links.
+//! Forces of all parts of the action on the links from which a run starts.
 use super::course::functions;
 use super::input::EnsembleInput;
 use super::quarks::failed;
@@ -18,7 +18,7 @@ use ferrite_records::ensemble::{ForceIterations, ForcesRecord, PartForce};
 use std::path::Path;
 use std::time::Instant;
 
-/// Returns the level of a force, and the longest kick there.
+/// Returns the number of the level on which a force acts, and the longest time by which the force changes the momenta there.
 fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: bool) -> (usize, f64) {
     let mut time = input.plan.length;
     for (number, level) in input.plan.levels.iter().enumerate() {
@@ -31,7 +31,7 @@ fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: boo
     (input.plan.levels.len(), 0.0)
 }
 
-/// *Collective.* Computes the forces on the links that an input begins with, on pseudofermions of a trajectory; `path` is the file
+/// *Collective.* Computes the forces on the links from which an input starts, with the pseudofermions of a trajectory. `path` is the file
 /// of the input.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub fn measure(
     needs::expect_fit(input, layout.cut())?;
     needs::batches(input, &[], layout, device, comm)?;
     let gauge = first_links(input, layout, session)?;
-    // A force is brought to the host.
+    // Links and one force are in host memory at the same time.
     fields::require_host_memory(comm, layout.local(), 2 * 576, "links and a force")?;
     let found = {
         let domain = layout.domain(device.backend())?;
@@ -70,7 +70,7 @@ pub fn measure(
             let squares: Vec<f64> = matrices.links().iter().map(square).collect();
             let mut sum = [squares.iter().sum::<f64>()];
             comm.sum(&mut sum)?;
-            // A maximum passes over what is no number.
+            // Maxima ignore NaN, but `worse_residual` keeps it; infinity replaces it in the maximum over processes.
             let most = squares.iter().copied().fold(0.0, solvers::worse_residual);
             let most = comm.largest(if most.is_nan() { f64::INFINITY } else { most })?;
             let count = 4 * layout.lattice().volume();

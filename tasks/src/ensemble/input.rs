@@ -1,4 +1,4 @@
-//! The input of `ferrite rhmc`, checked.
+//! Input of `ferrite rhmc`, checked.
 use super::chain::{GaugeParameters, Integrators};
 use super::precision::{PrecisionKeys, precisions};
 use super::quarks::EnsembleQuarks;
@@ -28,20 +28,20 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 vocabularies! {
-    /// Names of gauge actions.
+    /// Values of `gauge.action`.
     Actions: ActionName = ActionName::ALL;
-    /// When links are made unitary.
+    /// Values of `trajectory.unitarise`.
     Unitarisations: Unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
 }
 rules! {
-    /// Parameters of minimum-norm integrators.
+    /// Parameter λ of minimum-norm integrators.
     Lambda: "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5;
 }
 
-/// Largest number of a trajectory.
+/// Largest number of a trajectory that users may request.
 const LAST: usize = u32::MAX as usize - 1;
 
-/// Keys that are in no table.
+/// Keys outside tables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct EnsembleKeys {
@@ -80,7 +80,7 @@ struct GaugeKeys {
     plaquette: Given<Number<Any>>,
     rectangle: Given<Number<Any>>,
     parallelogram: Given<Number<Any>>,
-    /// An earlier name: reported under the present one.
+    /// Earlier name of `parallelogram`; its use is an error that gives the present name.
     chair: Given<Number<Any>>,
 }
 
@@ -97,7 +97,7 @@ struct MeasureKeys {
     kernels: Given<Count<0, LAST>>,
 }
 
-/// All keys.
+/// Schema of the input: all keys with their tables.
 pub static ENSEMBLE_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let own = Schema::new(Some(InputKind::Ensemble))
         .with::<EnsembleKeys>("")
@@ -109,25 +109,25 @@ pub static ENSEMBLE_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     keys::with_every_input(own)
 });
 
-/// Links with which an ensemble begins.
+/// Links from which an ensemble starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartLinks {
-    /// All links 1.
+    /// Unit links.
     Cold,
-    /// Independent links with the Haar measure.
+    /// Independent random links, distributed with the Haar measure.
     Hot,
-    /// Links of a file.
+    /// Links of the file with this path.
     File(PathBuf),
 }
 
-/// Measurements of an ensemble.
+/// Settings of the measurements in an ensemble.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// Noise vectors for each condensate.
+    /// Number of noise vectors for each condensate.
     pub condensate: usize,
-    /// Residual of its solves.
+    /// Requested tolerance of the solves for condensates.
     pub condensate_tol: f64,
-    /// Number of noise vectors that are solved for together.
+    /// Requested number of noise vectors that are solved together.
     pub batch: BatchChoice,
     /// Number of trajectories from one measurement to the next.
     pub every: usize,
@@ -135,46 +135,46 @@ pub struct Measure {
     pub reversibility: usize,
     /// Number of trajectories from one measurement of identities to the next; 0 for never.
     pub identities: usize,
-    /// Trajectories whose kernels are timed.
+    /// Choice of the trajectories whose kernels are timed.
     pub kernels: Timed,
 }
 
-/// Trajectories whose kernels are timed, which makes them slower.
+/// Choice of the trajectories whose kernels are timed. Timing makes them slower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// The second trajectory after each start of the program. The first, in which memory is allocated and kernels are loaded, is timed
-    /// only if there is no second one.
+    /// The second trajectory after each start of the program. The first, in which memory is allocated and kernels are loaded, is timed only
+    /// if there is no second one.
     Second,
-    /// Number of trajectories from one timed trajectory to the next; 0 for never.
+    /// Every trajectory whose number is a multiple of this number; none for 0.
     Every(usize),
 }
 
-/// The input.
+/// Checked input of an ensemble.
 #[derive(Clone, Debug)]
 pub struct EnsembleInput {
-    /// The lattice.
+    /// The whole lattice.
     pub lattice: Lattice,
-    /// The number of the last trajectory.
+    /// Number of the last trajectory.
     pub trajectories: u32,
-    /// The first links.
+    /// Links from which the ensemble starts.
     pub start: StartLinks,
     /// Number of trajectories from one kept configuration to the next.
     pub save_every: u32,
-    /// Whether links and momenta are in single precision.
+    /// Whether links and momenta are in single precision instead of double.
     pub single_links: bool,
-    /// The name of the gauge action.
+    /// Name of the gauge action.
     pub gauge_action: String,
-    /// Gauge action and integrator.
+    /// Plan of the chain: gauge action, integrator, seed and first Metropolis step.
     pub plan: Plan,
-    /// Quarks: staggered or Wilson-like ones, not both.
+    /// Quark groups, one for each table `[[fermion]]`; all staggered or all Wilson-like.
     pub groups: Vec<QuarkGroup>,
-    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
+    /// Solvers of molecular dynamics (first), and of heat bath and Metropolis step (second).
     pub solvers: [ShiftedSolver; 2],
-    /// Observables.
+    /// Settings of the measurements.
     pub measure: Measure,
     /// Device on which to compute.
     pub device: DeviceChoice,
-    /// Keys that were given and have an effect on the chain, as they were typed.
+    /// Keys of the input that affect the chain, with their values as typed.
     pub keys: BTreeMap<String, String>,
 }
 
@@ -183,7 +183,7 @@ impl EnsembleInput {
     pub fn precision(&self) -> Precision {
         if self.single_links { Precision::Single } else { Precision::Double }
     }
-    /// Reads the file and the settings given with it; lists all mistakes at once.
+    /// Reads the input file and the settings given with it. Fails with a list of all mistakes.
     pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Input)) -> Outcome<Self> {
         let mut input = Input::new(&ENSEMBLE_SCHEMA);
         input.file(path)?;
@@ -191,7 +191,7 @@ impl EnsembleInput {
         add(&mut input);
         Self::of(&mut input, &path.display().to_string())
     }
-    /// Reads an input, which `what` names; all mistakes at once.
+    /// Reads an input. Fails with a list of all mistakes, in which `what` names the input.
     pub fn of(s: &mut Input, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::of(s);
         let keys: EnsembleKeys = s.read("");
@@ -269,7 +269,7 @@ impl EnsembleInput {
             keys: s.typed(run_settings::has_effect),
         })
     }
-    /// Returns the quarks with their solvers.
+    /// Returns the quark groups with their solvers and the seed.
     pub fn quarks(&self) -> EnsembleQuarks<'_> {
         EnsembleQuarks { groups: &self.groups, solvers: &self.solvers, seed: self.plan.seed }
     }
@@ -277,8 +277,8 @@ impl EnsembleInput {
     pub fn has_wilson_like(&self) -> bool {
         self.groups.iter().any(|group| group.staggered().is_none())
     }
-    /// Returns the intervals of the rational functions of all groups, as a state has their ends; `None` for those of other quarks. States
-    /// of earlier versions have the upper ends alone, of staggered quarks.
+    /// Returns the interval of the rational functions of each quark group from the ends in a state; `None` if their number does not fit.
+    /// States of earlier versions contain only the upper ends, for staggered quarks.
     pub fn intervals(&self, bounds: &[f64]) -> Option<Vec<[f64; 2]>> {
         match bounds.len() {
             n if n == 2 * self.groups.len() => Some(bounds.as_chunks().0.to_vec()),
@@ -286,20 +286,20 @@ impl EnsembleInput {
             _ => None,
         }
     }
-    /// Returns hops and flavours of staggered quarks.
+    /// Returns the operator and the flavours of each group of staggered quarks.
     pub fn staggered(&self) -> impl Iterator<Item = (&QuarkOperator, &[Quarks])> {
         self.groups.iter().filter_map(|group| group.staggered())
     }
-    /// Returns the names of the groups of quarks.
+    /// Returns the names of the quark groups.
     pub fn names(&self) -> Vec<&str> {
         self.groups.iter().map(|group| group.name.as_str()).collect()
     }
-    /// Returns the length in sites of the longest hop or path.
+    /// Returns the number of sites in the longest hop or straight path of links: 3 for fat and long links, otherwise 1.
     pub fn hops(&self) -> usize {
         if self.staggered().any(|(operator, _)| operator.smearing.is_improved()) { 3 } else { 1 }
     }
-    /// Returns whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
-    /// divide the determinant of a group.
+    /// Returns whether the ensemble contains quarks of a mass: the flavours of all groups with this operator and mass, of which those in a
+    /// denominator are negative, have a sum above 0.
     pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
         let of_operator = self.staggered().filter(|(own, _)| *own == operator);
         let all = of_operator.flat_map(|(_, quarks)| quarks).filter(|quarks| quarks.mass == mass);
@@ -307,7 +307,7 @@ impl EnsembleInput {
     }
 }
 
-/// Returns the kinds of quarks that tables name.
+/// Returns the types of fermions that the tables `[[fermion]]` name, each once.
 fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
     let named = |number| s.get(&format!("fermion.{number}.operator"));
     let kind = |name: ValuePlace| operator_named(name.text()).map_or(FermionKind::Staggered, |operator| operator.kind);
@@ -317,7 +317,7 @@ fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
     kinds
 }
 
-/// Numbers groups of the same name, which differ in other keys.
+/// Adds a number to the names of quark groups that have the same name.
 fn number_duplicates<'a>(names: impl Iterator<Item = &'a mut String>) {
     let mut seen: Vec<String> = Vec::new();
     for name in names {
@@ -356,38 +356,41 @@ fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
     Some(parameters.action(action))
 }
 
-/// Refuses keys that an action does not use.
+/// Notes keys that a gauge action does not use as mistakes.
 fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) {
     let mut refuse = |unless: bool, key: &str, why: &str| {
         if let (false, Some(setting)) = (unless, s.get(key)) {
             s.wrong(&setting, why);
         }
     };
-    refuse(action.has_tadpole_factor(), "gauge.u0", "this action has no tadpole factor: remove it");
+    refuse(action.has_tadpole_factor(), "gauge.u0", "gauge.action has no tadpole factor: remove gauge.u0");
     let has_quarks = action == ActionName::LuscherWeisz;
-    refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: remove it");
+    refuse(
+        has_quarks,
+        "gauge.flavours",
+        "only \"luscher-weisz\" has coefficients that depend on quarks: remove gauge.flavours",
+    );
     refuse(
         action.can_be_anisotropic(),
         "gauge.xi",
-        "only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove \
-                                                     it",
+        "only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove gauge.xi",
     );
     let has_time = action == ActionName::SymanzikTree && anisotropic;
     refuse(
         has_time,
         "gauge.u0-time",
-        "only \"symanzik-tree\" with gauge.xi has a separate tadpole factor in t: remove it",
+        "only \"symanzik-tree\" with gauge.xi has a separate tadpole factor in t: remove gauge.u0-time",
     );
     let key = "gauge.parallelogram";
-    refuse(!anisotropic, key, "anisotropic actions have no parallelograms: remove it, or gauge.xi");
+    refuse(!anisotropic, key, "anisotropic actions have no parallelograms: remove gauge.parallelogram or gauge.xi");
 }
 
-/// Returns the names of all quarks, as `operator` of a table `[[fermion]]` takes them.
+/// Returns the names that `operator` of a table `[[fermion]]` accepts.
 pub fn quark_operators() -> impl Iterator<Item = &'static str> {
     names_of_operators().map(|(name, _)| name)
 }
 
-/// Keys that only quarks make use of.
+/// Keys that have no effect without quarks, with the reason.
 const OF_QUARKS: [(&str, &str); 7] = [
     ("precision.dynamics", "no solver is used"),
     ("precision.dynamics-tol", "no solver is used"),
@@ -398,7 +401,7 @@ const OF_QUARKS: [(&str, &str); 7] = [
     ("measure.batch", "there are no condensates"),
 ];
 
-/// Notes keys that have no effect in an input without quarks.
+/// Notes keys that have no effect without quarks as mistakes.
 fn without_quarks(s: &mut Input) {
     for (key, why) in OF_QUARKS {
         if let Some(setting) = s.get(key) {
@@ -407,8 +410,8 @@ fn without_quarks(s: &mut Input) {
     }
 }
 
-/// Returns the length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of
-/// the fermion action.
+/// Returns the length of a trajectory, the levels of the integrator, and when links are made unitary. `of_parts` has the level of each part
+/// of the fermion action.
 fn integrator(
     s: &mut Input,
     keys: &TrajectoryKeys,
@@ -416,7 +419,7 @@ fn integrator(
     of_parts: &[usize],
 ) -> (f64, Vec<LevelPlan>, Unitarise) {
     let (length, all_steps) = (keys.length.or(1.0), keys.steps.value());
-    // All steps of a trajectory on the innermost level of quarks.
+    // Number of steps in a trajectory on the innermost level of quarks.
     let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
     let steps = all_steps.as_ref().map(product);
     if let Some(all) = &all_steps {
@@ -425,13 +428,16 @@ fn integrator(
         } else if all.len() > MOST_LEVELS {
             s.wrong(&keys.steps, format!("at most {MOST_LEVELS} levels are allowed"));
         } else if product(all) > MOST_STEPS {
-            let why = format!("the product is {} steps, but a trajectory has at most {MOST_STEPS}", product(all));
+            let why = format!(
+                "the product is {} steps, but a trajectory has at most {MOST_STEPS}: use fewer steps",
+                product(all)
+            );
             s.wrong(&keys.steps, why);
         }
         if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
             let why = format!(
-                "some quarks are on level {level}, counted from 0, but trajectory.steps has only {}",
-                all.len()
+                "some quarks are on level {level}, but the levels in trajectory.steps are 0 to {}",
+                all.len().saturating_sub(1)
             );
             s.wrong(&keys.steps, why);
         }
@@ -446,7 +452,8 @@ fn integrator(
         && outer * inner > MOST_STEPS
     {
         let why = format!(
-            "{inner} in each of {outer} trajectory.steps are {} steps, but a trajectory has at most {MOST_STEPS}",
+            "{inner} steps of the gauge action in each of {outer} steps are {} steps, but a trajectory has at most \
+             {MOST_STEPS}: use fewer steps",
             outer * inner
         );
         s.wrong(&keys.gauge_steps, why);
@@ -454,20 +461,20 @@ fn integrator(
     let interleaved = |scheme| matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
     for (key, scheme) in [("trajectory.gauge-steps", outer), ("trajectory.gauge-integrator", inner)] {
         if let (true, Some(place)) = (interleaved(scheme) && groups > 0, s.get(key)) {
-            let why = "3g1f places the steps of the gauge action between those of the quarks: it has no inner level \
-                       and cannot be one; remove the key, or choose another integrator";
+            let why = "3g1f neither has nor can be an inner level, because it places the steps of the gauge action \
+                       between those of the quarks: remove the key, or choose another integrator";
             s.wrong(&place, why);
         }
     }
     if let (true, Some([_, _, ..])) = (interleaved(outer), all_steps.as_deref()) {
         s.wrong(&keys.steps, "3g1f has only one level: give one number");
     }
-    // A key without an effect is a mistake.
+    // Keys without an effect are mistakes.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
         if let Some(place) = s.get(key) {
             if groups == 0 {
-                s.wrong(&place, "without quarks there is only one level, with trajectory.steps: remove it");
+                s.wrong(&place, format!("without quarks the only level is that of trajectory.steps: remove {key}"));
             } else if !nested {
                 s.wrong(&place, "applies to the inner level: also give trajectory.gauge-steps");
             }
@@ -476,7 +483,7 @@ fn integrator(
     let uses_lambda =
         |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. }) || interleaved(scheme);
     if !(uses_lambda(outer) || nested && uses_lambda(inner)) {
-        s.wrong(&keys.lambda, "only the Omelyan integrators and 3g1f use it: remove it");
+        s.wrong(&keys.lambda, "only the Omelyan integrators and 3g1f use trajectory.lambda: remove it");
     }
     let unitarise = keys.unitarise.value().unwrap_or_default();
     let levels = Integrators { outer, inner, gauge_steps }.levels(all_steps.as_deref().unwrap_or(&[1]), of_parts);

@@ -39,44 +39,44 @@ use std::path::Path;
 use std::time::Instant;
 use tracing::info;
 
-/// A run to begin or to continue.
+/// Run of an ensemble to start or to resume: input, partition, device and folder.
 pub struct EnsembleJob<'a> {
-    /// The input.
+    /// Input of the run.
     pub input: &'a EnsembleInput,
-    /// Cut of the lattice over processes.
+    /// Partition of the lattice among the processes.
     pub layout: &'a Layout,
-    /// Device on which it is computed.
+    /// Device that computes the run.
     pub device: &'a Device,
-    /// The folder.
+    /// Folder of the run.
     pub out: &'a Path,
-    /// Whether it is a new run or a resumed one, and from which trajectory.
+    /// Start of the run: new, or resumed after a trajectory.
     pub from: Begin,
-    /// The hours after which it ends.
+    /// Maximum run time in hours; `None` without a limit.
     pub max_hours: Option<f64>,
 }
 
-/// End of a run.
+/// Result of a run: its trajectories, and whether some are missing.
 pub struct RunEnd {
-    /// The trajectory after which it began.
+    /// Number of the trajectory after which this start of the program began.
     pub first: u32,
-    /// The last trajectory.
+    /// Number of the last trajectory.
     pub last: u32,
-    /// Trajectories that were accepted since the start of the run.
+    /// Number of accepted trajectories since the run began.
     pub accepted: u32,
-    /// Whether trajectories are missing.
+    /// Whether the run was interrupted before its last trajectory.
     pub interrupted: bool,
-    /// Lines of this run's trajectories.
+    /// Results of the trajectories generated since this start of the program.
     pub records: Vec<MeasuredTrajectory>,
 }
 
-/// *Collective.* Makes the trajectories that are missing.
+/// *Collective.* Starts or resumes a run, and generates the trajectories that are missing.
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Outcome<RunEnd> {
     let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&session.comm, Instant::now());
     if let (Some(replay), true) = (&replay, input.has_wilson_like()) {
         let why = format!(
-            "--replay {}: files of noise exist for staggered quarks only, but the input has Wilson-like \
-                           quarks",
+            "--replay {}: files of noise exist for staggered quarks only, but the input has Wilson-like quarks: \
+             remove --replay",
             replay.folder()
         );
         return Err(Failure::refused(why).shared());
@@ -94,7 +94,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {
-        // Recorded only where numbers are replayed, so that runs of other versions compare.
+        // The folder is recorded only for a replayed run, so that settings of other runs are equal to those of earlier versions.
         settings.replay = Some(replay.folder());
     }
     let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
@@ -124,7 +124,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
             comm.agree(replay.has(1, input))?;
         }
         if let StartLinks::File(start) = &input.start {
-            // Links that lie in the folder under a name that the run may come to.
+            // The links may be in the folder of the run, under a name that the run would overwrite.
             let name = std::fs::canonicalize(start).ok().and_then(|start| start.file_name().map(|name| out.join(name)));
             let is_folder = out.is_dir() && name.as_ref().is_some_and(|name| RunFolder::is_own(name));
             target::claim(comm, &[start], &target::all(name.iter().filter(|_| is_folder)))?;
@@ -137,7 +137,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Out
     run.make(device.backend(), folder, state, &fields)
 }
 
-/// *Collective.* Returns the links that a run begins with.
+/// *Collective.* Returns the links from which a run starts.
 ///
 /// # Errors
 /// A file that cannot be read or is on another lattice.
@@ -154,13 +154,13 @@ pub fn first_links(input: &EnsembleInput, layout: &Layout, session: &Session) ->
     })
 }
 
-/// Returns the options for reading a file with links to start from.
+/// Returns the options for reading a file of links from which a run starts.
 fn of_start() -> Reading {
     Reading { options: ReadOptions { reunitarise: true, ..Default::default() }, ..Default::default() }
 }
 
-/// *Collective.* Refuses a file with links to start from that cannot be read, or is on another lattice than the input says, by its
-/// header.
+/// *Collective.* Fails if the file of links from which a run starts cannot be read, or if its header states a lattice other than the
+/// input's.
 pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
     let StartLinks::File(path) = &input.start else { return Ok(()) };
     let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
@@ -174,5 +174,5 @@ pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
     Ok(())
 }
 
-/// Complex numbers of links per site.
+/// Number of complex numbers per site in the four links.
 const LINKS: usize = 36;

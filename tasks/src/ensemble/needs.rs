@@ -1,4 +1,4 @@
-//! The memory of a run, and how the noise vectors of a condensate are split by it.
+//! Memory needs of a run, and the batches of noise vectors that fit in memory.
 use super::input::EnsembleInput;
 use crate::batch::{BatchTask, Batches, Needs};
 use crate::communicator::RunCommunicator;
@@ -12,12 +12,12 @@ use tracing::info;
 /// Noun for the right-hand sides of condensates.
 const NOISE_VECTOR: &str = "noise vector";
 
-/// Returns the number of noise vectors for each condensate.
+/// Returns the number of noise vectors for each condensate; 0 without staggered quarks.
 fn noise_vectors(input: &EnsembleInput) -> usize {
     if input.staggered().next().is_none() { 0 } else { input.measure.condensate }
 }
 
-/// Refuses multigrid that does not go with how the lattice is cut.
+/// Fails if the aggregates of a multigrid solver do not fit the local lattice.
 pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
     for group in &input.groups {
         if let Some(params) = group.needs().multigrid {
@@ -28,8 +28,8 @@ pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
     Ok(())
 }
 
-/// *Collective.* Splits the noise vectors of a condensate, if the run fits at all: as `before`, if that is known, so that a resumed run
-/// rounds as it would have without a break.
+/// *Collective.* Splits the noise vectors of a condensate into batches, if the run fits in memory. A resumed run uses the batches `before`,
+/// so that it rounds as it would have without a break.
 pub fn batches(
     input: &EnsembleInput,
     before: &[usize],
@@ -47,8 +47,8 @@ pub fn batches(
     Ok(found)
 }
 
-/// Splits the noise vectors of a condensate into batches for `free` bytes of memory; also returns the memory that a process with such a
-/// part of the lattice needs.
+/// Splits the noise vectors of a condensate into batches for `free` bytes of memory. Also returns the memory needs of a process whose part
+/// of the lattice is that of `cut`.
 pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, cut, together);
@@ -57,7 +57,7 @@ pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     (found, needs)
 }
 
-/// Returns the device memory if `together` noise vectors of a condensate are solved at once, with names for what takes it.
+/// Returns the device memory, by name, that a run needs if `together` noise vectors of a condensate are solved at once.
 fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
     let needs: Vec<_> = input.groups.iter().map(|group| group.needs()).collect();
     let single = [input.single_links, input.solvers[0].single];

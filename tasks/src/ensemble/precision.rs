@@ -6,9 +6,9 @@ use ferrite_inputs::values::{Number, Numbers, Residual, Word};
 use ferrite_inputs::{Given, Input, vocabularies};
 use serde::Deserialize;
 
-/// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
-/// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of
-/// its kind.
+/// Presets A to G of `precision.preset`: whether links, the solver of molecular dynamics and the solver of the action are in single
+/// precision, and the tolerances of the two solvers. Section 4.4 of the paper of Bonati et al. compares such settings. It does not print
+/// tolerances; these are Ferrite's own.
 const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
     ("A", [true, false, false], [1e-10, 1e-12]),
     ("B", [true, false, false], [1e-8, 1e-12]),
@@ -20,13 +20,13 @@ const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
 ];
 
 vocabularies! {
-    /// Names of settings.
+    /// Values of `precision.preset`.
     Presets: usize = PRESETS.iter().enumerate().map(|(place, (name, ..))| (*name, place));
-    /// Precisions; `true` for single.
+    /// Values of precision keys; `true` stands for single.
     Precisions: bool = [("double", false), ("single", true)];
 }
 
-/// Keys of the table.
+/// Keys of the table `precision`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PrecisionKeys {
@@ -39,17 +39,17 @@ pub struct PrecisionKeys {
     action_tol: Given<Number<Residual>>,
 }
 
-/// Smallest relative residual that a solver in single precision reaches: residuals of systems with several shifts cannot be corrected.
+/// Smallest tolerance that a multi-shift solver in single precision reaches. Residuals of several shifts cannot be corrected.
 const SINGLE: f64 = 5e-8;
 
-/// Returns whether links and gauge force are in single precision, and the solvers.
+/// Returns whether the links are in single precision, whether the gauge force is, and the solvers of the two phases.
 pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
     let keys: PrecisionKeys = s.read("precision");
     let preset = keys.preset.value().map(|chosen| PRESETS[chosen]);
     let ([links, dynamics, action], [dynamics_tol, action_tol]) =
         preset.map_or(([false, true, false], [1e-6, 1e-12]), |(_, single, tol)| (single, tol));
     let (links, dynamics) = (keys.links.or(links), keys.dynamics.or(dynamics));
-    // By what links and dynamics are in the end, not by their defaults.
+    // The default depends on the final values of `links` and `dynamics`, not on their defaults.
     let gauge_force = keys.gauge_force.or(links || dynamics);
     let action = keys.action.or(action);
     let (dynamics_tol, action_tol) = (keys.dynamics_tol.or(vec![dynamics_tol]), keys.action_tol.or(action_tol));
@@ -60,7 +60,7 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
             "links in single precision need gauge-force in single precision",
         );
     }
-    // All others are two flavours of Wilson-like quarks, whose solvers correct residuals in double precision.
+    // Quarks that are not rational are two flavours of Wilson-like quarks. Their solvers correct residuals in double precision.
     let are_rational = groups.iter().any(|group| group.is_rational());
     let exact = groups.iter().find(|group| !group.is_rational());
     if let (false, Some(group)) = (are_rational, exact)
@@ -68,7 +68,7 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [Shifted
     {
         let why = format!(
             "{}: solvers of two flavours iterate in the precision of precision.dynamics and correct residuals in \
-             double: remove it",
+             double: remove precision.action",
             group.name
         );
         s.wrong(&keys.action, why);

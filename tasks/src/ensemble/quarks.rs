@@ -12,23 +12,23 @@ use ferrite::rational;
 use ferrite_records::ensemble::EnergyParts;
 use solvers::SolveError;
 
-/// Reason why an ensemble has no action.
+/// Reason why the fermion action of an ensemble cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EnsembleError {
-    /// A solver, the device, or other processes.
+    /// Error of a solver, of the device, or of messages.
     #[error(transparent)]
     Hmc(#[from] HmcError),
-    /// Rational functions that do not exist.
+    /// A rational function does not exist.
     #[error("{quarks}: {why}{}", advice(.why))]
     Functions {
         /// Name of the quarks.
         quarks: String,
-        /// The approximation's reason.
+        /// Error of the rational approximation.
         why: rational::Error,
     },
 }
 
-/// Returns advice if there is no rational function.
+/// Returns advice for an error of the rational approximation.
 fn advice(why: &rational::Error) -> &'static str {
     match why {
         rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
@@ -38,35 +38,36 @@ fn advice(why: &rational::Error) -> &'static str {
     }
 }
 
-/// Quarks of an ensemble with what all of them share.
+/// Quarks of an ensemble, with the solvers and the seed that all of them use.
 #[derive(Clone, Copy, Debug)]
 pub struct EnsembleQuarks<'a> {
-    /// The quarks.
+    /// Quark groups, one for each table `[[fermion]]`.
     pub groups: &'a [QuarkGroup],
-    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
+    /// Solvers of molecular dynamics (first), and of heat bath and Metropolis step (second).
     pub solvers: &'a [ShiftedSolver; 2],
-    /// Seed of the vectors with which bounds of the spectrum are searched.
+    /// Seed of the vectors from which spectral bounds are computed.
     pub seed: u64,
 }
 
-/// Parts of the fermion action.
+/// Parts of the fermion action, in the order of records.
 pub type Parts = Vec<Box<dyn Monomial>>;
 
-/// Bounds of the spectrum of quarks with rational functions.
+/// Spectral bounds of a quark group with rational functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpectrumSeen {
-    /// Number of the group of quarks.
+    /// Index of the quark group.
     pub group: usize,
-    /// Number of its first part among all parts of the action, which has the rational functions.
+    /// Index of the group's first part among all parts of the fermion action; this part has the rational functions.
     pub part: usize,
-    /// The bounds; the lower one of staggered quarks is 0.
+    /// Lower and upper spectral bound; the lower bound of staggered quarks is 0.
     pub bounds: [f64; 2],
-    /// The interval of the functions before, and one that holds it and these bounds, where the spectrum has left the former.
+    /// Old and new interval of the rational functions, if the spectrum has left the old one. The new interval contains the old one and the
+    /// bounds.
     pub moved: Option<[[f64; 2]; 2]>,
 }
 
 impl EnsembleQuarks<'_> {
-    /// *Collective.* Returns the interval of each group's rational functions for links; `[0, 0]` of those that have none.
+    /// *Collective.* Returns the interval of the rational functions of each quark group on these links; `[0, 0]` for groups without any.
     ///
     /// # Errors
     /// Solvers that give up, and failures of the device.
@@ -77,7 +78,7 @@ impl EnsembleQuarks<'_> {
         };
         self.groups.iter().map(interval).collect()
     }
-    /// Returns the rational functions of a group for an interval; `None` where none are needed.
+    /// Returns the rational functions of a quark group for an interval; `None` if the group needs none.
     ///
     /// # Errors
     /// Those of the approximation.
@@ -85,8 +86,8 @@ impl EnsembleQuarks<'_> {
         let group = &self.groups[group];
         group.functions(interval).map_err(|why| EnsembleError::Functions { quarks: group.name.clone(), why })
     }
-    /// Returns the parts of the action with these functions of each group. Residuals that are given for each pole go on with the last
-    /// one, or are cut off, where the number of poles is another.
+    /// Returns the parts of the fermion action with the rational functions of each group. If a group has another number of poles than
+    /// tolerances, the last tolerance is repeated, or the surplus ones are ignored.
     ///
     /// # Errors
     /// Failures of the device.
@@ -98,7 +99,7 @@ impl EnsembleQuarks<'_> {
         }
         Ok(parts)
     }
-    /// *Collective.* Returns the parts of the action for links, with their intervals.
+    /// *Collective.* Returns the parts of the fermion action for these links, and the intervals of their rational functions.
     ///
     /// # Errors
     /// Solvers that give up, functions that do not exist, and failures of the device.
@@ -108,8 +109,8 @@ impl EnsembleQuarks<'_> {
         let functions = functions.collect::<Result<Vec<_>, _>>()?;
         Ok((self.parts(links.own().domain(), functions)?, intervals))
     }
-    /// *Collective.* Searches the bounds of all spectra on links as they are now, and compares them with the intervals of the rational
-    /// functions.
+    /// *Collective.* Computes the spectral bounds of all quark groups on the current links, and compares them with the intervals of the
+    /// rational functions.
     ///
     /// # Errors
     /// Solvers that give up, and failures of the device.
@@ -132,7 +133,7 @@ impl EnsembleQuarks<'_> {
         }
         Ok(all)
     }
-    /// Gives the parts of a chain new functions where the spectrum has left their interval, which becomes the new one.
+    /// Gives a part of a chain new rational functions if the spectrum has left their interval, and updates the interval.
     ///
     /// # Errors
     /// Functions that do not exist.
@@ -160,8 +161,8 @@ pub fn without_action(error: EnsembleError) -> Failure {
     }
 }
 
-/// Converts an error to a failure. The failure of a solver occurs on all processes, because it stops for sums over all of them; one of
-/// the device or of messages is this process's own.
+/// Converts an error to a failure. All processes have the failure of a solver, because it stops for sums over all of them. A failure of the
+/// device or of messages belongs to this process.
 pub fn failed(error: HmcError) -> Failure {
     match error.solver() {
         Some(why) => {

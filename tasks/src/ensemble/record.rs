@@ -20,50 +20,50 @@ use ferrite_records::ensemble::{
 use ferrite_records::observables::MeanAndError;
 use num_complex::Complex64;
 
-/// Observables of links.
+/// Observables measured on the links after a trajectory.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Plaquette, rectangle, Polyakov loop.
     pub loops: LoopMeans,
-    /// Condensates of all noise vectors for each mass.
+    /// Mass of each condensate, with the estimates from all noise vectors.
     pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
 
-/// A trajectory and what was measured after it.
+/// A trajectory with its times and the observables measured after it.
 pub struct MeasuredTrajectory {
-    /// The trajectory.
+    /// Outcome of the trajectory.
     pub outcome: TrajectoryOutcome,
     /// Seconds of the trajectory.
     pub seconds: f64,
-    /// The parts of the fermion action.
+    /// Results for each part of the fermion action.
     pub quarks: Vec<QuarkRecord>,
-    /// Observables, if they were measured after this trajectory.
+    /// Observables; `None` if none were measured after this trajectory.
     pub measured: Option<Measured>,
-    /// Times of kernels in the trajectory, if they were taken.
+    /// Times of the kernels in the trajectory; `None` if kernels were not timed.
     pub kernels: Option<Vec<KernelTime>>,
-    /// Seconds of the trajectory and its observables.
+    /// Seconds of the trajectory, of the spectral bounds and of the observables.
     pub whole: f64,
-    /// Seconds after the observables, in which links are downloaded, written, synced and read back.
+    /// Seconds in which links are downloaded, written, synced and read back after the observables.
     pub files: f64,
 }
 
-/// Results for one part of the fermion action.
+/// Spectral bounds, residual and guarded links of one part of the fermion action.
 #[derive(Clone, Debug)]
 pub struct QuarkRecord {
-    /// Name of the part.
+    /// Name of the part of the fermion action.
     pub name: String,
-    /// Largest eigenvalue of the operator of the rational functions: −D² of staggered quarks, M̂†M̂ of Wilson-like ones.
+    /// Largest eigenvalue of the operator of the rational functions: −D² for staggered quarks, M̂†M̂ for Wilson-like quarks.
     pub largest: Option<f64>,
-    /// Smallest eigenvalue of the operator of the rational functions, for Wilson-like quarks.
+    /// Smallest eigenvalue of M̂†M̂ of the rational functions; only for Wilson-like quarks.
     pub smallest: Option<f64>,
-    /// The largest true residual of the solves for its action.
+    /// Largest true residual of the solves for heat bath and action.
     pub residual: f64,
-    /// Number of links at which the force was kept from growing, summed over all evaluations; `None` if forces cannot grow.
+    /// Number of links whose force was limited, summed over all evaluations; `None` for operators whose force needs no limit.
     pub guarded: Option<usize>,
 }
 
-/// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
-/// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
+/// *Collective.* Measures loops and condensates. The noise vectors of a condensate are solved in `batches`; each vector is the same in any
+/// batch. `given` returns the noise of a condensate from a file, counted over groups, masses and vectors, or `None`.
 pub fn measure(
     chain: &Chain,
     input: &EnsembleInput,
@@ -105,7 +105,7 @@ pub fn measure(
     Ok(Measured { loops, condensates })
 }
 
-/// Returns the record of the condensate of a mass, from the estimates of its noise vectors.
+/// Returns the record of the condensate at a mass, from the estimates of its noise vectors.
 fn condensate_line(mass: f64, found: &[Estimate]) -> CondensateLine {
     let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
     let pair = |at: &Estimate| CondensateNoise { even: [at.even.re, at.even.im], odd: [at.odd.re, at.odd.im] };
@@ -118,7 +118,7 @@ fn condensate_line(mass: f64, found: &[Estimate]) -> CondensateLine {
 }
 
 impl MeasuredTrajectory {
-    /// Returns the line for the file, without settings.
+    /// Returns the line of the trajectory in `trajectories.jsonl`, without settings.
     pub fn line(&self, input: &EnsembleInput) -> TrajectoryLine {
         let outcome = &self.outcome;
         let quarks = self.quarks.iter().zip(&outcome.iterations).map(|(quarks, [action, dynamics])| QuarkLine {
@@ -161,11 +161,11 @@ impl MeasuredTrajectory {
             run: None,
         }
     }
-    /// Returns the share of the trajectory's time that no kernel took, if kernels were timed.
+    /// Returns the fraction of the trajectory's time outside kernels; `None` if kernels were not timed.
     fn outside_kernels(&self) -> Option<f64> {
         self.kernels.as_ref().map(|kernels| 1.0 - profile::inside(kernels) / self.seconds)
     }
-    /// Returns a few words for a terminal.
+    /// Returns a summary of the trajectory in a few words, for a terminal.
     pub fn message(&self) -> String {
         let TrajectoryOutcome { number, delta, accepted, .. } = &self.outcome;
         let plaquette = self
@@ -180,19 +180,19 @@ impl MeasuredTrajectory {
     }
 }
 
-/// Means over trajectories.
+/// Means over the trajectories of a start of the program.
 pub struct RunSummary {
     trajectories: usize,
     accepted: usize,
-    /// Mean and error.
+    /// Mean of exp(−ΔH), and its error.
     exp_minus_delta_h: [f64; 2],
     plaquette: [f64; 2],
-    /// Plaquettes and rectangles from forces minus those from links, if identities were measured.
+    /// Mean and error of plaquettes (first) and rectangles (second) from forces minus those from links; `None` if not measured.
     identities: [Option<[f64; 2]>; 2],
     seconds: f64,
-    /// Seconds spent on files of links.
+    /// Mean seconds per trajectory for files.
     files: f64,
-    /// Share of the time outside kernels, and the number of trajectories that it is the mean of.
+    /// Mean fraction of the time outside kernels, and the number of trajectories in this mean.
     outside: Option<(f64, usize)>,
 }
 
@@ -203,9 +203,9 @@ fn rectangles(identities: &Identities) -> Option<LoopIdentity> {
     identities.rectangle
 }
 
-/// Summarises the trajectories from the first one with a Metropolis step, `metropolis_from`, on; all of them if none had one.
+/// Returns the means over the trajectories from `metropolis_from` on, the first with a Metropolis step; over all of them if none had one.
 pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSummary {
-    // Few trajectories are timed, and the distribution of links does not matter for that: all count.
+    // Only few trajectories are timed. Their times do not depend on thermalisation, so all of them count.
     let outside: Vec<f64> = records.iter().filter_map(MeasuredTrajectory::outside_kernels).collect();
     let first = records.iter().position(|r| r.outcome.number >= metropolis_from);
     let records = &records[first.unwrap_or(0)..];
@@ -217,15 +217,15 @@ pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSumma
     RunSummary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
-        // Far from equilibrium, where trajectories have no Metropolis step, this mean is meaningless.
+        // Without a Metropolis step, trajectories are far from equilibrium and this mean has no meaning.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
-        // The identities are meaningless there as well.
+        // The identities hold in equilibrium only, so that they also need trajectories with a Metropolis step.
         identities: [plaquettes, rectangles].map(|which| {
             let of = of(&|r| first.and(which(r.outcome.identities.as_ref()?)).map(|identity| identity.off()));
             Some(of).filter(|[mean, _]| mean.is_finite())
         }),
-        // Those whose kernels are timed take longer.
+        // Trajectories whose kernels are timed take longer and are left out.
         seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
             seconds if seconds.is_finite() => seconds,
             _ => of(&|r| Some(r.seconds))[0],
@@ -250,7 +250,7 @@ impl RunSummary {
             outside_kernels: self.outside.map(|(share, _)| share),
         }
     }
-    /// Formats the summary for people.
+    /// Returns the means as text for people.
     pub fn text(&self) -> String {
         let pair = |[mean, error]: [f64; 2], digits: usize| match (mean.is_finite(), error.is_finite()) {
             (true, true) => format!("{mean:.digits$} ± {error:.digits$}"),

@@ -1,13 +1,13 @@
-//! Random numbers and rational functions from files, to do what another program did.
+//! Random numbers and rational functions from files, to repeat the run of another program.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `momenta.N` | momenta at the start of trajectory N: matrices of which the traceless anti-Hermitian parts are taken |
-//! | `pseudofermions.N.K` | ξ of pseudofermion K, counted over all groups from 0; odd sites do not matter |
-//! | `noise.N.K` | noise of condensate K, counted over groups, masses that have condensates, and noise vectors; without it our own |
-//! | `functions.json` | rational functions of −D² for each group; without it our own |
+//! | `momenta.N` | momenta at the start of trajectory N; the traceless anti-Hermitian parts of the matrices are used |
+//! | `pseudofermions.N.K` | ξ of pseudofermion K, counted from 0 over all quark groups; odd sites are ignored |
+//! | `noise.N.K` | noise vector K of the condensates, counted over quark groups, masses with condensates, and vectors; without the file, Ferrite's own |
+//! | `functions.json` | rational functions of −D² for each quark group; without the file, Ferrite's own |
 //!
-//! Fields are `.npy`, or another format that `ferrite` reads.
+//! Fields are `.npy` files, or have another format that `ferrite` reads.
 use super::input::EnsembleInput;
 use crate::communicator::RunCommunicator;
 use crate::fields::{self, Reading, Source};
@@ -24,21 +24,21 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Endings that are looked for.
+/// File name endings that are tried, in order.
 const ENDINGS: [&str; 4] = ["npy", "ildg", "scidac", "lime"];
 
-/// A folder with such files.
+/// Folder with momenta, noise and rational functions of another run.
 pub struct Replay {
     folder: PathBuf,
 }
 
-/// The numbers of a trajectory.
+/// Momenta and noise of a trajectory from files.
 pub struct GivenNumbers {
     momenta: HostGauge,
     pseudofermions: Vec<HostColour>,
 }
 
-/// File of the rational functions in the folder.
+/// Name of the file with the rational functions.
 const FUNCTIONS: &str = "functions.json";
 
 fn pseudofermions(input: &EnsembleInput) -> usize {
@@ -46,14 +46,14 @@ fn pseudofermions(input: &EnsembleInput) -> usize {
 }
 
 impl GivenNumbers {
-    /// Returns the momenta and the noise for the chain.
+    /// Returns the momenta and the noise in the form that a chain takes.
     pub fn noise(&self) -> Noise<'_> {
         Noise { momenta: &self.momenta, pseudofermions: &self.pseudofermions }
     }
 }
 
 impl Replay {
-    /// Opens a folder; refuses one that does not exist.
+    /// Opens a folder. Fails if it does not exist.
     pub fn open(folder: &Path) -> Outcome<Self> {
         if folder.is_dir() {
             return Ok(Replay { folder: folder.into() });
@@ -63,7 +63,7 @@ impl Replay {
             folder.display()
         )))
     }
-    /// Returns the folder as it was typed.
+    /// Returns the path of the folder as typed.
     pub fn folder(&self) -> String {
         self.folder.display().to_string()
     }
@@ -72,16 +72,16 @@ impl Replay {
     }
     fn needed(&self, name: &str) -> Outcome<PathBuf> {
         self.find(name).ok_or_else(|| {
-            let why = format!("{}: {name}.npy is missing", self.folder.display());
+            let why = format!("{}: the file {name}.npy, which --replay needs, is missing", self.folder.display());
             Failure::refused(why)
         })
     }
-    /// Checks whether all files that trajectory `number` needs exist.
+    /// Fails unless all files that trajectory `number` needs exist.
     pub fn has(&self, number: u32, input: &EnsembleInput) -> Outcome {
         self.needed(&format!("momenta.{number}"))?;
         (0..pseudofermions(input)).try_for_each(|k| self.needed(&format!("pseudofermions.{number}.{k}")).map(drop))
     }
-    /// Returns whether rational functions are given.
+    /// Returns whether the folder has rational functions.
     pub fn has_functions(&self) -> bool {
         self.folder.join(FUNCTIONS).is_file()
     }
@@ -108,7 +108,7 @@ impl Replay {
         };
         Ok(GivenNumbers { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
     }
-    /// *Collective.* Returns the noise of a condensate, if it is given.
+    /// *Collective.* Returns noise vector `which` of the condensates after trajectory `number`; `None` if the folder does not have it.
     pub fn noise(
         &self,
         number: u32,
@@ -118,7 +118,7 @@ impl Replay {
     ) -> Outcome<Option<HostColour>> {
         let name = format!("noise.{number}.{which}");
         let found = self.find(&name);
-        // If some process finds the file, all read it; a process that does not find it fails for all.
+        // If one process finds the file, all must read it. Then a process that does not find it fails, and so do all.
         let somewhere = comm.largest(f64::from(u8::from(found.is_some())))? > 0.0;
         let path = if somewhere { Some(comm.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
         path.map(|path| self.colour(&path, layout, comm)).transpose()
@@ -128,7 +128,7 @@ impl Replay {
         comm.agree(source.clone().check::<ColourVector>(layout.lattice()).map_err(Failure::refused))?;
         source.field(layout)
     }
-    /// Returns the rational functions of all groups, if they are given.
+    /// Returns the rational functions of all quark groups; `None` if the folder does not have them.
     pub fn functions(&self, groups: usize) -> Outcome<Option<Vec<RationalFunctions>>> {
         let path = self.folder.join(FUNCTIONS);
         if !path.is_file() {
@@ -140,7 +140,9 @@ impl Replay {
         let all: Vec<GroupFunctions> = read(&all).map_err(refused)?;
         if all.len() != groups {
             let there = text::count(all.len(), "group");
-            return Err(refused(format!("has functions of {there}, but the input has {groups}")));
+            return Err(refused(format!(
+                "has functions of {there}, but the number of tables [[fermion]] in the input is {groups}"
+            )));
         }
         let function = |FunctionOfPoles { constant, poles }: FunctionOfPoles| {
             let poles = poles.into_iter().map(|PoleOfFunction { residue, shift }| Pole { residue, shift }).collect();
@@ -149,7 +151,7 @@ impl Replay {
         let one = |(number, GroupFunctions { dynamics, heat_bath, action }): (usize, GroupFunctions)| {
             for (name, of) in [("dynamics", &dynamics), ("heat_bath", &heat_bath), ("action", &action)] {
                 if of.poles.iter().any(|pole| pole.shift <= 0.0) {
-                    return Err(refused(format!("group {number}: {name}: shifts must be above 0")));
+                    return Err(refused(format!("has a shift in {name} of group {number} that is not above 0")));
                 }
             }
             let [dynamics, heat_bath, action] = [dynamics, heat_bath, action].map(function);

@@ -1,4 +1,4 @@
-//! Whether an input can continue the run in a folder.
+//! Check whether an input can continue the run in a folder.
 use super::input::EnsembleInput;
 use super::settings;
 use super::state::ChainState;
@@ -13,9 +13,9 @@ use serde_json::Value;
 use std::path::Path;
 use tracing::{info, warn};
 
-/// Refuses an input with other seeds, quarks or actions than the run in `out`, whose links would then follow no distribution; warns of
-/// keys that only change how the chain moves, or that have no effect. `before` are the lines of the state, and `now` the settings that
-/// the next line will record: its `start` becomes that of the run.
+/// Fails if the seed, the quarks or the actions of an input differ from those of the run in `out`: its links would not follow one
+/// distribution. Warns of keys that change only molecular dynamics, or that have no effect. `before` has the lines up to the state. `now`
+/// has the settings for the next line; its `start` becomes that of the run.
 pub fn check(
     state: &mut ChainState,
     input: &EnsembleInput,
@@ -26,11 +26,14 @@ pub fn check(
 ) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
     if state.seed != input.plan.seed {
-        return refused(format!("this run has the seed {}, but the input has {}", state.seed, input.plan.seed));
+        return refused(format!(
+            "this run has the seed {}, but the input has {}: restore the seed, or start in another folder",
+            state.seed, input.plan.seed
+        ));
     }
     let asked = settings::start(input);
     let other_start = |began: &str| !same_start(began, &asked);
-    // A run that has made no trajectory yet may still become any with the links that it has.
+    // A run without trajectories may continue with any input that has its first links.
     if state.trajectory == 0 {
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
@@ -54,7 +57,7 @@ pub fn check(
     }
     now.start.clone_from(&began);
     state.start = Some(began);
-    // As they will be when they are read: digits of numbers may be lost on the way.
+    // The settings are compared as they would be read from a line, because numbers may lose digits there.
     let text = Value::Object(object(now)).to_string();
     let as_read = serde_json::from_str(&text).map_err(Failure::failed)?;
     let last = before.starts.last().map_or(&Value::Null, |(_, last)| last);
@@ -69,7 +72,11 @@ pub fn check(
         ));
     }
     if input.intervals(&state.bounds).is_none() {
-        return refused("this run has a different number of [[fermion]] tables from the input".into());
+        return refused(
+            "this run has a different number of tables [[fermion]] from the input: restore the tables, or start in \
+             another folder"
+                .into(),
+        );
     }
     if !noted.is_empty() {
         let noted: Vec<String> = noted.iter().map(Change::noted).collect();
@@ -79,7 +86,7 @@ pub fn check(
     Ok(())
 }
 
-/// Notes what changes the rounding of a chain, and nothing else of it.
+/// Logs changes of the process grid, the version and the backend, which change only the rounding of a chain.
 fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
     let grid = |of: &RunSettings| of.layout.grid.map(|processes| processes.to_string()).join(",");
     let pairs = [
@@ -95,13 +102,13 @@ fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
     if !other.is_empty() {
         info!(
             "from trajectory {number} on, the run uses {}: the random numbers are the same, but rounding may differ, \
-             so that the chain may not be identical bit by bit",
+             so that the chain may not be identical in all digits",
             other.join(", ")
         );
     }
 }
 
-/// Returns whether two ways to name a start mean the same: a file may be named from another folder.
+/// Returns whether two names of the first links mean the same links: a file may be named from different folders.
 fn same_start(a: &str, b: &str) -> bool {
     let whole = |name: &str| Path::new(name).canonicalize().ok();
     a == b || (whole(a).is_some() && whole(a) == whole(b))

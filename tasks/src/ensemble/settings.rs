@@ -1,4 +1,4 @@
-//! Settings of a run, for the first line after each start.
+//! Settings of a run, which the first line after each start of the program records.
 use super::input::{EnsembleInput, StartLinks};
 use crate::batch::Batches;
 use crate::layout::Layout;
@@ -11,7 +11,7 @@ use ferrite_records::ensemble::{
 };
 use ferrite_records::read::read;
 
-/// Returns the name of the first links in an input.
+/// Returns the name of the first links: `cold`, `hot` or the path of a file.
 pub fn start(input: &EnsembleInput) -> String {
     match &input.start {
         StartLinks::Cold => "cold".into(),
@@ -20,7 +20,7 @@ pub fn start(input: &EnsembleInput) -> String {
     }
 }
 
-/// Returns the settings that decide what is sampled, and where it is computed: `device` is backend and device.
+/// Returns the settings that determine the distribution of the links, and the place of the computation.
 pub fn settings(
     input: &EnsembleInput,
     [backend, device]: &[String; 2],

@@ -1,7 +1,7 @@
-//! Text of a state that a run resumes from, without the links.
+//! Text file of a state from which a run resumes, without its links.
 //!
-//! Its last line is a checksum of those above it, and it has that of the lines of trajectories that it knows. So a number that
-//! was changed by hand, or by a disk, is not resumed from.
+//! The last line is a checksum of the lines above it. Another checksum covers the lines of trajectories up to the state. A number that was
+//! changed by hand or by a disk is therefore found before the run resumes.
 use crate::{Failure, Outcome, target};
 use ferrite_inputs::values::{Count, Kind, Meaning, NonNegative, Numbers, Parsed, Text};
 use ferrite_inputs::{Given, Input, Schema, rules};
@@ -14,25 +14,25 @@ use std::sync::LazyLock;
 
 const FORMAT: &str = "ferrite.rhmc-state/2";
 
-/// Format of states of versions that kept no checksum of the state and of lines.
+/// Format of states of earlier versions, which have no checksums of the state and of the lines.
 const OLDER: &str = "ferrite.rhmc-state/1";
 
-/// The key of the last line.
+/// Key of the last line, the checksum of the lines above it.
 const SEAL: &str = "crc32";
 
 rules! {
-    /// Numbers of poles or of right-hand sides.
+    /// Numbers of poles or of right-hand sides, as typed.
     Whole: "a number above 0", |x| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
 }
 
-/// Keys of a state.
+/// Keys of a state's file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct StateKeys {
     format: Given<Meaning<IsSealed>>,
     trajectory: Given<Count<0, { u32::MAX as usize }>>,
     accepted: Given<Count<0, { u32::MAX as usize }>>,
-    /// Seed, as text because numbers of TOML have a sign.
+    /// Seed as text, because TOML integers are signed and cannot hold all seeds.
     seed: Given<Meaning<Seed>>,
     bounds: Given<Numbers<NonNegative>>,
     poles: Given<Numbers<Whole>>,
@@ -49,7 +49,7 @@ struct StateKeys {
 
 static STATE: LazyLock<Schema> = LazyLock::new(|| Schema::new(None).with::<StateKeys>(""));
 
-/// Whether a state of a format has a checksum of itself.
+/// Value of `format`: whether states of the format have a checksum of themselves.
 #[derive(Debug)]
 struct IsSealed;
 impl Parsed for IsSealed {
@@ -59,12 +59,12 @@ impl Parsed for IsSealed {
         match text {
             FORMAT => Ok(true),
             OLDER => Ok(false),
-            other => Err(format!("'{other}' is not {FORMAT}: resume with the version that wrote it")),
+            other => Err(format!("'{other}' is not {FORMAT}: resume with the version of Ferrite that wrote the state")),
         }
     }
 }
 
-/// A seed.
+/// Value of `seed`, a number from 0 to 2⁶⁴ − 1.
 #[derive(Debug)]
 struct Seed;
 impl Parsed for Seed {
@@ -100,58 +100,58 @@ impl Parsed for HexChecksum {
     }
 }
 
-/// State that a run resumes from, without its links.
+/// State from which a run resumes, without its links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainState {
-    /// The last trajectory.
+    /// Number of the last trajectory.
     pub trajectory: u32,
-    /// Number of accepted trajectories.
+    /// Number of accepted trajectories since the run began.
     pub accepted: u32,
-    /// Seed of the run.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Both ends of the interval that the rational functions of each group are made for; 0 where there are none.
+    /// Lower and upper end of the interval of the rational functions of each quark group, one group after the other; 0 for groups without
+    /// any.
     pub bounds: Vec<f64>,
-    /// Number of poles of each group's molecular dynamics for which residuals were given one by one; empty in states of versions that did
-    /// not keep it.
+    /// Number of poles for which each quark group has tolerances in molecular dynamics; empty in states of earlier versions.
     pub poles: Vec<usize>,
-    /// The links that the run began with, as an input names them; not in states of versions that did not keep it.
+    /// Links from which the run started, as named in the input; `None` in states of earlier versions.
     pub start: Option<String>,
-    /// Batches into which the noise vectors of a condensate are split: sums are rounded otherwise in other batches.
+    /// Sizes of the batches of noise vectors. Sums are rounded differently in other batches.
     pub batches: Vec<usize>,
 }
 
-/// A file with links, or with momenta, to resume from.
+/// File of links or momenta from which a run resumes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredLinks {
-    /// Name in the folder of the run.
+    /// Name of the file in the folder of the run.
     pub name: String,
-    /// Checksum as the header of the file prints it; `None` in states of versions that did not keep it.
+    /// Checksum as printed in the file's header; `None` in states of earlier versions.
     pub checksum: Option<String>,
 }
 
-/// A state, and what belongs to it.
+/// State of a run, with the files and the lines that belong to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// The state.
+    /// State of the chain.
     pub state: ChainState,
-    /// The links.
+    /// File of the links.
     pub links: StoredLinks,
-    /// Momenta, where trajectories keep them.
+    /// File of the momenta; `None` if trajectories do not keep them.
     pub momenta: Option<StoredLinks>,
-    /// Length of the lines.
+    /// Length in bytes of the lines of trajectories up to the state.
     pub bytes: u64,
-    /// CRC-32 of the lines; not in states of versions that did not keep it.
+    /// CRC-32 of the lines of trajectories up to the state; `None` in states of earlier versions.
     pub lines: Option<u32>,
 }
 
 impl Saved {
-    /// Returns the text of a file.
+    /// Returns the text of the state's file.
     pub fn text(&self) -> String {
         let mut text = format!("# A state of `ferrite rhmc`, to resume from.\nformat = \"{FORMAT}\"\n");
         let ChainState { trajectory, accepted, seed, bounds, poles, start, batches } = &self.state;
         let _ = write!(text, "trajectory = {trajectory}\naccepted = {accepted}\nseed = \"{seed}\"\n");
         if !bounds.is_empty() {
-            // With all digits.
+            // `{:?}` prints all digits of the numbers.
             let _ = writeln!(text, "bounds = {bounds:?}");
         }
         for (key, list) in [("poles", poles), ("batches", batches)] {
@@ -162,7 +162,7 @@ impl Saved {
         let StoredLinks { name, checksum } = &self.links;
         for (key, value) in [("start", start), ("checksum", checksum)] {
             if let Some(value) = value {
-                // JSON escapes as TOML does.
+                // Strings in JSON are escaped as in TOML.
                 let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
             }
         }
@@ -181,11 +181,11 @@ impl Saved {
         let _ = writeln!(text, "{SEAL} = \"{seal:08x}\"");
         text
     }
-    /// Writes a file, whole or not at all.
+    /// Writes the state to a file, which is replaced as a whole or not at all.
     pub fn write(&self, path: &Path) -> Outcome {
         target::write_text(path, &self.text()).map_err(Failure::failed)
     }
-    /// Reads a file.
+    /// Reads a state from a file, and checks its checksum.
     pub fn read(path: &Path) -> Outcome<Self> {
         let shown = path.display();
         let mut s = Input::new(&STATE);
@@ -196,7 +196,7 @@ impl Saved {
             |key: &str| Failure::refused(format!("{shown} is incomplete: {key} is missing; restore the file"));
         let sealed = keys.format.value().ok_or_else(|| missing("format"))?;
         match keys.crc32.value() {
-            // A key of this name at the end of a file of an older version is none that it wrote.
+            // States of earlier versions have no such key. If one is there, somebody added it, and it is checked as well.
             Some(seal) => is_sealed(path, seal)?,
             None if sealed => return Err(missing(SEAL)),
             None => {}
@@ -230,10 +230,10 @@ impl Saved {
     }
 }
 
-/// Refuses a file whose last line is not the checksum of those above it.
+/// Fails unless the last line of a file is the checksum of the lines above it.
 fn is_sealed(path: &Path, seal: u32) -> Outcome {
     let shown = path.display();
-    let text = fs::read(path).map_err(|why| Failure::refused(format!("{shown}: cannot be read: {why}")))?;
+    let text = fs::read(path).map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
     let last = format!("{SEAL} = \"{seal:08x}\"\n");
     let Some(above) = text.strip_suffix(last.as_bytes()) else {
         let why =

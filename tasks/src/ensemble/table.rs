@@ -1,4 +1,4 @@
-//! Keys of a table `[[fermion]]` of an input.
+//! Keys of a table `[[fermion]]` in an input.
 use crate::failure::ReadBy;
 use crate::{multigrid, stout};
 use ferrite::hmc::quarks::QuarkKeys;
@@ -9,14 +9,14 @@ use ferrite_inputs::values::{Switch, Value as _};
 use ferrite_inputs::{Input, RESIDUAL, is_residual};
 use std::ops::RangeInclusive;
 
-/// Keys of a table as those of quarks and their operator.
+/// Table `[[fermion]]` of an input, as the source of the keys of quarks and their operator.
 pub struct InTable<'a> {
     input: &'a mut Input,
     number: usize,
 }
 
 impl<'a> InTable<'a> {
-    /// Returns the keys of the table with this number.
+    /// Returns the keys of the table `number`, counted from 0.
     pub fn new(input: &'a mut Input, number: usize) -> Self {
         InTable { input, number }
     }
@@ -58,7 +58,7 @@ impl Keys for InTable<'_> {
     fn missing(&mut self, why: &str) {
         self.input.missing(format!("fermion.{}: {why}", self.number));
     }
-    /// Returns the spelling of a key within the table.
+    /// Returns the key with its value as in an input file.
     fn spelled(&self, key: &str, value: &str) -> String {
         ReadBy::Keys.spelled(key, value)
     }

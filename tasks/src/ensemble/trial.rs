@@ -1,4 +1,4 @@
-//! Measurement of how long trajectories take.
+//! Measurement of the time that trajectories take.
 use super::course::functions;
 use super::input::EnsembleInput;
 use super::quarks::failed;
@@ -12,7 +12,8 @@ use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
 
-/// Measures the seconds of trajectories with `steps` outermost steps on another lattice, each from random links; no results are kept.
+/// Measures the seconds of trajectories on another lattice, starting from random links. Each entry of `steps` is a number of outermost
+/// steps. No results are kept.
 pub fn trial<const N: usize>(
     input: &EnsembleInput,
     device: &Device,

@@ -13,21 +13,21 @@ use ferrite::observables::wilson_loops::{self, WilsonLoops};
 use ferrite_records::measure::{LoopInput, LoopSmearing};
 use std::path::Path;
 
-/// Wilson loops to measure.
+/// Request for Wilson loops.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopRequest {
-    /// Longest R along an axis.
+    /// Largest distance R along an axis, in units of a.
     pub distance: usize,
-    /// Longest T.
+    /// Largest time T, in units of a.
     pub time: usize,
-    /// Whether there are loops off the axes.
+    /// Whether separations off the axes are included.
     pub off_axis: bool,
-    /// Smearing of the links in space; `None` for links as read.
+    /// Smearing of the spatial links; `None` for links as read.
     pub smearing: Option<ProjectedSmearing>,
 }
 
 impl LoopRequest {
-    /// Returns the record of what decides what is measured.
+    /// Returns the record of the settings on which the loops depend.
     pub(super) fn record(&self) -> LoopInput {
         let smearing = self.smearing.map(|smearing| {
             let (kind, alpha) = match smearing.sums {
@@ -38,7 +38,7 @@ impl LoopRequest {
         });
         LoopInput { distance: self.distance, time: self.time, off_axis: self.off_axis, smearing }
     }
-    /// Checks that the loops fit into a lattice: beyond half of it they are shorter the other way.
+    /// Fails if the loops are larger than half of a lattice: beyond half of it they are shorter the other way round.
     pub(super) fn check(&self, path: &Path, lattice: Lattice, by: ReadBy) -> Outcome {
         let [x, y, z, t] = lattice.size();
         let (space, half) = (x.min(y).min(z) / 2, t / 2);
@@ -46,19 +46,19 @@ impl LoopRequest {
             return Ok(());
         }
         let (path, loops) = (path.display(), by.spelled("loops", &format!("{},{}", self.distance, self.time)));
-        let why = format!("{path}: {loops} are larger than half of {lattice}: give at most {space},{half}");
+        let why = format!("{path}: {loops} exceeds half of {lattice}: give at most {space},{half}");
         Err(Failure::refused(why))
     }
-    /// Returns the memory on the device, with names.
+    /// Returns the memory that smearing needs on the device, by name.
     pub(super) fn needs(&self, part: Part) -> Needs {
         let links = part.links_bytes(Precision::Double);
         self.smearing.iter().map(|smearing| ("smeared links", smearing.fields() * links)).collect()
     }
-    /// Returns the memory on the host.
+    /// Returns the host memory that the loops need, in bytes per site.
     pub(super) fn host_bytes_per_site(&self, lattice: Lattice) -> usize {
         wilson_loops::bytes(lattice, self.off_axis) / lattice.volume() + 2 * 576
     }
-    /// *Collective.* Measures the loops of links, which are there on the device and on the host. A stop ends it after a level of smearing
+    /// *Collective.* Measures the loops of links, which are given on the device and on the host. A stop takes effect after a smearing step
     /// or a separation.
     pub(super) fn measure(
         &self,
@@ -84,7 +84,7 @@ impl LoopRequest {
             return Ok(found);
         }
         Err(Failure::failed(format!(
-            "{}: its Wilson loops are not numbers: check the links with `ferrite verify`",
+            "{}: the Wilson loops are not numbers: check the links with `ferrite verify`",
             path.display()
         ))
         .shared())

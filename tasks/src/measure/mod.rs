@@ -25,21 +25,21 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
 
-/// A gradient flow to follow.
+/// Gradient flow to follow, with its steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowCourse {
-    /// The last time, in lattice units.
+    /// Last flow time in units of a².
     end: f64,
-    /// Length of a step.
+    /// Length of a step in units of a².
     step: f64,
     /// Action whose gradient the flow follows.
     action: FlowAction,
-    /// Steps from one point of the record to the next.
+    /// Number of steps between points in the record.
     every: u32,
 }
 
 impl FlowCourse {
-    /// Returns the flow up to the time `end` in steps of length `step`, with one point in `every` steps in the record.
+    /// Returns the flow up to time `end` in steps of length `step`, with every `every`-th point in the record.
     ///
     /// # Errors
     /// More steps than [`MOST_FLOW_STEPS`]; `by` says how users give them.
@@ -64,24 +64,24 @@ impl FlowCourse {
     }
 }
 
-/// Measurements of configurations.
+/// Request for measurements on configurations.
 pub struct MeasureRequest {
-    /// The configurations.
+    /// Files of the configurations.
     pub files: Vec<PathBuf>,
-    /// Options for reading them.
+    /// Options for reading the configurations.
     pub reading: Reading,
-    /// Gradient flow to follow; `None` for links as read only.
+    /// Gradient flow to follow; `None` without a flow.
     pub flow: Option<FlowCourse>,
-    /// Wilson loops; `None` for none.
+    /// Wilson loops to measure; `None` without loops.
     pub loops: Option<LoopRequest>,
-    /// The device.
+    /// Choice of the device that computes.
     pub device: DeviceChoice,
-    /// File of lines, from which the same request resumes; `None` for none.
+    /// File with a line for each configuration, from which the same request resumes; `None` without a file.
     pub output: Option<PathBuf>,
 }
 
-/// *Collective.* Measures configurations, and calls `each` with the line of one as soon as it is measured. Lines of all of them, and how
-/// it ended: what was measured before a failure is a result.
+/// *Collective.* Measures configurations, and calls `each` with the line of each as soon as it is measured. Returns the lines of all of
+/// them, and how the measurement ended: lines before a failure are kept.
 ///
 /// # Errors
 /// Whatever is found wrong before the first configuration is measured, and failures of the first one.
@@ -93,10 +93,13 @@ pub fn measure(
     let (comm, MeasureRequest { reading, flow, loops, .. }) = (&session.comm, request);
     if loops.is_some() && comm.size() > 1 {
         let (loops, size) = (reading.by.spelled("loops", ""), comm.size());
-        let why = format!("{loops} is computed on the host of one process, not of {size}: start it without mpirun");
+        let why = format!(
+            "{loops}: a single process computes Wilson loops, but {size} were started: run ferrite measure without \
+             mpirun"
+        );
         return Err(Failure::refused(why).shared());
     }
-    // All headers before the work.
+    // All headers are read before the work, so that mistakes in files are found early.
     let files = named::all_matches(&request.files, comm)?;
     let lattices = files.iter().map(|path| lattice_of(path, reading, comm)).collect::<Outcome<Vec<_>>>()?;
     for (path, lattice) in files.iter().zip(&lattices) {
@@ -127,11 +130,11 @@ pub fn measure(
     Ok((MeasureRecord { configurations, backend, device }, ended))
 }
 
-/// Number of steps after which a note predicts the time of all, if that is more than [`LONG`] seconds.
+/// Number of steps after which a note predicts the total time, if this is more than [`LONG`] seconds.
 const TIMED: u64 = 5;
 const LONG: f64 = 600.0;
 
-/// Measurement of one configuration after another.
+/// Measurement of configurations, one after the other.
 struct Measurement<'a> {
     request: &'a MeasureRequest,
     device: &'a Device,
@@ -139,10 +142,10 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// *Collective.* Measures a configuration.
+    /// *Collective.* Measures one configuration.
     fn line(&self, path: &Path, lattice: Lattice) -> Outcome<MeasurementLine> {
         let (comm, MeasureRequest { reading, flow, loops, .. }) = (&self.session.comm, self.request);
-        // Rectangles reach two steps.
+        // Rectangles need links at a distance of two sites.
         let layout = self.request.device.layout.cut(comm, lattice, 2)?;
         let file = read_gauge(path, reading, &layout, comm)?;
         let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
@@ -169,7 +172,7 @@ impl Measurement<'_> {
         progress.finish();
         found
     }
-    /// *Collective.* Measures links on a device.
+    /// *Collective.* Measures links on a device, also along the gradient flow.
     fn found(&self, domain: &Domain, path: &Path, gauge: &HostGauge, progress: &Progress) -> Outcome<MeasurementLine> {
         let MeasureRequest { reading, flow, loops: wilson_loops, .. } = self.request;
         let device_links = GaugeField::upload(domain, gauge)?;
@@ -178,7 +181,7 @@ impl Measurement<'_> {
         if !loops.is_finite() || !is_finite(&start) {
             let reunitarise = reading.by.spelled("reunitarise", "");
             let why = format!(
-                "its loops are not numbers, because links are too far from SU(3): {reunitarise} projects them, or \
+                "the loops are not numbers, because links are too far from SU(3): {reunitarise} projects them, or \
                  reports a link that cannot be projected"
             );
             return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
@@ -202,7 +205,7 @@ impl Measurement<'_> {
             wilson_loops: wilson_loops.iter().map(observables::wilson_loops).collect(),
         })
     }
-    /// *Collective.* Returns the points of the flow at its start and after each step.
+    /// *Collective.* Returns the points of the flow at the start and after each step.
     fn follow(
         &self,
         request: &FlowCourse,
@@ -214,7 +217,7 @@ impl Measurement<'_> {
         let mut flow = Flow::new(links, request.action)?;
         let (mut points, steps, clock) = (vec![start], request.steps(), Instant::now());
         for number in 1..=steps {
-            // The last one ends where it should.
+            // The last step is shortened so that it ends at the requested time.
             flow.step(request.step.min(request.end - flow.time())).map_err(Failure::failed)?;
             progress.at(number, |line| {
                 line.flow_time = Some(flow.time());
@@ -229,7 +232,7 @@ impl Measurement<'_> {
             if self.session.is_stopped(number as usize) {
                 return Err(self.session.stopped(format!("ended at t = {:.4} of the flow", flow.time())));
             }
-            // At every step, so that t0 and w0 do not depend on how many are shown.
+            // Every step is measured, so that t0 and w0 do not depend on the number of points in the record.
             let point = flow.look()?;
             if !is_finite(&point) {
                 let (path, time, step) = (path.display(), flow.time(), request.step);
@@ -246,13 +249,13 @@ impl Measurement<'_> {
     }
 }
 
-/// Returns the first point, one in `every` after it, and the last.
+/// Returns the points for the record: the first one, every `every`-th after it, and the last.
 fn shown(points: &[FlowPoint], every: u32) -> impl Iterator<Item = &FlowPoint> {
     let (every, last) = (every as usize, points.len() - 1);
     points.iter().enumerate().filter(move |(k, _)| k.is_multiple_of(every) || *k == last).map(|(_, point)| point)
 }
 
-/// Returns whether energies and charge, which are sums over all processes, are numbers.
+/// Returns whether the energies and the charge of a point are finite. They are sums over all processes, so all agree.
 fn is_finite(point: &FlowPoint) -> bool {
     point.clover.energy().is_finite() && point.clover.charge.is_finite() && point.plaquette_energy.is_finite()
 }

@@ -1,20 +1,21 @@
-//! Account of the solve for a propagator, for the line of a configuration and beside a propagator that is kept.
+//! Record of the solve for a propagator, for the line of a configuration and for a kept propagator.
 use crate::batch::Batches;
 use crate::solve;
 use ferrite::solve::Report;
 use ferrite_records::spectrum::SolveNote;
 
-/// Account of a solve. For a propagator that was read, it is the account of the solve that made it, but for the residual.
+/// Record of a solve, and whether its propagator was read from a file. A propagator that was read has the record of the original solve,
+/// with a new residual.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SolveAccount {
     /// Residual, iterations, batches and seconds.
     pub note: SolveNote,
-    /// Whether the propagator was read.
+    /// Whether the propagator was read from a file.
     pub is_read: bool,
 }
 
 impl SolveAccount {
-    /// Returns the account of a solve that has just ended.
+    /// Returns the account of a solve that has ended.
     pub fn new(report: &Report, batches: &Batches) -> Self {
         let note = SolveNote {
             true_residual: Some(solve::worst(report)),
@@ -24,7 +25,7 @@ impl SolveAccount {
         };
         SolveAccount { note, is_read: false }
     }
-    /// Returns the account of a propagator that was read, as recorded with it but for its residual.
+    /// Returns the account of a propagator that was read: the record of its solve, with the residual computed from the file.
     pub fn of_read(noted: SolveNote, true_residual: f64) -> Self {
         SolveAccount { note: SolveNote { true_residual: Some(true_residual), ..noted }, is_read: true }
     }

@@ -1,4 +1,4 @@
-//! Hadrons made of propagators on a device.
+//! Contractions of propagators on a device to correlators of hadrons.
 use super::sink::{boundary, check_site, gamma};
 use crate::layout::GridRank;
 use crate::{Failure, Outcome};
@@ -14,42 +14,42 @@ use ferrite::operators::StaggeredPhases;
 use num_complex::Complex64;
 use serde::Deserialize;
 
-/// Correlators that a contraction makes, with the axes of their array.
+/// Correlators that a contraction computes, with the axes of their array.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "hadron", rename_all = "kebab-case")]
 pub enum HadronRequest {
-    /// Mesons with one of the 16 matrices at the sink and one at the source, for each of these pairs: `[momentum, pair, time]`.
+    /// Mesons, one for each pair of matrices at sink and source: `[momentum, pair, time]`.
     Mesons {
-        /// Numbers of the matrices.
+        /// Numbers of the two matrices of each pair, `[sink, source]`.
         pairs: Vec<[usize; 2]>,
     },
-    /// The nucleon and its partner: `[momentum, parity, time]`.
+    /// Nucleon and its parity partner: `[momentum, parity, time]`.
     Nucleon {
-        /// Whether quarks change their sign at the end of the lattice in t.
+        /// Whether quarks are antiperiodic in t.
         antiperiodic: bool,
     },
-    /// The four local mesons of staggered quarks: `[meson, momentum, time]`.
+    /// Four local mesons of staggered quarks: `[meson, momentum, time]`.
     StaggeredMesons,
-    /// The local nucleon of staggered quarks: `[momentum, time]`.
+    /// Local nucleon of staggered quarks: `[momentum, time]`.
     StaggeredNucleon {
-        /// Whether quarks change their sign at the end of the lattice in t.
+        /// Whether quarks are antiperiodic in t.
         antiperiodic: bool,
-        /// Whether the phases of the operator are MILC's.
+        /// Whether the operator has MILC's phases, not lexicographic ones.
         milc_phases: bool,
     },
-    /// The conserved charge between source and sink, by the propagator of a quark and the one through the sink: `[momentum, time]`.
+    /// Conserved charge between source and sink, from a propagator and a sequential propagator: `[momentum, time]`.
     Charge {
         /// Number of the matrix at the source.
         source: usize,
-        /// Whether quarks change their sign at the end of the lattice in t.
+        /// Whether quarks are antiperiodic in t.
         antiperiodic: bool,
     },
 }
 
-/// A contraction of the propagators of one or two quarks.
+/// Request for a contraction of the propagators of one or two quarks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Contraction {
-    /// The hadron.
+    /// Hadron whose correlators are computed.
     #[serde(flatten)]
     pub hadron: HadronRequest,
     /// Source position.
@@ -59,14 +59,14 @@ pub struct Contraction {
 }
 
 impl Contraction {
-    /// Returns the kind of quarks of which the hadron is.
+    /// Returns the type of quarks that the hadron contains: Wilson-like or staggered.
     pub fn kind(&self) -> FermionKind {
         match self.hadron {
             HadronRequest::StaggeredMesons | HadronRequest::StaggeredNucleon { .. } => FermionKind::Staggered,
             _ => FermionKind::Wilson,
         }
     }
-    /// Returns the lengths of the axes of the correlators on a lattice.
+    /// Returns the extents of the axes of the correlators.
     pub fn shape(&self, part: &Section) -> Vec<usize> {
         let (momenta, times) = (self.momenta.len(), part.global.size()[3]);
         match &self.hadron {
@@ -76,7 +76,7 @@ impl Contraction {
             HadronRequest::StaggeredNucleon { .. } | HadronRequest::Charge { .. } => vec![momenta, times],
         }
     }
-    /// Refuses what propagators on a part of the lattice do not give.
+    /// Fails if the correlators cannot be computed from propagators on a part of the lattice.
     ///
     /// # Errors
     /// A source position that is not on the lattice, matrices that do not exist, and the conserved charge where several processes share the
@@ -96,8 +96,8 @@ impl Contraction {
             _ => Ok(()),
         }
     }
-    /// *Collective.* Returns the correlators, summed over all processes, of the propagators of a quark and of another one, which may be the
-    /// same. The conserved charge needs the links.
+    /// *Collective.* Returns the correlators from the propagators of one or two quarks, summed over all processes. Only the conserved
+    /// charge needs the links.
     ///
     /// # Errors
     /// Failures of the device or of messages.
@@ -131,7 +131,8 @@ impl Contraction {
                 local_nucleon(quark, origin, momenta, boundary(*antiperiodic), phases)?.concat()
             }
             HadronRequest::Charge { source, antiperiodic } => {
-                let gauge = gauge.ok_or_else(|| Failure::refused("the conserved charge needs links"))?;
+                let gauge =
+                    gauge.ok_or_else(|| Failure::refused("the conserved charge needs links, but none were given"))?;
                 let (links, source) = (ChargeLinks::new(domain, gauge)?, gamma(*source)?);
                 conserved_charge(&links, [quark, other], source, origin, momenta, boundary(*antiperiodic))?.concat()
             }

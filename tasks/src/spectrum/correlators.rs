@@ -1,4 +1,4 @@
-//! Correlators of one configuration, and the record of their solves.
+//! Correlators of one configuration, and the records of their solves.
 use super::account::SolveAccount;
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn};
@@ -25,13 +25,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use tracing::debug;
 
-/// Quarks with their hadrons.
+/// Type of quarks, with the correlators of its hadrons.
 pub trait Hadrons: Quark {
-    /// *Collective.* Returns correlators from the propagators of all quarks from one source position: sums over this process's sites, by
-    /// the time from the source.
+    /// *Collective.* Returns correlators from the propagators of all quarks from one source position. They are sums over this process's
+    /// sites, by the time from the source.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>>;
-    /// *Collective.* Returns correlators that need further solves, three-point functions and mesons by taste, as sums over this process's
-    /// sites by the time from the source, and these solves.
+    /// *Collective.* Returns correlators that need further solves (three-point functions, mesons by taste), and these solves. Correlators
+    /// are sums over this process's sites, by the time from the source.
     fn of_further_solves(
         quarks: &mut QuarksOn<'_>,
         propagators: &[Propagator],
@@ -40,26 +40,26 @@ pub trait Hadrons: Quark {
     ) -> Outcome<(Vec<Correlator>, Vec<Solved>)>;
 }
 
-/// Returns a correlator at each of the momenta.
+/// Returns the correlator `name` at each momentum of the input.
 fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) -> impl Iterator<Item = Correlator> {
     let momenta = input.momenta.iter().zip(values);
     momenta.map(move |(momentum, values)| Correlator { name: name.into(), momentum: *momentum, values })
 }
 
-/// A sink of three-point functions.
+/// Sink of three-point functions.
 struct Sink {
     of: SinkOf,
-    /// Number of the quark that couples to the current.
+    /// Index of the quark that couples to the current.
     quark: usize,
-    /// Number of the antiquark of a meson; in a nucleon equal to `quark`.
+    /// Index of the antiquark of a meson; for a nucleon equal to `quark`.
     other: usize,
-    /// Beginning of the names of correlators.
+    /// First part of the names of the correlators.
     name: String,
-    /// `u:` or `d:` of a nucleon.
+    /// Flavour in the names of a nucleon's correlators: `u:` or `d:`; empty for mesons.
     flavour: String,
 }
 
-/// Returns the sinks of all mesons, or of all nucleons.
+/// Returns the sinks of all mesons or of all nucleons.
 fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
     match hadron {
         ThreePointHadron::Meson(gamma) => {
@@ -92,7 +92,7 @@ fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
 }
 
 impl Hadrons for Spinor {
-    /// Returns mesons and nucleons.
+    /// Returns the correlators of mesons, of the axial current with the pion, and of nucleons.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
         let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
@@ -155,7 +155,7 @@ impl Hadrons for Spinor {
 }
 
 impl Hadrons for ColourVector {
-    /// Returns local mesons and nucleons.
+    /// Returns the correlators of local mesons and local nucleons.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
         let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
@@ -172,7 +172,7 @@ impl Hadrons for ColourVector {
         }
         Ok(all)
     }
-    /// Returns mesons by spin and taste, with one more solve for each set of directions in which a quark is shifted.
+    /// Returns mesons by spin and taste. Each set of directions in which quarks are shifted needs one more solve.
     fn of_further_solves(
         quarks: &mut QuarksOn<'_>,
         propagators: &[Propagator],
@@ -220,7 +220,7 @@ impl Hadrons for ColourVector {
     }
 }
 
-/// *Collective.* Measures all correlators of a configuration: the mean over its source positions.
+/// *Collective.* Measures all correlators of a configuration, averaged over its source positions.
 pub fn measure<F: Hadrons>(
     input: &SpectrumInput,
     configuration: &mut Configured,
@@ -291,13 +291,13 @@ pub fn measure<F: Hadrons>(
 enum SolvedSource {
     /// The source at a source position.
     Origin,
-    /// A propagator from the source position, at a sink this many times later.
+    /// The sequential source at a sink, with the separation in time of source and sink.
     ThroughSink(SinkOf, usize),
-    /// The source at a source position, shifted in these directions.
+    /// The source at a source position, shifted in these spatial directions.
     Shifted([bool; 3]),
 }
 
-/// A solve, with its quark, source position and source.
+/// Solve of a propagator: its quark, source position and source.
 pub struct Solved {
     quark: usize,
     origin: [usize; 4],
@@ -305,8 +305,8 @@ pub struct Solved {
     account: SolveAccount,
 }
 
-/// Returns the largest residual of all solves with their iterations and seconds, the number of propagators that were read, and the record
-/// of each of several solves. A value that is unknown for one solve is unknown for all together.
+/// Summarises solves: the largest residual, total iterations and seconds; the number of propagators that were read; and the record of each
+/// solve if there are several. A value that is unknown for one solve is unknown in total.
 fn summary(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Option<Vec<PropagatorSolve>>) {
     let notes = || solves.iter().map(|solved| &solved.account.note);
     let together = SolveNote {
@@ -345,7 +345,7 @@ fn summary(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Optio
     (together, read, several.then(|| solves.iter().map(each).collect()))
 }
 
-/// *Collective.* Replaces values by their sums over all processes.
+/// *Collective.* Replaces each value of the correlators by its sum over all processes.
 fn sum(all: &mut [Correlator], comm: &RunCommunicator) -> Outcome {
     let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
     comm.sum(&mut numbers)?;

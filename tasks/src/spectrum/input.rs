@@ -1,4 +1,4 @@
-//! The input of `ferrite spectrum`, checked.
+//! Input of `ferrite spectrum`, checked.
 use crate::batch::{self, BatchChoice, BatchSize};
 use crate::device::DeviceChoice;
 use crate::keys::{self, SOLVE};
@@ -27,21 +27,21 @@ use std::sync::LazyLock;
 use tracing::warn;
 
 vocabularies! {
-    /// Kinds of sources.
+    /// Values of `source`.
     Sources: SourceKind = SOURCES;
-    /// Ends of propagators; `true` for smeared ones.
+    /// Values of `sink`; `true` for a smeared sink.
     Sinks: bool = [("point", false), ("shell", true)];
-    /// Hadrons at the ends of three-point functions; `true` for the nucleon.
+    /// Values of `three-point.hadron`; `true` for the nucleon.
     Hadrons: bool = [("meson", false), ("nucleon", true)];
-    /// Projectors of the nucleon's spin.
+    /// Values of `three-point.projectors`, the spin projectors of the nucleon.
     Projectors: SpinProjector = PROJECTORS;
 }
 rules! {
-    /// Numbers of times.
+    /// Separations in time of source and sink, as typed.
     Times: "a whole number of times, at least 1", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
 }
 
-/// Keys that are in no table.
+/// Keys outside tables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct SpectrumKeys {
@@ -75,7 +75,7 @@ struct ThreePointKeys {
     charge: Given<Switch>,
 }
 
-/// Keys of a table `quark`.
+/// Keys of a table `[[quark]]`, besides those of its solve.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct SpectrumQuarkKeys {
@@ -83,7 +83,7 @@ struct SpectrumQuarkKeys {
     momentum: Given<Three<Any>>,
 }
 
-/// Keys of the table `shell`.
+/// Keys of the table `shell`, the Gaussian smearing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct ShellKeys {
@@ -94,7 +94,7 @@ struct ShellKeys {
     momentum: Given<Three<Any>>,
 }
 
-/// All keys; those of `ferrite solve` are in a table `solve`.
+/// Schema of the input: all keys with their tables. Keys of `ferrite solve` are in the table `solve`.
 pub static SPECTRUM_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let own = Schema::new(Some(InputKind::Spectrum))
         .with::<SpectrumKeys>("")
@@ -104,7 +104,7 @@ pub static SPECTRUM_SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     keys::with_every_input(own).with_solves("solve", "quark", &SOLVE)
 });
 
-/// Keys of a solve that have no meaning here.
+/// Keys of a solve that do not apply to a spectrum.
 const ELSEWHERE: [&str; 14] = [
     "setup",
     "gauge",
@@ -122,20 +122,20 @@ const ELSEWHERE: [&str; 14] = [
     "long",
 ];
 
-/// Kind of the sources of quarks.
+/// Type of the sources of quarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
-    /// One site.
+    /// Source at one site.
     Point,
-    /// One site, smeared.
+    /// Source at one site, with Gaussian smearing.
     Shell,
-    /// All sites of a time.
+    /// Source at all sites of a time slice.
     Wall,
-    /// Noise at all sites of a time.
+    /// Noise source at all sites of a time slice.
     Noise,
 }
 
-/// Names of the sources.
+/// Names of the types of sources.
 pub const SOURCES: [(&str, SourceKind); 4] = [
     ("point", SourceKind::Point),
     ("shell", SourceKind::Shell),
@@ -143,47 +143,47 @@ pub const SOURCES: [(&str, SourceKind); 4] = [
     ("noise", SourceKind::Noise),
 ];
 
-/// Gaussian smearing of quarks, on smeared links.
+/// Gaussian smearing of quarks, on links with APE smearing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shell {
-    /// w
+    /// Width w of the Gaussian in units of a.
     pub width: f64,
-    /// n
+    /// Number n of smearing steps.
     pub steps: usize,
-    /// Weight of a link against its staples in each step of APE smearing.
+    /// Weight of a link relative to its staples in APE smearing.
     pub ape_weight: f64,
-    /// Steps of APE smearing.
+    /// Number of steps of APE smearing.
     pub ape_steps: usize,
-    /// Momentum of the quarks for which smearing is best, in units of 2π/L.
+    /// Momentum of the quarks for which the smearing is optimal, in units of 2π/L.
     pub momentum: [f64; 3],
 }
 
-/// A quark.
+/// Settings of a quark: its name, smearing and solve.
 #[derive(Debug)]
 pub struct QuarkInput {
     /// Name of the quark; empty if there is only one.
     pub name: String,
-    /// Momentum of the quark's smearing, if it is not the common one.
+    /// Momentum of the quark's smearing, in units of 2π/L; `None` for the momentum in the table `shell`.
     momentum: Option<[f64; 3]>,
     /// Settings of the solve for the quark.
     solve: Input,
 }
 
-/// Hadron at both ends of three-point functions.
+/// Hadron at source and sink of three-point functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreePointHadron {
-    /// A meson, with the number of its Γ.
+    /// Meson with the matrix Γ of this number.
     Meson(usize),
-    /// The nucleon, with its projectors in their order.
+    /// Nucleon with these spin projectors, in order.
     Nucleon(Vec<SpinProjector>),
 }
 
-/// Three-point functions.
+/// Settings of three-point functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreePoint {
     /// Hadron at source and sink.
     pub hadron: ThreePointHadron,
-    /// Times between source and sink, in a rising order.
+    /// Separations in time of source and sink, in ascending order.
     pub separations: Vec<usize>,
     /// Momentum at the sink, in units of 2π/L.
     pub momentum: [i32; 3],
@@ -191,42 +191,42 @@ pub struct ThreePoint {
     pub charge: bool,
 }
 
-/// A meson of staggered quarks: the mean over operators with a spin and a taste.
+/// Meson of staggered quarks: the mean over operators of one spin and taste.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TasteMeson {
-    /// Name of its correlators.
+    /// Name of the meson's correlators.
     pub name: String,
-    /// Operators of the mean.
+    /// Operators over which the correlator is averaged.
     pub operators: Vec<SpinTaste>,
 }
 
-/// Sources of an input.
+/// Input file of a spectrum, with the settings that were typed beside it.
 #[derive(Clone, Debug, Default)]
 pub struct SpectrumSource {
-    /// The file, in TOML.
+    /// Path of the input file in TOML.
     pub input: PathBuf,
-    /// Configurations, instead of those of the file.
+    /// Configurations in place of those in the file; empty to use those of the file.
     pub configurations: Vec<String>,
-    /// Components of a source to solve together, as typed.
+    /// Number of components of a source to solve together, as typed.
     pub batch: Option<String>,
-    /// Assignments `KEY=VALUE`, which replace values of the file.
+    /// Assignments `KEY=VALUE`, which replace values in the file.
     pub set: Vec<String>,
 }
 
-/// An input.
+/// Checked input of a spectrum.
 #[derive(Debug)]
 pub struct SpectrumInput {
-    /// The configurations, in their order, as typed.
+    /// Files of the configurations, in order, as typed.
     pub configurations: Vec<PathBuf>,
-    /// Kind of the sources.
+    /// Type of the sources.
     pub source: SourceKind,
     /// Source positions at the first source time.
     origins: Vec<[usize; 4]>,
     /// Number of equidistant source times at each source position.
     times: usize,
-    /// Quarks, of which there is one at least.
+    /// Settings of the quarks, at least one.
     pub quarks: Vec<QuarkInput>,
-    /// Quark and antiquark of mesons, by their places among the quarks.
+    /// Quark and antiquark of each meson, by index in `quarks`.
     pub mesons: Vec<[usize; 2]>,
     /// Mesons of staggered quarks by spin and taste.
     pub tastes: Vec<TasteMeson>,
@@ -234,34 +234,34 @@ pub struct SpectrumInput {
     pub momenta: Vec<[i32; 3]>,
     /// Seed of the noise.
     pub seed: u64,
-    /// Smearing, where source or sink are smeared.
+    /// Gaussian smearing; `None` if neither source nor sink is smeared.
     pub shell: Option<Shell>,
-    /// Whether quarks are smeared where they end.
+    /// Whether quarks are smeared at the sink.
     pub shell_sink: bool,
-    /// Three-point functions, where they are made.
+    /// Three-point functions; `None` without them.
     pub three_point: Option<ThreePoint>,
-    /// Whether nucleons are made.
+    /// Whether nucleons are computed.
     pub nucleon: bool,
-    /// Whether the axial current with the pion at the source is made.
+    /// Whether the correlator of the axial current with the pion at the source is computed.
     pub pcac: bool,
-    /// Folder of propagators that are kept.
+    /// Folder of kept propagators; `None` if propagators are not kept.
     pub propagators: Option<PathBuf>,
-    /// Number of components of a source that are solved together.
+    /// Requested number of components of a source that are solved together.
     pub batch: BatchChoice,
-    /// Configurations of a bin of the jackknife.
+    /// Number of configurations in a bin of the jackknife.
     pub bin: usize,
-    /// Names of further correlators whose effective masses are shown.
+    /// Names of additional correlators whose effective masses are shown.
     pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
-    /// Name of the other quark of a doublet, if it differs from the one that is solved for.
+    /// Parameter in which the other quark of a doublet differs from the one that is solved for; only for twisted mass.
     pub partner: Option<&'static str>,
     /// Device that computes.
     pub device: DeviceChoice,
 }
 
 impl SpectrumInput {
-    /// Reads the named input, and settings that were typed with it, such as flags, which `add` adds; lists all mistakes at once.
+    /// Reads the input file and the settings typed beside it; `add` adds flags. Fails with a list of all mistakes.
     pub fn read(args: &SpectrumSource, add: impl Fn(&mut Input)) -> Outcome<Self> {
         let mut s = Input::new(&SPECTRUM_SCHEMA);
         if let (true, Some(input)) =
@@ -313,8 +313,8 @@ impl SpectrumInput {
         let configurations = configurations(&mut s, &keys.configurations);
         if keys.configurations.is_empty() && !s.was_refused("configurations") {
             s.missing(
-                "no configurations: name them after the input, or write configurations = [\"cfg.000100.ildg\"] \
-                       in it",
+                "no configurations: name them after the input, or write configurations = [\"cfg.000100.ildg\"] in the \
+                 input",
             );
         }
         let source = keys.source.or(SourceKind::Point);
@@ -335,28 +335,31 @@ impl SpectrumInput {
         let no_partner = partner.map_or_else(String::new, |other| {
             format!(
                 "a nucleon needs both quarks of a doublet, but only one is computed (the other has {other}); remove \
-                 it, or set it to false"
+                 nucleon, or set nucleon = false"
             )
         });
         for (key, refused, why) in [
-            ("nucleon", nucleon && spreads, "nucleons are not available for quarks with spread-boundary: remove it"),
+            (
+                "nucleon",
+                nucleon && spreads,
+                "nucleons are not available for quarks with spread-boundary: remove nucleon",
+            ),
             ("nucleon", partner.is_some() && nucleon, &no_partner),
             (
                 "momenta",
                 at_one_time && most > 0,
-                "a source on a whole time slice has zero momentum only: remove it, or \
-                                                  choose a point or Gaussian-smeared source",
+                "a source on a whole time slice has zero momentum only: remove momenta, or choose a point or \
+                 Gaussian-smeared source",
             ),
             (
                 "nucleon",
                 source == SourceKind::Noise && nucleon,
-                "a nucleon needs three independent propagators, which \
-                                                                 a noise source cannot provide; remove it, or choose a \
-                                                                 point or wall source",
+                "a nucleon needs three independent propagators, which a noise source cannot provide; remove nucleon, \
+                 or choose a point or wall source",
             ),
             ("seed", source != SourceKind::Noise, "applies only to source = \"noise\"; remove it"),
-            ("pcac", pcac && staggered, "the PCAC mass applies to Wilson-like quarks only; remove it"),
-            ("pcac", pcac && shell_sink, "the axial current is local: it needs sink = \"point\""),
+            ("pcac", pcac && staggered, "the PCAC mass applies to Wilson-like quarks only; remove pcac"),
+            ("pcac", pcac && shell_sink, "the axial current is local: set sink = \"point\", or remove pcac"),
         ] {
             if let (true, Some(setting)) = (refused, s.get(key)) {
                 s.wrong(&setting, why);
@@ -364,12 +367,12 @@ impl SpectrumInput {
         }
         let turns = quarks.iter().any(|quark| quark.solve.get("theta").is_some());
         let why = match source {
-            _ if !staggered => Some("tastes apply to staggered quarks only; remove it"),
+            _ if !staggered => Some("tastes apply to staggered quarks only; remove the key"),
             _ if shell_sink || source != SourceKind::Point => {
-                Some("mesons with a taste need point sources and sinks; remove it")
+                Some("mesons with a taste need point sources and sinks; remove tastes")
             }
             _ if turns => Some(
-                "mesons with a taste are not available with twisted boundary conditions; remove it, or solve.theta",
+                "mesons with a taste are not available with twisted boundary conditions; remove tastes or solve.theta",
             ),
             _ => None,
         };
@@ -420,11 +423,11 @@ impl SpectrumInput {
             device,
         })
     }
-    /// Returns whether there are correlators that take more than a propagator of each quark.
+    /// Returns whether some correlators need more solves than one propagator of each quark.
     pub fn has_further_solves(&self) -> bool {
         self.three_point.is_some() || !self.tastes.is_empty()
     }
-    /// Returns the source positions on a lattice.
+    /// Returns all source positions on a lattice, at all source times.
     pub fn origins(&self, lattice: Lattice) -> Vec<[usize; 4]> {
         let extent = lattice.size()[3];
         let at = |[x, y, z, t]: [usize; 4], k: usize| [x, y, z, (t + k * extent / self.times) % extent];
@@ -438,20 +441,19 @@ impl SpectrumInput {
     pub fn has_several_origins(&self) -> bool {
         self.origins.len() * self.times > 1
     }
-    /// Returns the beginning of the names of correlators of a meson.
+    /// Returns the first part of the names of a meson's correlators.
     pub fn meson(&self, pair: [usize; 2]) -> String {
         meson(&self.quarks, pair)
     }
-    /// Returns the beginning of the names of correlators of a baryon.
+    /// Returns the first part of the names of a baryon's correlators.
     pub fn baryon(&self, quark: usize) -> String {
         baryon(&self.quarks[quark])
     }
-    /// Returns the settings of a solve for a quark on one configuration for the sources at a source position, with the keys of `ferrite
-    /// solve`.
+    /// Returns the settings, as keys of `ferrite solve`, of the solve for a quark from a source position on a configuration.
     pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Input {
         let mut solve = self.quarks[quark].solve.clone();
         solve.put("gauge", &[configuration.display().to_string()], "configurations");
-        // Places of the sources' components; what the sources are is decided here.
+        // Sites and components of the sources. The `source` of the input determines their type.
         let [x, y, z, t] = origin;
         let point = |component: String| format!("point:{x},{y},{z},{t},{component}");
         let points: Vec<String> = if self.staggered {
@@ -462,15 +464,15 @@ impl SpectrumInput {
         solve.put("source", &points, "origin");
         solve
     }
-    /// Returns the smearing of a quark, if it is smeared.
+    /// Returns the Gaussian smearing of a quark; `None` without smearing.
     pub fn shell_of(&self, quark: usize) -> Option<Shell> {
         self.shell.map(|shell| Shell { momentum: self.quarks[quark].momentum.unwrap_or(shell.momentum), ..shell })
     }
-    /// Returns the name of the source.
+    /// Returns the name of the type of sources.
     fn source_name(&self) -> &'static str {
         SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| name)
     }
-    /// Returns the source without its origin, with this shell.
+    /// Returns the record of the source without its position, with the Gaussian smearing `shell`.
     fn source_input(&self, shell: Option<Shell>) -> SourceInput {
         SourceInput {
             source: self.source_name().into(),
@@ -478,12 +480,12 @@ impl SpectrumInput {
             shell: shell.filter(|_| self.source == SourceKind::Shell).map(Into::into),
         }
     }
-    /// Returns the keys on which a propagator depends besides its configuration.
+    /// Returns the keys on which a propagator depends in addition to its configuration.
     pub fn of_propagator(&self, quark: usize, origin: [usize; 4]) -> PropagatorInput {
         let (source, solve) = (self.source_input(self.shell_of(quark)), self.quarks[quark].physics());
         PropagatorInput { source, origin, solve }
     }
-    /// Returns the keys on which correlators depend besides their configuration.
+    /// Returns the keys on which correlators depend in addition to their configuration.
     pub fn of_correlators(&self) -> CorrelatorInput {
         let several = self.origins.len() > 1;
         let mut all = CorrelatorInput {
@@ -514,7 +516,7 @@ impl SpectrumInput {
     fn meson_name(&self, [quark, antiquark]: [usize; 2]) -> String {
         format!("{}-{}", self.quarks[quark].name, self.quarks[antiquark].name)
     }
-    /// Describes operator, mass, source and sink for people.
+    /// Describes the quarks, the source and the sink for people.
     pub fn title(&self) -> String {
         let source = self.source_name();
         let sink = if self.shell_sink { "shell" } else { "point" };
@@ -526,8 +528,8 @@ impl SpectrumInput {
         };
         format!("{}, {source} to {sink}{sources}", quarks.join(", "))
     }
-    /// Returns the number of sites at which the source is one or noise, before it is smeared: the correlator of a wall or of noise is a
-    /// sum over this many points.
+    /// Returns the number of sites at which the source is one or noise before smearing. The correlator of a wall or noise source is a sum
+    /// over this many points.
     pub fn source_sites(&self, lattice: Lattice) -> usize {
         let space: usize = lattice.size()[..3].iter().product();
         match self.source {
@@ -536,7 +538,7 @@ impl SpectrumInput {
             SourceKind::Wall | SourceKind::Noise => space,
         }
     }
-    /// Checks whether source and momenta are on the lattice.
+    /// Fails unless source positions, source times, separations and momenta fit the lattice.
     pub fn check(&self, lattice: Lattice) -> Outcome {
         let size = lattice.size();
         for origin in &self.origins {
@@ -555,8 +557,11 @@ impl SpectrumInput {
         }
         let separations = self.three_point.iter().flat_map(|three| &three.separations);
         if let Some(far) = separations.copied().find(|separation| *separation >= size[3]) {
-            let why =
-                format!("three-point.separations: {far} is not below the time extent: {lattice} has {} times", size[3]);
+            let why = format!(
+                "three-point.separations: {far} is not below the time extent of {lattice}, which has {} times: give \
+                 smaller separations",
+                size[3]
+            );
             return Err(Failure::refused(why));
         }
         let mut sources = HashMap::new();
@@ -577,7 +582,7 @@ impl SpectrumInput {
         }
         Ok(())
     }
-    /// Returns the coordinates of the source position on which a source depends.
+    /// Returns the coordinates on which the source at a position depends; two positions with the same coordinates give the same source.
     fn distinction(&self, [x, y, z, t]: [usize; 4]) -> [usize; 4] {
         match (self.source, self.staggered) {
             (SourceKind::Point | SourceKind::Shell, _) => [x, y, z, t],
@@ -588,11 +593,11 @@ impl SpectrumInput {
 }
 
 impl QuarkInput {
-    /// Returns the keys of the solve on which its solution depends.
+    /// Returns the keys on which the solution of this quark depends, with their values as typed.
     fn physics(&self) -> BTreeMap<String, String> {
         keys::physics().filter_map(|key| Some((key.to_string(), self.solve.get(key)?.text().to_string()))).collect()
     }
-    /// Describes operator and mass for people.
+    /// Describes the operator and the mass for people.
     fn title(&self) -> String {
         let of = |key: &str, shown: &str| {
             let text = self.solve.get(key).map(|setting| setting.text().to_string());
@@ -605,8 +610,8 @@ impl QuarkInput {
 }
 
 impl Shell {
-    /// Returns a warning if the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has eigenvalues from
-    /// (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
+    /// Returns a warning if the smearing has so few steps that it amplifies the highest modes. (1 + w² Δ/(4 n))ⁿ has eigenvalues from (1 −
+    /// 3 w²/n)ⁿ to 1; with steps of two sites, from (1 − 3 w²/(4 n))ⁿ to 1.
     fn note(self, staggered: bool) -> Option<String> {
         let Shell { width, steps, .. } = self;
         let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
@@ -647,7 +652,7 @@ impl From<&ThreePoint> for ThreePointInput {
     }
 }
 
-/// Returns all momenta whose square is at most `most`, the smallest first.
+/// Returns all momenta whose square is at most `most`, smallest first.
 fn momenta(most: i32) -> Vec<[i32; 3]> {
     let reach = f64::from(most).sqrt() as i32;
     let line = || -reach..=reach;
@@ -658,7 +663,7 @@ fn momenta(most: i32) -> Vec<[i32; 3]> {
     all
 }
 
-/// Returns the files that the names and patterns of `configurations` stand for, and notes patterns that match nothing.
+/// Returns the files that the names and patterns in `configurations` stand for. A pattern without a match is a mistake of the input.
 fn configurations(s: &mut Input, names: &Listed<Item>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for name in names.iter() {
@@ -670,8 +675,8 @@ fn configurations(s: &mut Input, names: &Listed<Item>) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the quarks: those of the tables, each with the keys of the table `solve` that it does not have itself, or else
-/// that of this table.
+/// Returns the settings of the quarks. Each table `[[quark]]` takes keys that it does not have from the table `solve`. Without such tables,
+/// `solve` describes the only quark.
 fn quarks(s: &mut Input) -> Vec<QuarkInput> {
     let tables = s.tables("quark");
     if tables == 0 {
@@ -692,7 +697,7 @@ fn quarks(s: &mut Input) -> Vec<QuarkInput> {
                 if text.is_empty() || !word {
                     s.wrong(&name, "a name contains only letters, digits and '_'");
                 } else if quarks.iter().any(|other| other.name == *text) {
-                    s.wrong(&name, format!("two quarks have the name '{text}'"));
+                    s.wrong(&name, format!("two quarks have the name '{text}': rename one of them"));
                 }
             }
         }
@@ -702,12 +707,12 @@ fn quarks(s: &mut Input) -> Vec<QuarkInput> {
     quarks
 }
 
-/// Returns the table `three-point`.
+/// Reads the table `three-point`; `None` without three-point functions.
 fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     let keys: ThreePointKeys = s.read("three-point");
     let is_nucleon = keys.hadron.is_on();
     if is_nucleon {
-        s.wrong(&keys.sink, "is the matrix of a meson, but three-point.hadron is nucleon; remove it");
+        s.wrong(&keys.sink, "applies only to three-point.hadron = \"meson\"; remove it");
     } else if let Some(place) = s.get("three-point.projectors") {
         s.wrong(&place, "applies only to three-point.hadron = \"nucleon\"; remove it");
     }
@@ -724,7 +729,8 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     }
     let charge = keys.charge.is_on();
     if charge && quarks.iter().any(|quark| quark.solve.get("theta").is_some()) {
-        let why = "the conserved charge is not available with twisted boundary conditions; remove it, or solve.theta";
+        let why = "the conserved charge is not available with twisted boundary conditions; remove three-point.charge \
+                   or solve.theta";
         s.wrong(&keys.charge, why);
     }
     if !s.was_given("three-point.separations") {
@@ -744,7 +750,7 @@ fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     Some(ThreePoint { hadron, separations, momentum: momentum.map(|p| p as i32), charge })
 }
 
-/// Returns the projectors that are requested, in their order, or the first one.
+/// Returns the requested projectors in order; the unpolarised one if none is requested.
 fn projectors(requested: &Listed<WordItem<Projectors>>) -> Vec<SpinProjector> {
     let mut projectors: Vec<SpinProjector> = requested.iter().filter_map(Given::value).collect();
     projectors.sort_unstable();
@@ -752,7 +758,7 @@ fn projectors(requested: &Listed<WordItem<Projectors>>) -> Vec<SpinProjector> {
     if projectors.is_empty() { vec![SpinProjector::Unpolarised] } else { projectors }
 }
 
-/// Notes what quarks of one meson cannot differ in.
+/// Adds differences between quarks that a meson cannot have to the mistakes of the input.
 fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
     let [first, others @ ..] = quarks else { return };
     let text = |quark: &QuarkInput, key: &str| quark.solve.get(key).map(|setting| setting.text().to_string());
@@ -778,7 +784,7 @@ fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
     }
 }
 
-/// Returns the pairs of quarks whose mesons are made: the requested ones, or all.
+/// Returns the pairs of quarks whose mesons are computed: the requested ones, or all.
 fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
     let n = quarks.len();
     let all = || (0..n).flat_map(|a| (a..n).map(move |b| [a, b])).collect();
@@ -806,7 +812,7 @@ fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[us
     pairs
 }
 
-/// Reads mesons by spin and taste: `pions`, one of them, or a single operator.
+/// Reads the mesons by spin and taste: `pions` for all pions, the name of one pion, or an operator.
 fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
     let pion = |(name, operators): &(&str, &[&str])| TasteMeson {
         name: (*name).into(),
@@ -822,7 +828,7 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
                 Ok(operator) => vec![TasteMeson { name: text.clone(), operators: vec![operator] }],
                 Err(why) => {
                     let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
-                    s.wrong(name, format!("{why}; the names of pions are all, or one of {}", names.join(", ")));
+                    s.wrong(name, format!("{why}; for pions give all, or one of {}", names.join(", ")));
                     continue;
                 }
             },
@@ -835,10 +841,14 @@ fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
     all
 }
 
-/// Returns the sites of `origin` or `origins`.
+/// Returns the source positions of `origin` or `origins`; the site 0 if neither is given.
 fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
     if s.get("origin").is_some() && s.get("origins").is_some() {
-        s.conflict("origin", "origins", "the first is for one source, the second for several; remove one");
+        s.conflict(
+            "origin",
+            "origins",
+            "origin gives one source position, origins several; remove one of the two keys",
+        );
     }
     let sites: Vec<[usize; 4]> = keys.origins.iter().filter_map(Given::value).chain(keys.origin.value()).collect();
     if s.was_given("origins") && s.all("origins").is_empty() && !s.was_refused("origins") {
@@ -847,7 +857,7 @@ fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
     if sites.is_empty() { vec![[0; 4]] } else { sites }
 }
 
-/// Returns the beginning of names of a meson's correlators: `light-strange.`, or nothing if there is only one quark.
+/// Returns the first part of the names of a meson's correlators, such as `light-strange.`; empty if there is only one quark.
 fn meson(quarks: &[QuarkInput], [quark, antiquark]: [usize; 2]) -> String {
     match (&quarks[quark].name, &quarks[antiquark].name) {
         (quark, _) if quark.is_empty() => String::new(),
@@ -855,12 +865,12 @@ fn meson(quarks: &[QuarkInput], [quark, antiquark]: [usize; 2]) -> String {
     }
 }
 
-/// Returns the beginning of names of a baryon's correlators: `light.`, or nothing if there is only one quark.
+/// Returns the first part of the names of a baryon's correlators, such as `light.`; empty if there is only one quark.
 fn baryon(quark: &QuarkInput) -> String {
     if quark.name.is_empty() { String::new() } else { format!("{}.", quark.name) }
 }
 
-/// Returns the names of all correlators of Wilson quarks.
+/// Returns the names of all correlators of Wilson-like quarks.
 fn correlator_names(quarks: &[QuarkInput], mesons: &[[usize; 2]], nucleon: bool) -> Vec<String> {
     let of_mesons =
         mesons.iter().flat_map(|pair| (0..COUNT).map(|number| format!("{}{}", meson(quarks, *pair), name(number))));
@@ -871,12 +881,12 @@ fn correlator_names(quarks: &[QuarkInput], mesons: &[[usize; 2]], nucleon: bool)
     of_mesons.chain(of_nucleons).collect()
 }
 
-/// Returns the correlators that are to be shown besides the usual hadrons.
+/// Returns the additional correlators whose effective masses are shown.
 fn plot(s: &mut Input, requested: &Listed<Item>, staggered: bool, names: &[String]) -> Vec<String> {
     for one in requested.iter() {
         let Some(text) = one.get() else { continue };
         if staggered {
-            s.wrong(one, "for staggered quarks, effective masses are shown of the Goldstone pion only; remove it");
+            s.wrong(one, "effective masses of staggered quarks are shown for the Goldstone pion only; remove plot");
         } else if !names.contains(text) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             s.wrong(one, none_of("plot", text, &names));
@@ -885,7 +895,7 @@ fn plot(s: &mut Input, requested: &Listed<Item>, staggered: bool, names: &[Strin
     requested.iter().filter_map(Given::value).collect()
 }
 
-/// Returns the smearing, if some is `needed`.
+/// Reads the table `shell`. It is required if `needed`; otherwise its keys are mistakes.
 fn shell(s: &mut Input, needed: bool) -> Option<Shell> {
     let keys: ShellKeys = s.read("shell");
     let momenta = (0..s.tables("quark")).map(|number| format!("quark.{number}.momentum"));
@@ -893,7 +903,9 @@ fn shell(s: &mut Input, needed: bool) -> Option<Shell> {
     for key in of_shell.into_iter().chain(momenta) {
         match (needed, s.get(&key)) {
             (true, None) if ["shell.width", "shell.steps"].contains(&key.as_str()) && !s.was_given(&key) => {
-                s.missing(format!("{key} is missing: Gaussian smearing is (1 + w² Δ/(4 n))ⁿ of a point"));
+                s.missing(format!(
+                    "{key} is missing: Gaussian smearing (1 + w² Δ/(4 n))ⁿ needs the width w and the number of steps n"
+                ));
             }
             (false, Some(place)) => {
                 s.wrong(&place, "applies only to source = \"shell\" or sink = \"shell\"; remove it")

@@ -1,4 +1,4 @@
-//! Propagators in a folder, and whether results are of the same input.
+//! Propagators kept in a folder, and checks whether results belong to the same input.
 use super::account::SolveAccount;
 use super::input::SpectrumInput;
 use crate::communicator::RunCommunicator;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::{info, warn};
 
-/// A propagator in a folder: an array, and a record of what it is.
+/// Files of a kept propagator: an array, and a record of its configuration and input.
 pub struct KeptPropagator {
     array: PathBuf,
     about: PathBuf,
@@ -29,8 +29,8 @@ pub struct KeptPropagator {
 }
 
 impl KeptPropagator {
-    /// Returns the files that keep the propagator of a quark from a source position on a configuration; `None` if propagators are not
-    /// kept. Names of files contain the quark and the source position if there are several.
+    /// Returns the files of the propagator of a quark from a source position on a configuration; `None` if propagators are not kept. The
+    /// names of the files contain the quark and the source position if there are several.
     pub fn of(input: &SpectrumInput, configuration: &Configured, quark: usize, origin: [usize; 4]) -> Option<Self> {
         let folder = input.propagators.as_ref()?;
         let mut name = typed_name(configuration);
@@ -44,7 +44,7 @@ impl KeptPropagator {
         let input = Value::Object(object(&input.of_propagator(quark, origin)));
         Some(KeptPropagator { array: place("npy"), about: place("json"), input })
     }
-    /// Returns the kept propagators of all quarks from all source positions on a configuration.
+    /// Returns the files of the propagators of all quarks from all source positions on a configuration.
     fn all<'a>(
         input: &'a SpectrumInput,
         configuration: &'a Configured,
@@ -56,8 +56,8 @@ impl KeptPropagator {
             .flat_map(of_quarks)
             .filter_map(|(quark, origin)| KeptPropagator::of(input, configuration, quark, origin))
     }
-    /// *Collective.* Checks, before the first solve, whether each configuration has a name of its own in the folder, and whether the
-    /// propagators that are there were made of its links and with this input.
+    /// *Collective.* Checks before the first solve that the configurations have different names in the folder, and that existing
+    /// propagators belong to their links and to this input.
     pub fn check_all(
         input: &SpectrumInput,
         configurations: &mut [Configured],
@@ -87,7 +87,7 @@ impl KeptPropagator {
             Ok(())
         })
     }
-    /// Returns the files that are to be written for configurations.
+    /// Returns the files of propagators that will be written for configurations.
     pub fn to_write(input: &SpectrumInput, configurations: &[Configured], lattice: Lattice) -> Vec<PathBuf> {
         let all = configurations.iter().flat_map(|one| KeptPropagator::all(input, one, lattice));
         all.filter(|kept| !kept.is_there()).flat_map(|kept| [kept.array, kept.about]).collect()
@@ -95,7 +95,7 @@ impl KeptPropagator {
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }
-    /// *Collective.* Returns the fields, if they are there and whole. A warning names a file that is damaged, which is not used.
+    /// *Collective.* Returns the fields of a kept propagator; `None` if it does not exist or is damaged. A warning names a damaged file.
     ///
     /// # Errors
     /// Fields of another configuration or input, and files that cannot be read.
@@ -114,8 +114,9 @@ impl KeptPropagator {
             Ok(())
         })?;
         let about = comm.texts(&mine)?.swap_remove(0);
-        let about: PropagatorRecord = serde_json::from_str(&about)
-            .map_err(|why| Failure::failed(format!("{} could not be exchanged: {why}", self.about.display())))?;
+        let about: PropagatorRecord = serde_json::from_str(&about).map_err(|why| {
+            Failure::failed(format!("the processes could not exchange {}: {why}", self.about.display()))
+        })?;
         match self.whole(&about, layout)? {
             Ok(fields) => Ok(Some(KeptFields { fields, solved: about.solve })),
             Err(why) => {
@@ -124,7 +125,7 @@ impl KeptPropagator {
             }
         }
     }
-    /// *Collective.* Returns the fields of the array, or a sentence on what is wrong with it.
+    /// *Collective.* Returns the fields of the array, or a sentence that describes its damage.
     fn whole<T: Fermion>(
         &self,
         about: &PropagatorRecord,
@@ -139,10 +140,10 @@ impl KeptPropagator {
             Err(error) => return Ok(Err(error.problem.to_string())),
         };
         if fields.len() != T::COMPONENTS {
-            return Ok(Err(format!("holds {} fields, a propagator has {}", fields.len(), T::COMPONENTS)));
+            return Ok(Err(format!("the file holds {} fields, but a propagator has {}", fields.len(), T::COMPONENTS)));
         }
         let Some(noted) = &about.checksum else {
-            // Of an earlier version. The true residual shows whether it is whole.
+            // Arrays of earlier versions have no checksum. The true residual shows whether they are complete.
             return Ok(Ok(fields));
         };
         let found = self.checksum(&fields, layout)?;
@@ -150,31 +151,31 @@ impl KeptPropagator {
             return Ok(Ok(fields));
         }
         Ok(Err(format!(
-            "the checksum of its data is {found}, but {} records {noted}: the file was damaged after it was written",
+            "the checksum of the data is {found}, but {} records {noted}: the file was damaged after it was written",
             self.about.display()
         )))
     }
-    /// *Collective.* Returns the checksum of fields.
+    /// *Collective.* Returns the checksum of the fields of a propagator.
     fn checksum<T: Fermion>(&self, fields: &[HostField<T>], layout: &Layout) -> Outcome<String> {
         let found = checksum_of_fields(fields, &layout.section, layout.network());
         found.map_err(|why| Failure::failed(format!("{}: {why}", self.array.display())))
     }
-    /// Warns that the propagator is computed again.
+    /// Warns that the propagator is computed again, and why.
     pub fn warn_of_another_solve(&self, why: &str) {
         warn!("{}: {why}; the propagator is computed again, and the file is replaced", self.array.display());
     }
-    /// Notes that the propagator was read.
+    /// Logs that the propagator was read, with its true residual.
     pub fn note_reading(&self, true_residual: f64) {
         info!("{}: read the propagator; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
     }
-    /// Reads the record beside the array, if it is of a configuration and this input. Runs on one process.
+    /// Reads the record beside the array. Fails if it belongs to another configuration or input. Called on one process.
     fn check(&self, configuration: &mut Configured) -> Outcome<PropagatorRecord> {
         let shown = self.about.display();
         let text = std::fs::read_to_string(&self.about);
         let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
         let known: Value = serde_json::from_str(&text).map_err(|why| {
             let array = self.array.display();
-            let why = format!("{shown} is not JSON: {why}; remove it to compute the propagator {array} again");
+            let why = format!("{shown} is not JSON: {why}; remove {shown} to compute the propagator {array} again");
             Failure::refused(why)
         })?;
         let known: PropagatorRecord = read(&known).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
@@ -186,16 +187,17 @@ impl KeptPropagator {
         let PropagatorRecord { configuration: canonical, content, .. } = &known;
         match configuration.compare(canonical, content.as_ref(), written(&self.array))? {
             Match::Same if content.is_none() => {
+                let array = self.array.display();
                 warn!(
-                    "{shown} is from an earlier version, which recorded the name of the configuration but not its \
-                     contents"
+                    "{shown} was written by an earlier version and does not record the contents of the configuration: \
+                     changes of the links cannot be detected; remove {shown} and {array} to compute the propagator again"
                 );
                 Ok(known)
             }
             Match::Same => Ok(known),
             Match::Other | Match::Replaced => {
                 let why = format!(
-                    "{} was made with another configuration: {canonical}, or the links of {} have changed; name \
+                    "{} was made with the configuration {canonical}, or the links of {} have changed since; name \
                      another folder, or remove the propagator",
                     self.array.display(),
                     configuration.typed.display()
@@ -204,7 +206,7 @@ impl KeptPropagator {
             }
         }
     }
-    /// *Collective.* Writes the fields, and then the record of what they are and of their solve.
+    /// *Collective.* Writes the fields, and then the record with their configuration, input and solve.
     pub fn write<T: Fermion>(
         &self,
         configuration: &mut Configured,
@@ -227,15 +229,15 @@ impl KeptPropagator {
     }
 }
 
-/// A propagator that was read.
+/// Fields of a propagator that was read, with the record of its solve.
 pub struct KeptFields<T> {
-    /// Columns of the propagator.
+    /// Columns of the propagator, one for each component of the source.
     pub fields: Vec<HostField<T>>,
     /// Record of the solve; empty for propagators of an earlier version.
     pub solved: SolveNote,
 }
 
-/// Removes files that processes which were killed have left half written in the folder of propagators.
+/// Removes incomplete files that killed processes left in the folder of propagators.
 pub fn sweep(folder: &Path) -> std::io::Result<()> {
     let removed = atomic::remove_abandoned(folder, |name| [".npy", ".json"].iter().any(|end| name.ends_with(end)))?;
     if removed > 0 {
@@ -244,18 +246,18 @@ pub fn sweep(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns when a file was last written, if that can be determined.
+/// Returns the time at which a file was last written; `None` if it cannot be determined.
 pub fn written(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|about| about.modified()).ok()
 }
 
-/// Returns the end of the name as typed.
+/// Returns the name of a configuration's file as typed, without its folders.
 fn typed_name(configuration: &Configured) -> String {
     configuration.typed.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the first key, with those that it is in, by which two inputs differ in what they mean: the values of `solve`, which are
-/// texts as typed, are numbers, and keys that are not there have their defaults.
+/// Returns the first key, with its tables, in which the meaning of two inputs differs. Values of `solve` are texts as typed and are
+/// compared as numbers; missing keys have their defaults.
 pub fn difference(old: &Value, new: &Value) -> Option<String> {
     inputs::difference(old, new).map(|found| found.key)
 }

@@ -1,4 +1,4 @@
-//! Hadrons: propagators on many configurations, contractions of them, and effective masses.
+//! Hadron spectra: propagators on many configurations, their contractions, and effective masses.
 mod account;
 pub mod contraction;
 mod correlators;
@@ -29,8 +29,8 @@ use std::time::Instant;
 pub use summary::Summary;
 use tracing::info;
 
-/// Checks an input and the headers of its configurations, for a run of `processes` processes. Returns the checked input, the solve, and
-/// the number of configurations.
+/// Checks an input and the headers of its configurations for a run of `processes` processes. Returns the checked input, the solve, and the
+/// number of configurations.
 pub fn check(
     path: &Path,
     set: &[String],
@@ -45,7 +45,7 @@ pub fn check(
         return Err(Failure::refused(format!("{what}: no configurations")));
     }
     let mut solves = quarks::check(&input, &all, &what)?;
-    // One propagator is solved for at a time: that of the quark which takes most. Those that are there already are not counted.
+    // One propagator is solved for at a time, so the quark that needs most memory counts. Propagators already in memory are not counted.
     let most = |cut: Cut, together: usize, solves: &[Solve]| -> Needs {
         let total = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
         solves.iter().map(|solve| solve.memory(cut, together)).max_by_key(total).unwrap_or_default()
@@ -53,7 +53,7 @@ pub fn check(
     let solve = &solves[0];
     let cut = quarks::plan(solve, &input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(comm)?;
-    // From here on no requested grid counts, but domains still do.
+    // The search for a sufficient number of processes ignores a requested grid, but not the other options.
     input.device.layout = any_layout();
     let freely = |processes: usize| quarks::plan(solve, &input, processes);
     let checked = Checked::new(device, solve.plan.lattice, cut, freely, |cut, free| {
@@ -62,8 +62,8 @@ pub fn check(
     Ok((checked, solves.swap_remove(0), input.configurations.len()))
 }
 
-/// *Collective.* Solves and contracts for the configurations that the folder `out` has no line of; `path` is the file of the
-/// input. A second run resumes.
+/// *Collective.* Solves and contracts for all configurations that have no line in the folder `out`. `path` is the input file. A second run
+/// with the same input resumes.
 ///
 /// # Errors
 /// Whatever is found wrong before the first solve, and failures of solves; lines of configurations that are done stay.
@@ -84,7 +84,7 @@ pub fn measure(
             missing.push(configuration);
         }
     }
-    // All headers before the first solve.
+    // All headers are checked before the first solve.
     let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
     let mut kept = Vec::new();
     if !all.is_empty() {
@@ -103,7 +103,7 @@ pub fn measure(
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {
         let begin = Instant::now();
-        // Before the links are read for the solve: these are what the result is of.
+        // The contents are recorded before the links are read for the solve, because the result belongs to these contents.
         configuration.hold(comm)?;
         let found = if input.staggered {
             correlators::measure::<ColourVector>(&input, configuration, &what, &device, session)?
@@ -112,9 +112,9 @@ pub fn measure(
         };
         file.add(configuration, &found, comm)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());
-        info!("{} of {} configurations; this one took {time}", number + 1, count);
+        info!("configuration {} of {} took {time}", number + 1, count);
         if number + 1 < count && session.is_stopped(0) {
-            let why = format!("stopped after {}; the same command resumes", configuration.typed.display());
+            let why = format!("stopped after {}; run the same command again to resume", configuration.typed.display());
             return Err(session.stopped(why));
         }
     }

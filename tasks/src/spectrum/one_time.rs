@@ -1,4 +1,4 @@
-//! Sources of one time of the lattice: they are made, smeared and uploaded without the zeros of all other times.
+//! Sources on one time slice. They are made, smeared and uploaded without the zeros of all other time slices.
 use super::spatial::SpatialWork;
 use crate::{Failure, Outcome};
 use ferrite::Precision;
@@ -11,11 +11,11 @@ use ferrite::solve::{Report, SolveFailure, for_batches};
 use num_complex::Complex64;
 use solvers::Unsolved;
 
-/// Host fields of one time of this process's part of the lattice, zero at all others, and the time, counted within the part; `None` where
-/// the process does not have it.
+/// Time slice within this process's part of the lattice, with the fields on it, which are zero on all other time slices; `None` if the
+/// process does not have the time slice.
 pub type OneTime<F> = Option<(usize, Vec<HostField<F>>)>;
 
-/// Returns all components of a source with a profile `[z, y, x]` at a time of the whole lattice.
+/// Returns all components of a source with the profile `[z, y, x]` on the time slice `time` of the whole lattice.
 ///
 /// # Errors
 /// A process that has the time and no profile of its sites.
@@ -36,8 +36,8 @@ pub fn of_profile<F: Fermion>(part: &Section, time: usize, profile: Option<&[Com
     Ok(Some((time - part.origin[3], (0..F::COMPONENTS).map(one).collect())))
 }
 
-/// *Collective.* Does work in space on fields of one time, all components of a source, on a domain of two times of the part of the lattice
-/// that `gauge` has.
+/// *Collective.* Applies a spatial operation to all components of a source on one time slice. `domain` has two time slices, on the part of
+/// the lattice that `gauge` has.
 ///
 /// # Errors
 /// Failures of the device.
@@ -58,8 +58,7 @@ pub fn worked_on<F: Fermion>(
     Ok(time.map(|time| (time, made)))
 }
 
-/// *Collective.* Solves for all components of a source in batches of these sizes, by `solve`, and gathers the solutions on the domain
-/// `home`.
+/// *Collective.* Solves for all components of a source in batches of these sizes with `solve`. Gathers the solutions on the domain `home`.
 ///
 /// # Errors
 /// Failures of the first batch that could not begin.

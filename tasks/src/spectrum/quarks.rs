@@ -1,4 +1,4 @@
-//! Propagators: solved, or read where they are kept.
+//! Propagators that are solved for, or read if they were kept.
 use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::{KeptFields, KeptPropagator};
@@ -39,38 +39,38 @@ use std::path::Path;
 use std::time::Instant;
 use tracing::{debug, info, warn};
 
-/// The solutions for all components of a source.
+/// Solutions for all components of a source.
 pub struct Propagator {
-    /// A right-hand side for each component, where hadrons are made of them.
+    /// Solutions, one right-hand side for each component, on the backend that contracts them.
     pub fields: FullField,
-    /// Solutions before they are smeared at the sink, if they are smeared and currents need them.
+    /// Solutions before smearing at the sink; `None` unless sinks are smeared and three-point functions need both.
     pub unsmeared: Option<FullField>,
-    /// Distribution of the lattice over processes.
+    /// Partition of the lattice among the processes.
     pub layout: Layout,
-    /// Boundary condition in t.
+    /// Boundary condition of the quark in t.
     pub boundary: TimeBoundary,
-    /// Signs of hops of staggered quarks.
+    /// Staggered phases of the operator.
     pub phases: StaggeredPhases,
-    /// Mean plaquette of the links; `None` where another propagator of the same links has it.
+    /// Mean plaquette of the configuration's links.
     pub plaquette: Option<f64>,
-    /// Record of the solve.
+    /// Record of the solve for the propagator.
     pub solved: SolveAccount,
 }
 
-/// Plans how a run of `processes` cuts the lattice of a solve; refuses a number for which that is impossible.
+/// Returns the partition of a solve's lattice among `processes` processes. Fails if the method or the lattice does not allow it.
 pub fn plan(solve: &Solve, input: &SpectrumInput, processes: usize) -> Outcome<Cut> {
     let cut = input.device.layout.plan(processes, solve.plan.lattice, solve.plan.definition().steps())?;
     solve.possible(cut)
 }
 
-/// Checks whether the input fits configurations, at least one, as far as their headers show; returns the solve of each quark at the first
+/// Checks whether the input fits one or more configurations, as far as their headers show. Returns the solve of each quark at the first
 /// source position.
 pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Outcome<Vec<Solve>> {
     let settings_of = |quark, configuration| input.solve_settings(quark, input.first_origin(), configuration);
     let mut settings = settings_of(0, configurations[0]);
     let read = reading(&mut settings);
     let header = |settings: &mut Input| configuration_header(settings, &read);
-    // Checked before the sources, which would report it for each component.
+    // The input is checked before the sources, which would report a mistake for each component.
     let first = header(&mut settings).map(|header| header.lattice);
     first.map_or(Ok(()), |lattice| input.check(lattice))?;
     for configuration in &configurations[1..] {
@@ -78,7 +78,7 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
         match header(&mut its).map(|header| header.lattice) {
             None => its.finish(what).unwrap_or_else(|mistakes| settings.missing(mistakes)),
             Some(lattice) if first.is_some_and(|first| first != lattice) => settings.missing(format!(
-                "{} is on {lattice}, but the first configuration is on another lattice",
+                "{} is on {lattice}, but the first configuration is on another lattice: measure it in another run",
                 configuration.display()
             )),
             Some(_) => {}
@@ -91,26 +91,26 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
     Ok(solves)
 }
 
-/// Data that sources are made of.
+/// Data from which sources are made.
 #[derive(Clone, Copy)]
 pub struct SourceOf<'a> {
     input: &'a SpectrumInput,
     configuration: &'a Configured,
-    /// The sites of the source's time.
+    /// Sites of the source's time slice.
     section: Section,
 }
 
-/// Quarks of a fermion type, with the sources of their propagators.
+/// Type of quarks, with the sources of its propagators.
 pub trait Quark: Fermion {
-    /// Title in files of propagators.
+    /// Title in the files of kept propagators.
     const TITLE: &'static str;
-    /// Returns a component of a source, before it is smeared.
+    /// Returns one component of a source before smearing.
     fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostField<Self>;
 }
 
 impl Quark for Spinor {
     const TITLE: &'static str = "quark propagator";
-    /// Returns the source with spin and colour in `component` = 3 spin + colour.
+    /// Returns the component `component` = 3 spin + colour of a source.
     fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostSpinor {
         let SourceOf { input, configuration, section } = *about;
         let time = origin[3];
@@ -120,7 +120,7 @@ impl Quark for Spinor {
         };
         match input.source {
             SourceKind::Wall => wall(section, time, component),
-            // Other noise on each configuration.
+            // The noise differs from configuration to configuration.
             SourceKind::Noise => noise_wall(section, time, component, input.seed ^ configuration.hash()),
             SourceKind::Point | SourceKind::Shell => point(),
         }
@@ -129,7 +129,7 @@ impl Quark for Spinor {
 
 impl Quark for ColourVector {
     const TITLE: &'static str = "staggered quark propagator";
-    /// Returns the source with a colour. Walls and noise are at one corner of the hypercubes, the corner of the source position.
+    /// Returns the colour `colour` of a source. Wall and noise sources are at one corner of the hypercubes, that of the source position.
     fn source(origin: [usize; 4], colour: usize, about: &SourceOf<'_>) -> HostColour {
         let SourceOf { input, configuration, section } = *about;
         let point = || {
@@ -143,23 +143,23 @@ impl Quark for ColourVector {
     }
 }
 
-/// Seconds of the parts of the work on a configuration.
+/// Seconds spent on each kind of work for a configuration.
 #[derive(Clone, Copy, Default)]
 pub struct Spent {
-    /// Links: read, checked and smeared for operator and shells.
+    /// Seconds for reading, checking and smearing the links.
     links: f64,
-    /// Sources: made, smeared and copied.
+    /// Seconds for making, smearing and copying the sources.
     sources: f64,
-    /// Solves, with copies of links in all formats and a multigrid setup.
+    /// Seconds of the solves, including copies of links in all formats and a multigrid setup.
     solves: f64,
-    /// Smearing of sinks.
+    /// Seconds for smearing at the sinks.
     sinks: f64,
-    /// Correlators.
+    /// Seconds for contractions.
     pub hadrons: f64,
 }
 
 impl Spent {
-    /// Describes the times for people; `all` is the total time in seconds.
+    /// Describes the seconds for people; `all` is the total number of seconds.
     pub fn describe(&self, all: f64) -> String {
         let Spent { links, sources, solves, sinks, hadrons } = *self;
         let rest = all - links - sources - solves - sinks - hadrons;
@@ -172,15 +172,15 @@ impl Spent {
     }
 }
 
-/// Returns the number of propagators that are kept at a time, and one through a sink.
+/// Returns the largest number of propagators in memory at a time, including one through a sink.
 fn propagators(input: &SpectrumInput) -> usize {
     let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
     let of_shifts = usize::from(!input.tastes.is_empty());
     input.quarks.len() * unsmeared + usize::from(input.three_point.is_some()) + of_shifts
 }
 
-/// Returns whether `propagators` bytes fit into the `free` memory of a device together with the solve of any quark, for half of the
-/// components of its source at once.
+/// Returns whether `propagators` bytes fit in the `free` memory of a device, together with the solve of any quark for half of the
+/// components of its source.
 fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bool {
     let bytes = |solve: &Solve| -> usize {
         let together = if solve.plan.operator.kind() == FermionKind::Wilson { 6 } else { 2 };
@@ -189,17 +189,17 @@ fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bo
     propagators + solves.iter().map(bytes).max().unwrap_or(0) <= free
 }
 
-/// The links of each quark of a configuration, as its operator takes them, once they are read.
+/// Links of each quark on a configuration, as its operator takes them; empty until they are read.
 pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
 
 impl QuarkLinks {
-    /// Prepares the links of all quarks, none of which are read yet.
+    /// Returns empty links for each quark of the input.
     pub fn of(input: &SpectrumInput) -> Self {
         QuarkLinks(input.quarks.iter().map(|_| OnceCell::new()).collect())
     }
 }
 
-/// The quarks of a configuration. Links are read when they are needed first, and kept, on the device too.
+/// Quarks on one configuration. Links are read when they are first needed, and stay on the host and on the device.
 pub struct QuarksOn<'a> {
     input: &'a SpectrumInput,
     configuration: &'a mut Configured,
@@ -207,25 +207,25 @@ pub struct QuarksOn<'a> {
     device: &'a Device,
     session: &'a Session,
     links: &'a QuarkLinks,
-    /// Prepared solve of each quark on the device.
+    /// Prepared solve of each quark on the device; `None` before it is needed.
     ready: Vec<Option<ReadySolve<'a>>>,
-    /// Links on the device for each quark whose sinks are smeared.
+    /// Links on the device with which the sinks of each quark are smeared.
     smearing: Vec<Option<SmearingLinks>>,
-    /// Links in the memory of propagators, for each quark whose conserved charge is measured.
+    /// Links for the conserved charge of each quark, on the backend that contracts propagators.
     charge: Vec<Option<ChargeLinks>>,
-    /// This process's part of the lattice on the device, and on the backend where propagators are kept.
+    /// Domains of this process's part of the lattice: on the device, and on the backend that contracts propagators.
     domains: Option<[Domain; 2]>,
-    /// Two times of the process's part on the device, for sources that are smeared.
+    /// Domain with two time slices on the device, for smearing sources.
     few: Option<Domain>,
-    /// Links for sources and sinks that are smeared.
+    /// Links with APE smearing, for Gaussian smearing of sources and sinks.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
-    /// Times of the parts of the work.
+    /// Seconds spent on each kind of work.
     pub spent: Spent,
 }
 
 impl<'a> QuarksOn<'a> {
-    /// Prepares the quarks of a configuration, none of which is solved for yet.
+    /// Prepares the quarks of a configuration, before any solve.
     pub fn new(
         input: &'a SpectrumInput,
         configuration: &'a mut Configured,
@@ -254,7 +254,7 @@ impl<'a> QuarksOn<'a> {
             spent: Spent::default(),
         }
     }
-    /// Returns the lattice of the configuration, by the header.
+    /// Returns the lattice of the configuration, from its header.
     ///
     /// # Errors
     /// The input does not fit it.
@@ -262,15 +262,15 @@ impl<'a> QuarksOn<'a> {
         let solves = check(self.input, &[&self.configuration.typed], self.what);
         self.session.comm.agree(solves.map(|solves| solves[0].plan.lattice))
     }
-    /// *Collective.* Frees what lies on the device, once all is measured.
+    /// *Collective.* Frees the memory on the device at the end of a configuration.
     pub fn release(self) -> Outcome {
         let QuarksOn { ready, smearing, charge, domains, few, .. } = self;
         drop((ready, smearing, charge));
         domains.iter().flatten().chain(&few).try_for_each(Domain::release)?;
         Ok(())
     }
-    /// *Collective.* Returns this process's part of the lattice on the device, and on the backend where propagators are kept and hadrons
-    /// are made of them: the device if they [fit](fit_beside), otherwise the CPU.
+    /// *Collective.* Returns the domains of this process's part of the lattice: on the device, and on the backend that keeps and contracts
+    /// propagators. The latter is the device if the propagators [fit](fit_beside), otherwise the CPU.
     fn domains<F: Quark>(&mut self, layout: &Layout) -> Outcome<[Domain; 2]> {
         if let Some(known) = &self.domains {
             return Ok(known.clone());
@@ -293,7 +293,7 @@ impl<'a> QuarksOn<'a> {
         };
         Ok(self.domains.insert([there, home]).clone())
     }
-    /// *Collective.* Frees links that have been read on the device, all or all but the links of a quark, and ghost zones.
+    /// *Collective.* Frees the links and ghost zones on the device. Links of the quark `but` stay, if it is given.
     fn forget_links(&mut self, but: Option<usize>) -> Outcome {
         let of_others = |quark: &usize| Some(*quark) != but;
         for quark in (0..self.ready.len()).filter(of_others) {
@@ -303,7 +303,7 @@ impl<'a> QuarksOn<'a> {
         self.domains.iter().flatten().try_for_each(Domain::release)?;
         Ok(())
     }
-    /// *Collective.* Reads the links of a quark, smeared for its operator, and the links that sources and sinks are smeared with.
+    /// *Collective.* Reads the links of a quark: smeared for its operator, and smeared for sources and sinks.
     fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome {
         let (input, plan, comm) = (self.input, &solve.plan, &self.session.comm);
         let known = &self.links.0[quark];
@@ -311,7 +311,7 @@ impl<'a> QuarksOn<'a> {
             return Ok(());
         }
         let begin = Instant::now();
-        // Kernels are loaded meanwhile.
+        // Kernels are loaded while the links are read.
         let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
         let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
         modules.extend(["contraction", "transfer", "transfer_double"].map(String::from));
@@ -328,7 +328,7 @@ impl<'a> QuarksOn<'a> {
             look_at_gauge(input, &file.gauge, layout, self.configuration, comm)?;
             self.plaquette = Some(file.plaquette.mean);
         }
-        // Sources and sinks are on links as read, and the operator on stout links, where it has them.
+        // Sources and sinks use the links as read; the operator uses stout links if the input requests them.
         if let (Some(shell), None) = (input.shell, &self.smeared) {
             self.smeared = Some(ape(&file.gauge, shell, self.device, layout, self.session)?);
         }
@@ -347,7 +347,7 @@ impl<'a> QuarksOn<'a> {
         solve.possible(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
         let [_, home] = self.domains::<F>(&layout)?;
-        // Links before and after, fat and long ones, and also propagators that lie there, or one that is read or written.
+        // Counts links before and after smearing, fat and long links, and propagators in host memory or one that is read or written.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
         let volume = layout.local().volume();
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
@@ -375,7 +375,7 @@ impl<'a> QuarksOn<'a> {
             } else {
                 let tol = solve.scheme.tol;
                 kept.warn_of_another_solve(&format!(
-                    "|b - Mx| / |b| = {residual:.3e} of its contents, requested {tol:e}"
+                    "the propagator in the file has |b - Mx| / |b| = {residual:.3e}, requested {tol:e}"
                 ));
             }
         }
@@ -388,7 +388,7 @@ impl<'a> QuarksOn<'a> {
                 let fields = solutions.download::<F>()?;
                 kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.session.comm)?;
             }
-            // Changing the spin basis rounds. Solutions take the same way as those that are read from files, and have the same bits.
+            // Changing the spin basis rounds. After this step, solutions have the same bits as those read from files.
             solutions.pack(&solutions.unpack()?)?;
             (solutions, solved)
         };
@@ -397,7 +397,7 @@ impl<'a> QuarksOn<'a> {
         let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
         Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
     }
-    /// *Collective.* Returns a quark's sources at a source position, smeared if requested.
+    /// *Collective.* Returns the sources of a quark at a source position, smeared if requested.
     fn sources<F: Quark>(&mut self, quark: usize, origin: [usize; 4], layout: &Layout) -> Outcome<OneTime<F>> {
         let (begin, input) = (Instant::now(), self.input);
         let sources = layout.section.at_time(origin[3]).map(|section| {
@@ -410,7 +410,8 @@ impl<'a> QuarksOn<'a> {
         self.spent.sources += begin.elapsed().as_secs_f64();
         Ok(sources)
     }
-    /// *Collective.* Returns the largest ‖b − M x‖ / ‖b‖ of solutions of a quark whose links were read, in double precision.
+    /// *Collective.* Returns the largest ‖b − M x‖ / ‖b‖ of the solutions of a quark, computed in double precision. Its links must have
+    /// been read.
     fn true_residual<F: Quark>(
         &mut self,
         quark: usize,
@@ -452,7 +453,7 @@ impl<'a> QuarksOn<'a> {
         self.spent.solves += begin.elapsed().as_secs_f64();
         Ok(solvers::worst_residual(&residuals))
     }
-    /// *Collective.* Returns the links of a quark on the device, which have been read.
+    /// *Collective.* Returns the prepared solve of a quark on the device. Its links must have been read.
     fn ready(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome<&mut ReadySolve<'a>> {
         let [domain, _] = self.domains.clone().expect("domains are there before a solve");
         if self.ready[quark].is_none() {
@@ -461,7 +462,7 @@ impl<'a> QuarksOn<'a> {
         }
         Ok(self.ready[quark].as_mut().expect("it was made just now"))
     }
-    /// *Collective.* Returns the solutions of a quark for sources, in the memory of propagators.
+    /// *Collective.* Solves for the sources of a quark. Returns the solutions on the backend that contracts propagators.
     fn solved<F: Quark>(
         &mut self,
         quark: usize,
@@ -477,7 +478,7 @@ impl<'a> QuarksOn<'a> {
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
         self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
-        // An existing multigrid setup takes memory for its iterations.
+        // A multigrid setup that exists needs memory for its iterations.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
         let needs = |together: usize| {
             let mut needs = solve.memory_with(layout.cut(), together, has_setup);
@@ -505,7 +506,8 @@ impl<'a> QuarksOn<'a> {
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
         Ok((solutions, report, batches))
     }
-    /// *Collective.* Splits right-hand sides into batches. Links on the device that this quark does not need now make room for them.
+    /// *Collective.* Splits right-hand sides into batches. If memory limits them, links on the device that this quark does not need are
+    /// freed.
     fn batches(
         &mut self,
         quark: usize,
@@ -528,8 +530,8 @@ impl<'a> QuarksOn<'a> {
         self.forget_links(None)?;
         task.split(self.input.batch, count, &needs)
     }
-    /// *Collective.* Returns the propagator of a quark through a sink, `separation` after its source position, from the propagator of the
-    /// other quark of a meson, or of the same quark in a nucleon.
+    /// *Collective.* Returns the sequential propagator of a quark through a sink, which is `separation` after the source position. The
+    /// sequential source is made from the propagator of the other quark of a meson, or of the same quark of a nucleon.
     pub fn sequential(
         &mut self,
         quark: usize,
@@ -556,7 +558,7 @@ impl<'a> QuarksOn<'a> {
             SinkOf::Meson(_) => String::new(),
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
         };
-        let description = format!("{} through the sink {separation} later{of}", self.description(quark, origin));
+        let description = format!("{} through a sink at separation {separation}{of}", self.description(quark, origin));
         let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &description)?;
         let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
@@ -569,8 +571,8 @@ impl<'a> QuarksOn<'a> {
             solved: SolveAccount::new(&report, &batches),
         })
     }
-    /// *Collective.* Returns D_δ G D_δ of a quark with the propagator G from a source position, for the shift D_δ in some directions.
-    /// Shifts are on the links with which the operator begins.
+    /// *Collective.* Returns D_δ G D_δ, where G is the propagator of a quark from a source position and D_δ a shift in some spatial
+    /// directions. Shifts use the links with which the operator begins.
     pub fn shifted(
         &mut self,
         quark: usize,
@@ -598,7 +600,7 @@ impl<'a> QuarksOn<'a> {
         let solved = SolveAccount::new(&report, &batches);
         Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
     }
-    /// Returns the links of a quark's operator in the memory of propagators, once the quark was solved for.
+    /// Returns the links of a quark's operator on the backend that contracts propagators. The quark must have been solved for.
     pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
         let links = &self.links.0[quark].get().expect("links are read before a solve").links;
         let (HostLinks::Gauge(file), Some([_, home])) = (links, &self.domains) else {
@@ -608,13 +610,12 @@ impl<'a> QuarksOn<'a> {
         let links = known.map_or_else(|| ChargeLinks::new(home, &file.gauge), Ok)?;
         Ok(self.charge[quark].insert(links))
     }
-    /// Returns the smearing of a quark, if it is smeared.
+    /// Returns the Gaussian smearing of a quark as an operation; `None` without smearing.
     fn shell(&self, quark: usize) -> Option<SpatialWork> {
         let Shell { width, steps, momentum, .. } = self.input.shell_of(quark)?;
         Some(SpatialWork::Smearing(GaussianSmearing { width, steps, momentum }))
     }
-    /// Returns the links for work in space: links that were smeared for Gaussian smearing, or the links that a quark's operator is made
-    /// of.
+    /// Returns the links for a spatial operation: links with APE smearing for Gaussian smearing, or those of a quark's operator for shifts.
     fn spatial_links(&self, quark: usize, work: SpatialWork) -> &HostGauge {
         let of_quark = || match &self.links.0[quark].get().expect("links are read before a solve").links {
             HostLinks::Gauge(file) => &file.gauge,
@@ -625,14 +626,14 @@ impl<'a> QuarksOn<'a> {
             SpatialWork::Shift(_) => of_quark(),
         }
     }
-    /// *Collective.* Smears sources of one time as those of a quark are smeared; returns them unchanged if they are not.
+    /// *Collective.* Applies the Gaussian smearing of a quark to sources on one time slice; returns them unchanged without smearing.
     fn smear_source<F: Quark>(&mut self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
         match self.shell(quark) {
             Some(work) => self.at_source(quark, sources, layout, work),
             None => Ok(sources),
         }
     }
-    /// *Collective.* Smears or shifts fields of one time: in space only, so that a lattice of two times in each process is enough.
+    /// *Collective.* Smears or shifts fields on one time slice. The operation is spatial, so two time slices in each process suffice.
     fn at_source<F: Quark>(
         &mut self,
         quark: usize,
@@ -649,14 +650,14 @@ impl<'a> QuarksOn<'a> {
         debug!("{work} of a source: {}", text::seconds(begin.elapsed().as_secs_f64()));
         Ok(made)
     }
-    /// *Collective.* Smears fields at all times as those of a quark are smeared; returns them unchanged if they are not.
+    /// *Collective.* Applies the Gaussian smearing of a quark to fields on all time slices; returns them unchanged without smearing.
     fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
         match self.shell(quark) {
             Some(work) => self.at_sink::<F>(quark, fields, layout, work),
             None => Ok(fields),
         }
     }
-    /// *Collective.* Smears or shifts fields at all times.
+    /// *Collective.* Smears or shifts fields on all time slices.
     fn at_sink<F: Quark>(
         &mut self,
         quark: usize,
@@ -702,7 +703,7 @@ impl<'a> QuarksOn<'a> {
         debug!("{work} of {what} at all times: {time}, and {links} for links");
         Ok(made.expect("all batches were done"))
     }
-    /// Returns a description of quark and source position, each if there are several.
+    /// Returns the name of the quark and the source position, each only if there are several.
     fn description(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
         let mut text = String::new();
         if self.input.quarks.len() > 1 {
@@ -715,41 +716,41 @@ impl<'a> QuarksOn<'a> {
     }
 }
 
-/// Returns the largest residual of a propagator that is read: twice what its solve was asked for, and what the rounding of its numbers in
-/// the file adds, of operators with condition numbers up to 10³.
+/// Returns the largest residual of a kept propagator that is accepted: twice the requested tolerance, plus the effect of rounding in the
+/// file for operators with condition numbers up to 10³.
 fn largest_residual_of_kept(tol: f64) -> f64 {
     2.0 * tol + 1e-13
 }
 
-/// Returns whether a field that is not zero has a norm that double precision does not hold.
+/// Returns whether the squared norm of a non-zero field is outside the range of double precision.
 fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
     let norm2 = field.norm2();
     !norm2.is_finite() || (norm2 == 0.0 && field.numbers().iter().any(|z| z.re != 0.0 || z.im != 0.0))
 }
 
-/// Returns the bytes of all components of a field where batches of them are put together, if that is the device.
+/// Returns the bytes of all components of a field, if batches are put together on the device; 0 if they are put together on the CPU.
 fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
     let half = FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS).bytes(layout.local().half_volume());
     if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
 }
 
-/// Refuses the conserved charge, which hops in t, where processes have parts of the times.
+/// Fails if the conserved charge is requested and processes partition the lattice in t, because the charge hops in t.
 fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
     let whole = layout.local().size()[3] == layout.lattice().size()[3];
     if whole || !input.three_point.as_ref().is_some_and(|three| three.charge) {
         return Ok(());
     }
     let why = "three-point.charge: the conserved charge needs all times in each process: divide the lattice in space \
-               only, grid = [X, Y, Z, 1]";
+               only, with grid = [X, Y, Z, 1]";
     Err(Failure::refused(why).shared())
 }
 
-/// *Collective.* Smears links in space on a device, for Gaussian smearing.
+/// *Collective.* Returns links with APE smearing in space, for Gaussian smearing of quarks.
 fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, session: &Session) -> Outcome<HostGauge> {
     if shell.ape_steps == 0 {
         return Ok(gauge.clone());
     }
-    // Four staples, each of weight 1 beside that of the link.
+    // The four staples have weight 1 each, and the link has weight `ape_weight`.
     let sums = SumsOfStaples::Ape(4.0 / (4.0 + shell.ape_weight));
     let smearing = ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true };
     let domain = layout.domain(device.backend())?;
@@ -759,7 +760,7 @@ fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout, sessio
     Ok(smeared)
 }
 
-/// Reports the course of a solve; fails unless it converged.
+/// Logs the escalations of a solve, and fails unless it converged.
 fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64, session: &Session) -> Outcome {
     solve::announce(report);
     let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
@@ -767,18 +768,18 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
         return Ok(());
     }
     let asks = |name: &str| format!("solver = \"{name}\" in [solve]");
-    let advice = |error| names::advice(report, error, asks, "a larger max-iterations there");
+    let advice = |error| names::advice(report, error, asks, "a larger max-iterations in [solve]");
     let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
     let reached = format!("|b - Mx| / |b| = {:.3e}, requested {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
     Err(if cancelled { session.stopped(why) } else { Failure::failed(why).shared() })
 }
 
-/// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
+/// Largest deviation θ of links that count as being in Coulomb gauge. Other programs fix the gauge to 1e-6 or better.
 const IN_COULOMB_GAUGE: f64 = 1e-5;
 
-/// *Collective.* Warns of a wall source on links that are not in Coulomb gauge. Lattices that are cut in space are not checked: the
-/// divergence would need the neighbours' links.
+/// *Collective.* Warns of a wall source on links that are not in Coulomb gauge. Lattices that are partitioned in space are not checked,
+/// because the divergence would need links of neighbouring processes.
 fn look_at_gauge(
     input: &SpectrumInput,
     gauge: &HostGauge,
@@ -794,8 +795,8 @@ fn look_at_gauge(
     comm.sum(&mut sum)?;
     if sum[0] > IN_COULOMB_GAUGE {
         warn!(
-            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall source, only the sum over points is a signal, the \
-             rest is noise; `ferrite fix-gauge` makes links in Coulomb gauge",
+            "{}: the links are not in Coulomb gauge (theta = {:.1e}): correlators from a wall source have only the \
+             signal of a sum over point sources, and additional noise; use `ferrite fix-gauge` to fix the gauge",
             configuration.typed.display(),
             sum[0]
         );

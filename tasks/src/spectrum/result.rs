@@ -1,4 +1,4 @@
-//! The folder of a spectrum: a line for each configuration, arrays, effective masses.
+//! Folder of a spectrum: a line for each configuration, arrays of correlators, and effective masses.
 use super::input::SpectrumInput;
 use super::kept::{difference, sweep, written};
 use crate::communicator::RunCommunicator;
@@ -24,33 +24,33 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tracing::warn;
 
-/// Correlators of all configurations in the file of a folder.
+/// Correlators of all configurations in the folder of a spectrum.
 pub struct File {
     folder: PathBuf,
     done: Vec<(Configured, Correlators)>,
-    /// When lines were last added before this run; on the first process.
+    /// Time at which lines were last added before this run, on the first process.
     written: Option<SystemTime>,
     /// Lines as read, on the first process.
     lines: target::Lines,
-    /// Keeps other processes away as long as it is open; with rank 0, and none before the folder is made.
+    /// File that keeps other processes away while it is open, on rank 0; `None` before the folder exists.
     lock: Option<fs::File>,
 }
 
 impl File {
-    /// *Collective.* Reads the correlators of this input that a folder has, if it exists.
+    /// *Collective.* Reads the correlators of this input from a folder, if the folder exists.
     pub fn read(folder: &Path, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Self> {
         let path = folder.join(LINES);
         let (mut lock, mut lines) = (None, target::Lines::default());
         comm.once(|| {
-            // Before it is read: another process may be adding lines.
+            // The folder is locked before its file is read, because another process may be adding lines.
             if folder.is_dir() {
                 lock = Some(target::lock(folder).map_err(Failure::refused)?);
             }
-            // A torn last line is that of a configuration which is not done.
+            // An incomplete last line belongs to a configuration that is not done.
             lines = target::lines(&path, "{\"").map_err(Failure::refused)?;
             Ok(())
         })?;
-        // All processes get what the first one finds.
+        // All processes continue with the lines that the first process read.
         let text = comm.texts(&lines.text)?.swap_remove(0);
         let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
         let asked = Value::Object(object(&input.of_correlators()));
@@ -58,7 +58,7 @@ impl File {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
             let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is not JSON: {why}")))?;
             if let Some(what) = difference(&value["input"], &asked) {
-                return Err(at(format!("it was made with another value of {what}: name another folder")));
+                return Err(at(format!("the line was made with another value of {what}: name another folder")));
             }
             let line = correlator_line(&value).map_err(at)?;
             let found = Correlators::of(&line).map_err(at)?;
@@ -69,10 +69,10 @@ impl File {
         }
         Ok(file)
     }
-    /// Checks whether a configuration may follow those that are there.
+    /// Fails if a configuration occurs twice, or if its correlators differ in kind from those of the first configuration.
     fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
         if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
-            return Err(format!("{} occurs twice; remove one", configuration.typed.display()));
+            return Err(format!("{} occurs twice; remove one of the lines", configuration.typed.display()));
         }
         match self.done.first() {
             Some((first, other)) if !found.is_like(other) => {
@@ -82,7 +82,7 @@ impl File {
             _ => Ok(()),
         }
     }
-    /// Refuses configurations on another lattice than those that are there: they would be averaged with them.
+    /// Fails if the folder has configurations on another lattice, because all configurations are averaged.
     pub fn is_on(&self, lattice: Lattice) -> Outcome {
         let Some(before) = self.first().map(|first| first.lattice).filter(|before| *before != lattice.size()) else {
             return Ok(());
@@ -91,8 +91,8 @@ impl File {
         let why = format!("{} has configurations on {before}, not {lattice}: name another folder", path.display());
         Err(Failure::refused(why).shared())
     }
-    /// *Collective.* Makes the folder and the folder of propagators, and keeps other processes out of it. Refuses if propagators are
-    /// `kept` that cannot be written.
+    /// *Collective.* Creates the folder and that of propagators, and locks the folder against other processes. Fails if the propagators
+    /// `kept` cannot be written.
     pub fn open(&mut self, input: &SpectrumInput, kept: &[PathBuf], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
@@ -101,7 +101,7 @@ impl File {
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
             }
             if let Some(propagators) = &input.propagators {
-                // Files that stay take space, but do no harm.
+                // Incomplete files that cannot be removed take space but do no harm.
                 if let Err(why) = sweep(propagators) {
                     warn!("{}: half-written files could not be removed: {why}", propagators.display());
                 }
@@ -121,7 +121,7 @@ impl File {
             target::mend_last_line(&path, lines).map_err(Failure::failed)
         })
     }
-    /// *Collective.* Returns whether a configuration has a line. Refuses a line of a file at this place that held other links.
+    /// *Collective.* Returns whether a configuration has a line. Fails if the file has a line for other links at the same path.
     pub fn has(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<bool> {
         let mut mine = false;
         comm.once(|| {
@@ -134,8 +134,9 @@ impl File {
                         if known.is_none() {
                             let (path, typed, line) = (path.display(), configuration.typed.display(), number + 1);
                             warn!(
-                                "{path}, line {line}: from an earlier version, which recorded the name of {typed} but \
-                                 not its contents"
+                                "{path}, line {line} was written by an earlier version and does not record the \
+                                 contents of {typed}: changes of the links cannot be detected; delete the line to \
+                                 measure the configuration again"
                             );
                         }
                         mine = true;
@@ -156,7 +157,7 @@ impl File {
         })?;
         Ok(comm.largest(f64::from(u8::from(mine)))? > 0.0)
     }
-    /// *Collective.* Adds a line.
+    /// *Collective.* Adds the line of a configuration.
     pub fn add(&mut self, configuration: &Configured, line: &CorrelatorLine, comm: &RunCommunicator) -> Outcome {
         let found = Correlators::of(line).map_err(Failure::failed)?;
         self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
@@ -165,7 +166,7 @@ impl File {
         self.done.push((configuration.clone(), found));
         Ok(())
     }
-    /// Returns the configurations, as typed.
+    /// Returns the files of the configurations, as typed.
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
     }
@@ -173,11 +174,11 @@ impl File {
     pub fn first(&self) -> Option<&Correlators> {
         self.done.first().map(|(_, found)| found)
     }
-    /// Returns the hadrons that are shown; none before the first configuration.
+    /// Returns the hadrons that are shown; empty before the first configuration.
     pub fn channels(&self) -> Vec<HadronChannel> {
         self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
     }
-    /// Returns the quark masses of the axial current, in bins of `bin` configurations; none before the first configuration.
+    /// Returns the PCAC quark masses with bins of `bin` configurations; empty before the first configuration.
     pub fn pcac(&self, bin: usize) -> Vec<PcacFit> {
         let channels = self.done.first().map_or_else(Vec::new, |(_, found)| pcac_channels(found));
         if channels.is_empty() {
@@ -191,25 +192,25 @@ impl File {
     pub fn len(&self) -> usize {
         self.done.len()
     }
-    /// Returns the configurations in the order of their chains, and the analysis with bins of `bin` configurations that do not run across
-    /// the end of a chain.
+    /// Returns the order of the configurations in their chains, and analysis settings with bins of `bin` configurations that do not extend
+    /// beyond the end of a chain.
     fn chain(&self, bin: usize) -> (Vec<usize>, AnalysisChoice) {
         let names: Vec<&str> = self.done.iter().map(|(configuration, _)| configuration.canonical.as_str()).collect();
         let (order, streams) = streams_of(&names);
         (order, AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) })
     }
-    /// Returns the analysis of all configurations, in bins of `bin`.
+    /// Returns the settings of the analysis of all configurations, with bins of `bin` configurations.
     pub fn choice(&self, bin: usize) -> AnalysisChoice {
         self.chain(bin).1
     }
-    /// Returns real parts of the mean of some correlators without momentum, for each configuration in the order of their chains; `None`
-    /// where one is not there.
+    /// Returns the real part of the mean of the correlators `names` at zero momentum, for each configuration in the order of chains; `None`
+    /// if a correlator is missing.
     pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
         self.chain(1).0.into_iter().map(|k| self.done[k].1.mean(names)).collect()
     }
 }
 
-/// *Collective.* Writes the arrays and the picture; answers with their names.
+/// *Collective.* Writes the arrays and the plot. Returns the paths of all files of the folder.
 pub fn write(
     folder: &Path,
     file: &File,
@@ -246,7 +247,7 @@ pub fn write(
     Ok(vec![lines, array, names, picture])
 }
 
-/// Returns the files of a folder of results.
+/// Returns the paths of the files in a folder of results.
 pub fn files(folder: &Path) -> [PathBuf; 4] {
     [LINES, "correlators.npy", AXES, "effective-masses.svg"].map(|name| folder.join(name))
 }

@@ -1,4 +1,4 @@
-//! Sinks of three-point functions, and the sources that propagators make there.
+//! Sinks of three-point functions, and the sequential sources made there.
 use crate::{Failure, Outcome};
 use ferrite::field::host::{Fermion, HostSpinor, Spinor};
 use ferrite::lattice::{Lattice, Section};
@@ -10,25 +10,25 @@ use ferrite::observables::spectrum::sequential_nucleon::{
 use ferrite::operators::TimeBoundary;
 use serde::Deserialize;
 
-/// The hadron at a sink.
+/// Hadron at a sink.
 #[derive(Clone, Copy)]
 pub enum SinkOf {
-    /// A meson, with its Γ.
+    /// Meson with the matrix Γ.
     Meson(Gamma),
-    /// The nucleon, with a current of a flavour.
+    /// Nucleon with a spin projector, and the flavour of the current.
     Nucleon(SpinProjector, Flavour),
 }
 
 impl SinkOf {
-    /// Returns the source's Γ of the meson as whose correlator the three-point function is made.
+    /// Returns the matrix Γ at the source in the contraction that gives the three-point function.
     pub fn source(self) -> Gamma {
         match self {
             SinkOf::Meson(gamma) => gamma,
             SinkOf::Nucleon(..) => Gamma::five(),
         }
     }
-    /// Returns η for all components, made of the solutions for all sources at an origin, `fields`, on the sites of a section of the sink's
-    /// time.
+    /// Returns the sequential source η for all components. `fields` are the solutions for all components of the source, on the sites of a
+    /// section of the sink's time slice.
     pub fn sources(self, section: Section, fields: &[HostSpinor], at: &SinkPlace) -> Vec<HostSpinor> {
         let SinkPlace { momentum, origin, time, .. } = *at;
         match self {
@@ -41,53 +41,56 @@ impl SinkOf {
     }
 }
 
-/// Momentum and time of a sink, and the source of its propagator.
+/// Momentum and time of a sink, with the source position of its propagator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct SinkPlace {
     /// Momentum in units of 2π/L.
     pub momentum: [i32; 3],
     /// Source position.
     pub origin: [usize; 4],
-    /// Time on the whole lattice.
+    /// Time slice of the sink, counted on the whole lattice.
     pub time: usize,
-    /// Whether quarks change their sign at the end of the lattice in t.
+    /// Whether quarks are antiperiodic in t.
     pub antiperiodic: bool,
 }
 
-/// Returns the boundary condition in t.
+/// Returns the boundary condition of quarks in t.
 pub(super) fn boundary(antiperiodic: bool) -> TimeBoundary {
     if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic }
 }
 
-/// A hadron at a sink, by number or by name.
+/// Hadron at a sink, by number or by name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum NamedSink {
-    /// Number of a meson's product of γ matrices.
+    /// Number of the matrix Γ of a meson.
     Meson(usize),
-    /// Projector of the nucleon, and flavour of the current.
+    /// Names of the nucleon's spin projector and of the current's flavour.
     Nucleon(String, String),
 }
 
-/// A request for the sources that a propagator makes at a sink.
+/// Request for the sequential sources at a sink.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SinkRequest {
-    /// The hadron.
+    /// Hadron at the sink.
     pub sink: NamedSink,
-    /// Momentum, source and time.
+    /// Momentum and time of the sink, and the source position.
     #[serde(flatten)]
     pub place: SinkPlace,
 }
 
 impl SinkRequest {
-    /// Returns the hadron at the sink on a lattice.
+    /// Returns the hadron at the sink.
     ///
     /// # Errors
     /// Sites that are not on the lattice, and unknown names.
     pub fn hadron(&self, lattice: Lattice) -> Outcome<SinkOf> {
         check_site(self.place.origin, lattice)?;
         if self.place.time >= lattice.size()[3] {
-            return Err(Failure::refused(format!("time {} is outside the lattice {lattice}", self.place.time)));
+            return Err(Failure::refused(format!(
+                "time {} is outside the lattice {lattice}; times start at 0",
+                self.place.time
+            )));
         }
         Ok(match &self.sink {
             NamedSink::Meson(number) => SinkOf::Meson(gamma(*number)?),
@@ -96,7 +99,8 @@ impl SinkRequest {
             }
         })
     }
-    /// Returns η for all 12 components on the sites that the fields of a propagator have, a section of the lattice.
+    /// Returns the sequential source η for all 12 components on the sites of `fields`, the solutions for the source's components on a
+    /// section of the lattice.
     ///
     /// # Errors
     /// Those of [`hadron`](Self::hadron), and another number of fields.
@@ -109,7 +113,7 @@ impl SinkRequest {
     }
 }
 
-/// Returns the product of γ matrices with a number.
+/// Returns the matrix Γ with this number, a product of γ matrices.
 ///
 /// # Errors
 /// A number that none has.
@@ -117,17 +121,19 @@ pub fn gamma(number: usize) -> Outcome<Gamma> {
     match number < COUNT {
         true => Ok(Gamma::new(number)),
         false => Err(Failure::refused(format!(
-            "{number} is not the number of a product of γ matrices: there are \
-                                               {COUNT}, from 0"
+            "{number} is not the number of a product of γ matrices: numbers are 0 to {}",
+            COUNT - 1
         ))),
     }
 }
 
-/// Refuses a site that is not on a lattice.
+/// Fails if a site is outside the lattice.
 pub(super) fn check_site(site: [usize; 4], lattice: Lattice) -> Outcome {
     match site.iter().zip(lattice.size()).all(|(x, extent)| *x < extent) {
         true => Ok(()),
-        false => Err(Failure::refused(format!("the site {site:?} is outside the lattice {lattice}"))),
+        false => {
+            Err(Failure::refused(format!("the site {site:?} is outside the lattice {lattice}; coordinates start at 0")))
+        }
     }
 }
 

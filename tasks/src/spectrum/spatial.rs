@@ -1,27 +1,27 @@
-//! Operations on quark fields in space: smearing, and shifts.
+//! Spatial operations on quark fields: smearing and shifts.
 use ferrite::domain::Result;
 use ferrite::field::FullField;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::{FermionKind, Precision};
 
-/// An operation on fields in space, at each time by itself.
+/// Spatial operation on fields, which acts on each time slice separately.
 #[derive(Clone, Copy)]
 pub enum SpatialWork {
-    /// Smearing of a shell.
+    /// Gaussian smearing.
     Smearing(GaussianSmearing),
-    /// Shifts of staggered quarks.
+    /// Shift of staggered quarks in these spatial directions.
     Shift([bool; 3]),
 }
 
 impl SpatialWork {
-    /// Returns the momentum of the quarks, in units of 2π/L.
+    /// Returns the momentum of the smearing, in units of 2π/L; 0 for shifts.
     pub fn momentum(self) -> [f64; 3] {
         match self {
             SpatialWork::Smearing(smearing) => smearing.momentum,
             SpatialWork::Shift(_) => [0.0; 3],
         }
     }
-    /// Returns the bytes of a device that the operation takes, as [`SmearingLinks::bytes`] has them.
+    /// Returns the device memory that the operation needs, as in [`SmearingLinks::bytes`].
     pub fn bytes(self, kind: FermionKind, sites: usize, together: usize) -> [(&'static str, usize); 2] {
         match self {
             SpatialWork::Smearing(_) => SmearingLinks::bytes(kind, Precision::Double, sites, together),
@@ -30,7 +30,7 @@ impl SpatialWork {
             }
         }
     }
-    /// Returns the name of the operation for people.
+    /// Returns the name of the operation in messages.
     pub fn name(self) -> &'static str {
         match self {
             SpatialWork::Smearing(_) => "smearing",

@@ -1,4 +1,4 @@
-//! Summary of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
+//! Summary of all configurations: correlators and effective masses with errors, as text, JSON and a plot.
 use super::input::SpectrumInput;
 use super::result::File;
 use crate::device::Device;
@@ -17,38 +17,38 @@ use ferrite_report::text::extents;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A hadron, or a correlator that was asked for.
+/// Correlator and effective masses of a hadron, or of a correlator that the input names.
 pub struct Hadron {
-    /// Name for people.
+    /// Name of the hadron in tables and plots.
     name: String,
-    /// C(t), of a hadron with several parts their mean.
+    /// Estimates of C(t); for a hadron of several correlators, of their mean.
     correlator: Vec<Option<JackknifeEstimate>>,
-    /// Effective masses, each from a time to the next.
+    /// Effective masses from each time to the next.
     masses: Vec<Option<JackknifeEstimate>>,
     /// Fit of the correlator in the most probable window.
     fit: HadronFit,
 }
 
-/// All of them.
+/// Correlators, effective masses, fits and quark masses of all configurations.
 pub struct Summary {
     hadrons: Vec<Hadron>,
-    /// Quark masses of the axial current.
+    /// PCAC quark masses.
     pcac: Vec<PcacFit>,
-    /// Property that the antiquark of mesons has and the quark has not.
+    /// Parameter in which the antiquark of mesons differs from the quark; `None` without twisted mass.
     antiquark: Option<String>,
     configurations: usize,
-    /// Configurations of a bin, bins, and configurations at the end that fill none.
+    /// Number of configurations in a bin; `bins` and `left_out` are the numbers of bins and of configurations that fill none.
     bin: usize,
     bins: usize,
     left_out: usize,
     streams: Vec<Stream>,
 }
 
-/// Points whose error is not more than this share of their value decide what a panel shows.
+/// Largest relative error of the points that determine the range of a panel.
 const SURE: f64 = 0.25;
 
 impl Summary {
-    /// Summarises a file, with errors by the jackknife over bins of configurations.
+    /// Summarises the configurations of a file, with jackknife errors over bins of configurations.
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
         let choice = file.choice(input.bin);
         let hadron = |name: &str, parts: &[String], shape: CorrelatorShape| {
@@ -77,7 +77,7 @@ impl Summary {
     pub fn record(&self, output: &Path, file: &File, files: Vec<PathBuf>, device: &Device) -> SpectrumRecord {
         let masses = |h: &Hadron| HadronMasses { hadron: h.name.clone(), masses: estimate_records(&h.masses) };
         let values = |h: &Hadron| HadronValues { hadron: h.name.clone(), values: estimate_records(&h.correlator) };
-        // `correlators` has them.
+        // The record has the correlators in `correlators` already.
         let fit = |h: &Hadron| HadronFitRecord { correlator: None, ..h.fit.record() };
         SpectrumRecord {
             output: output.into(),
@@ -107,7 +107,7 @@ impl Summary {
             (bin, rest) => format!("{all} in {} of {bin}, without the last {rest}", count(self.bins, "bin")),
         }
     }
-    /// Returns the plot of effective masses, one panel below the other.
+    /// Returns the plot of effective masses and quark masses, one panel for each.
     pub fn picture(&self, title: &str, lattice: [usize; 4]) -> ErrorBarPlot {
         let on = extents(lattice);
         let panel = |hadron: &Hadron| ErrorBarPanel {
@@ -131,12 +131,12 @@ impl Summary {
             panels: self.hadrons.iter().map(panel).chain(self.pcac.iter().map(quark)).collect(),
         }
     }
-    /// Returns the masses that are shown by time: effective masses, then quark masses.
+    /// Returns effective masses of hadrons, followed by PCAC quark masses, with their names.
     fn masses(&self) -> impl Iterator<Item = (&str, &[Option<JackknifeEstimate>])> {
         let hadrons = self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..]));
         hadrons.chain(self.pcac.iter().map(|one| (one.name.as_str(), &one.masses[..])))
     }
-    /// Formats the summary for a terminal: effective masses, C(t) of the first hadron or of all, and where the rest is.
+    /// Returns the summary for a terminal: effective masses, C(t) of the first hadron or of `all`, fits, and the files with other results.
     pub fn text(&self, folder: &Path, all: bool) -> String {
         let mut text = format!("{}: {}\n", folder.display(), self.counts());
         let shown = if all { &self.hadrons[..] } else { &self.hadrons[..self.hadrons.len().min(1)] };
@@ -152,7 +152,7 @@ impl Summary {
             Some(error) => format!("{x:.6e} ± {error:.1e}"),
             None => format!("{x:.6e}"),
         });
-        // Of a few configurations there are none.
+        // A hadron without a fit is left out, as in runs with few configurations.
         for hadron in self.hadrons.iter().filter(|hadron| hadron.fit.fit.is_ok()) {
             text += &hadron.fit.text();
         }
@@ -178,7 +178,7 @@ impl Summary {
     }
 }
 
-/// Formats columns by time, with errors where they are known.
+/// Returns a table with a row for each time, with errors if they are known.
 fn table(
     corner: &str,
     columns: &[(&str, &[Option<JackknifeEstimate>])],
@@ -200,8 +200,7 @@ fn table(
     text
 }
 
-/// Returns a line for each column whose errors are unknown at some times because some means of the jackknife have no effective mass
-/// there.
+/// Returns a line for each column with unknown errors. An error is unknown if jackknife means have no effective mass at that time.
 fn without_errors(columns: &[(&str, &[Option<JackknifeEstimate>])]) -> String {
     let mut text = String::new();
     for (name, values) in columns {
@@ -217,7 +216,7 @@ fn without_errors(columns: &[(&str, &[Option<JackknifeEstimate>])]) -> String {
     text
 }
 
-/// Returns the range that the points with small errors and their bars span; `None` if there are no errors, or none small.
+/// Returns the range of the points with small errors, including their error bars; `None` without such points.
 fn sure_range(masses: &[Option<JackknifeEstimate>]) -> Option<[f64; 2]> {
     let sure = masses.iter().flatten().filter(|m| m.error <= SURE * m.value.abs());
     sure.map(|m| [m.value - m.error, m.value + m.error]).reduce(|[a, b], [low, high]| [a.min(low), b.max(high)])

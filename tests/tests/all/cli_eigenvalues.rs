@@ -114,7 +114,7 @@ fn mistakes_are_sentences() {
     }
     room.fails(2, "eigenvalues none.ildg --mass 0.1 --backend cpu", &["none.ildg"]);
     let few = "eigenvalues weak.ildg --mass 0.1 --max-iterations 2 --backend cpu";
-    room.fails(1, few, &["weak.ildg: the smallest eigenvalue: ", "increase --max-iterations"]);
+    room.fails(1, few, &["weak.ildg: the smallest eigenvalue was not found: ", "increase --max-iterations"]);
     let text = room.run("eigenvalues weak.ildg --mass 0.1 --steps 2 --backend cpu").stdout;
     assert!(text.contains("not converged: increase --steps"), "{text}");
 }

@@ -295,8 +295,8 @@ fn verify_says_what_differs() {
     let good = room.json("verify good.nersc");
     assert_eq!((&good["differs"], &good["notes"]), (&serde_json::json!([]), &serde_json::json!([])));
     for (key, value, name, line) in [
-        ("PLAQUETTE", "0.25", "plaquette", "differs from 0.25 in the header, accepted"),
-        ("LINK_TRACE", "0.25", "link trace", "differs from 0.25 in the header, accepted"),
+        ("PLAQUETTE", "0.25", "plaquette", "differs from 0.25 in the header; accepted"),
+        ("LINK_TRACE", "0.25", "link trace", "differs from 0.25 in the header; accepted"),
         ("CHECKSUM", "1234abcd", "checksum", "NERSC checksum does not match (accepted)"),
     ] {
         with(key, value);
@@ -311,13 +311,13 @@ fn verify_says_what_differs() {
     with("PLAQUETTE", "unknown");
     room.fails(2, "plaquette bad.nersc", &["PLAQUETTE is \"unknown\", expected a number", "(--no-verify)"]);
     let said = room.run("verify bad.nersc --no-verify").stdout;
-    assert!(said.contains("PLAQUETTE is \"unknown\", expected a number; ignored"), "{said}");
+    assert!(said.contains("PLAQUETTE is \"unknown\", expected a number; the value is ignored"), "{said}");
     // One of several fields.
     room.json("convert good.nersc one.lime");
     let one = fs::read(room.path("one.lime")).unwrap();
     fs::write(room.path("two.lime"), [&one[..], &one].concat()).unwrap();
     let said = room.run("verify two.lime --record 1").stdout;
-    assert!(said.contains("fields               2; this is number 1, counted from 0 to 1"), "{said}");
+    assert!(said.contains("fields               2; field 1 was read, counted from 0 to 1"), "{said}");
     let noted = room.run("plaquette two.lime").stderr;
     assert!(noted.contains("two.lime: the file holds 2 fields; the first one is read"), "{noted}");
 }
@@ -339,7 +339,7 @@ fn conversions_copy_metadata() {
         assert!(copy.contains(", from b.nersc") && copy.contains(&format!(", from {from}")), "{to}");
     }
     let run = room.run("convert e.lime f.npy");
-    assert!(run.stderr.contains("e.lime: metadata not copied to NumPy: "), "{}", run.stderr);
+    assert!(run.stderr.contains("e.lime: some metadata were not copied to NumPy: "), "{}", run.stderr);
     assert!(run.stderr.contains("ENSEMBLE_ID"), "{}", run.stderr);
     // A wrong plaquette is not copied, so that the copy verifies.
     let mut record = vec![0; 144 + 16];

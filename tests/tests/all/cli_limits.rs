@@ -46,7 +46,9 @@ fn lengths_of_work_are_bounded() {
         ),
         (
             "rhmc run.toml --out run --set trajectory.steps=100000 --set trajectory.gauge-steps=100000".into(),
-            &["--set trajectory.gauge-steps: 100000 in each of 100000 trajectory.steps are 10000000000 steps"],
+            &[
+                "--set trajectory.gauge-steps: 100000 steps of the gauge action in each of 100000 steps are 10000000000 steps",
+            ],
         ),
     ] {
         let begin = Instant::now();

@@ -158,7 +158,10 @@ fn setups_are_kept_in_files() {
     }
     assert_eq!(fs::read(room.path("s.setup")).unwrap(), file, "a file that was read stays as it is");
     for (command, words) in [
-        (solve("other", "wilson --mass=-0.1", ""), &["s.setup is a setup for links with checksum", "remove it"][..]),
+        (
+            solve("other", "wilson --mass=-0.1", ""),
+            &["s.setup is a setup for links with checksum", "remove this file"][..],
+        ),
         (solve("weak", "clover --csw 1.0 --mass=-0.1", ""), &["s.setup is a setup for operator = \"wilson\""]),
         (solve("weak", "wilson --mass=-0.1 --bc-time periodic", ""), &["boundary_sign"]),
         (solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"), &["has 8 vectors, but --mg-vectors requests 16"]),

@@ -154,7 +154,7 @@ fn links_are_followed_and_modes_kept() {
     let parts = ["lost.nersc cannot be written: the folder nowhere does not exist"];
     room.fails(2, "convert weak.ildg lost.nersc", &parts);
     symlink("loop.nersc", path("loop.nersc")).unwrap();
-    room.fails(2, "convert weak.ildg loop.nersc", &["loop.nersc cannot be written: its symbolic links form a loop"]);
+    room.fails(2, "convert weak.ildg loop.nersc", &["loop.nersc cannot be written: the symbolic links form a loop"]);
     assert_eq!(temporaries(&room), Vec::<String>::new());
 }
 

@@ -342,7 +342,7 @@ fn a_killed_run_goes_on() {
     room.fails(
         2,
         &format!("{early} --resume --backend cpu"),
-        &["ended before its first state was written: start it without --resume"],
+        &["ended before its first state was written: start the run again without --resume"],
     );
     room.json(early);
 }

@@ -106,7 +106,7 @@ gauge-force = "double"
         ("gauge.action=iwasaky", "did you mean 'iwasaki'?"),
         (
             "gauge.action=dbw2 --set gauge.xi=2",
-            "gauge.xi: only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove it",
+            "gauge.xi: only \"wilson\" and \"symanzik-tree\" can be anisotropic: remove gauge.xi",
         ),
         ("gauge.action=luscher-weisz", "gauge.u0 is missing"),
         ("gauge.u0-time=0.9", "gauge.u0-time: only \"symanzik-tree\" with gauge.xi"),
@@ -115,12 +115,12 @@ gauge-force = "double"
         ("gauge.flavours=3", "gauge.flavours: only \"luscher-weisz\" has coefficients that depend on quarks"),
         ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has this correction"),
         ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
-        ("fermion.0.flavours=0", "0 flavours have no effect: remove them"),
+        ("fermion.0.flavours=0", "0 flavours have no effect: remove these quarks"),
         ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
-        ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: asqtad and HISQ quarks have their own smeared links"),
+        ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: stout links apply to naive and Wilson-like quarks only"),
         ("fermion.1.operator=hisq --set fermion.1.stout-rho=0.1", "HISQ quarks have their own smeared links"),
-        ("trajectory.integrator=3g1f", "3g1f places the steps of the gauge action between those of the quarks"),
+        ("trajectory.integrator=3g1f", "3g1f neither has nor can be an inner level"),
     ] {
         room.fails(2, &format!("check run.toml --set {keys}"), &[why]);
     }
@@ -185,18 +185,26 @@ gauge-force = "double"
     room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is not a folder"]);
     room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be created"]);
     fs::create_dir(room.path("empty")).unwrap();
-    room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["momenta.1.npy is missing"]);
+    room.fails(
+        2,
+        "rhmc run.toml --out run2 --replay empty --backend cpu",
+        &["momenta.1.npy, which --replay needs, is missing"],
+    );
     assert!(!room.path("run2").exists());
     // Keys without effect.
     let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
     refused("gauge.chair=0.1", "write gauge.parallelogram");
     refused(
         "trajectory.integrator=leapfrog --set trajectory.lambda=0.2",
-        "only the Omelyan integrators and 3g1f use it",
+        "only the Omelyan integrators and 3g1f use trajectory.lambda",
     );
     fs::write(room.path("gauge.toml"), GAUGE).unwrap();
     let check = "check gauge.toml --set trajectory.gauge";
-    room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is only one level"]);
+    room.fails(
+        2,
+        &format!("{check}-steps=3"),
+        &["trajectory.gauge-steps", "the only level is that of trajectory.steps"],
+    );
     fs::write(room.path("flat.toml"), QUARKS.replace("gauge-steps = 2", "gauge-integrator = \"leapfrog\"")).unwrap();
     room.fails(2, "check flat.toml", &["trajectory.gauge-integrator", "also give trajectory.gauge-steps"]);
     for (set, why) in [
@@ -239,7 +247,7 @@ gauge-force = "double"
     let why = ["fermion.1.naik-epsilon", "masses of a table share pseudofermions", "a separate table [[fermion]]"];
     room.fails(2, "check hisq.toml", &why);
     charm("[0.0, 0.0, 0.0]");
-    room.fails(2, "check hisq.toml", &["3 numbers for 2 masses: one is enough"]);
+    room.fails(2, "check hisq.toml", &["3 numbers for 2 masses: give one number for all masses"]);
     for epsilon in ["-0.358", "[-0.358, -0.358]"] {
         charm(epsilon);
         // Determinants may be divided by others.

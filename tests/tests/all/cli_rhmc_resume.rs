@@ -372,7 +372,7 @@ fn a_run_starts_again_at_an_older_configuration() {
     room.fails(
         2,
         &from(3),
-        &["--resume-from 3: the run has no configuration of that trajectory", "trajectories 2 and 4 have one"],
+        &["--resume-from 3: the run has no configuration of trajectory 3", "trajectories 2 and 4 were saved"],
     );
     room.fails(2, &from(7), &["--resume-from 7: the run has no"]);
     assert_eq!(all_lines(&room, "run").len(), 5);

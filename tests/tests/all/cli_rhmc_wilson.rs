@@ -43,7 +43,7 @@ fn inputs_with_comments_are_inputs() {
         assert_eq!(lines(&room, quarks)[0]["quarks"].as_array().unwrap().len(), parts, "{quarks}");
         room.json(&format!("report {quarks}"));
     }
-    let why = "--quarks applies to rhmc only: the input of solve has the key operator instead";
+    let why = "--quarks applies to rhmc only: remove --quarks, and set the key operator in the input of solve";
     room.fails(2, "init solve --quarks clover", &[why]);
 }
 
@@ -173,15 +173,15 @@ fn mistakes_are_reported() {
     for (set, why) in [
         ("fermion.0.flavours=3", "fermion.0.flavours: '3' is not a whole number from 1 to 2"),
         ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number above 0"),
-        ("fermion.0.mass=0.1", "give only one of them"),
+        ("fermion.0.mass=0.1", "give either mass or kappa"),
         ("fermion.0.phases=milc", "applies only to staggered quarks: remove it"),
         ("fermion.0.naik-epsilon=0.3", "fermion.0.naik-epsilon: applies only to staggered quarks: remove it"),
         ("fermion.0.mu=0.1", "clover quarks do not have this parameter: remove it"),
-        ("fermion.0.pseudofermions=2", "two flavours need no rational function: remove it"),
-        ("fermion.1.guesses=2", "one flavour uses a rational function, which CG solves"),
+        ("fermion.0.pseudofermions=2", "applies only to rational functions, which two flavours do not use: remove it"),
+        ("fermion.1.guesses=2", "because CG solves the rational function of one flavour"),
         ("fermion.0.hasenbusch-mass=0.5", "give only one of them"),
         ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
-        ("fermion.0.level=0,2", "some quarks are on level 2, counted from 0, but trajectory.steps has only 2"),
+        ("fermion.0.level=0,2", "some quarks are on level 2, but the levels in trajectory.steps are 0 to 1"),
         ("fermion.0.stout-levels=2", "applies to stout links: also give stout-rho, the weight of a staple"),
         ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
         ("fermion.1.operator=naive", "staggered and Wilson-like quarks cannot be combined"),
@@ -190,7 +190,7 @@ fn mistakes_are_reported() {
             "'clever' is none of wilson, clover, exp-clover, twisted, twisted-clover, twisted-exp-clover, staggered, asqtad, hisq, naive",
         ),
         ("fermion.0.mg-vectors=16", "applies only to method = \"multigrid\"; remove it"),
-        ("fermion.1.method=multigrid", "one flavour uses a rational function, which CG solves"),
+        ("fermion.1.method=multigrid", "because CG solves the rational function of one flavour"),
         ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "must be a multiple of 8"),
         ("fermion.0.method=multigrid --set fermion.0.mg-block=3,4,4,4", "clover quarks 2 at kappa = 0.125: "),
         (

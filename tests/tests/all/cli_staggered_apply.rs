@@ -153,7 +153,7 @@ fn applications_in_every_format() {
     // Long links of HISQ are in U(3): 8 reals do not determine them, 9 do, and the program reports it.
     let hisq = "apply --gauge odd.npy --operator hisq --mass 0.1 --source random:5";
     let run = room.run(&format!("{hisq} --reconstruct 8 -o y.npy --backend cpu"));
-    let reported = run.stderr.contains("from 8 reals: 9 are stored");
+    let reported = run.stderr.contains("from 8 reals: 9 reals are stored");
     assert!(run.code == Some(0) && reported, "{}", run.stderr);
     room.json(&format!("{hisq} --reconstruct 9 -o z.npy"));
     assert_eq!(npy(&room.path("y.npy")), npy(&room.path("z.npy")));
@@ -343,9 +343,9 @@ fn mistakes_of_applications_and_benchmarks() {
         ("--operator asqtad --shifts 0.1,x", &["--shifts", "'x'"]),
         ("--operator asqtad --shift-solver multishift", &["--shift-solver", "--shifts"]),
         ("--operator asqtad --shifts 0.1 --shift-solver both", &["--shift-solver", "sequential"]),
-        ("--operator asqtad --precision fp16", &["no kernel exists in these formats", "fp16"]),
-        ("--operator asqtad --precision double --reconstruct 8h", &["no kernel exists in these formats", "8h"]),
-        ("--operator asqtad --reconstruct 12t", &["no kernel exists in these formats", "12t"]),
+        ("--operator asqtad --precision fp16", &["no kernel exists in the formats of", "fp16"]),
+        ("--operator asqtad --precision double --reconstruct 8h", &["no kernel exists in the formats of", "8h"]),
+        ("--operator asqtad --reconstruct 12t", &["no kernel exists in the formats of", "12t"]),
         ("--operator asqtad --reconstruct 7", &["--reconstruct '7'"]),
         ("--operator asqtad --u0 0", &["--u0", "plaquette"]),
         ("--operator hisq --u0 0.9", &["--u0", "asqtad"]),

@@ -223,7 +223,7 @@ fn traces_go_on() {
             "--masses" => run.replace("--masses 0.2,0.5", other),
             _ => format!("{run} {other}"),
         };
-        let why = format!("t.jsonl, line 1: it was made with another value of {key}");
+        let why = format!("t.jsonl, line 1: the line was made with another value of {key}");
         room.fails(2, &format!("trace cfg.1.ildg {flags} --backend cpu"), &[&why, "name another file"]);
     }
     // Means over configurations.
@@ -233,7 +233,7 @@ fn traces_go_on() {
     assert!((fit["traces"][1]["real"]["value"].as_f64().unwrap() - mean).abs() < 1e-14, "{fit}");
     assert!(fit["traces"][1]["disconnected"]["error"].is_number() && fit["configurations"] == 3, "{fit}");
     assert!(room.run("fit t.jsonl").stdout.contains("Re tr Gamma M^-1 / V"));
-    room.fails(2, "fit t.jsonl --window 1:2", &["--window does not apply to traces"]);
+    room.fails(2, "fit t.jsonl --window 1:2", &["traces, to which --window does not apply"]);
     // A page of the lines, and one of the fit, have the same means.
     let page = room.json("report t.jsonl -o t.html");
     assert_eq!(page["sections"][0]["kind"], "traces");

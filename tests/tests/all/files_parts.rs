@@ -474,7 +474,7 @@ fn what_cannot_be_written_leaves_no_file() {
     for format in [&NERSC, &ILDG] {
         let missing = write("nowhere/new", &gauge, format, double);
         assert!(matches!(missing.problem, Problem::Io { .. }), "{missing}");
-        assert!(missing.to_string().contains("cannot create a file in its folder"), "{missing}");
+        assert!(missing.to_string().contains("cannot create a file in the folder"), "{missing}");
         let taken = write("taken", &gauge, format, double).to_string();
         assert!(taken.contains("cannot rename the finished file"), "{taken}");
     }

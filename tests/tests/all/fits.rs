@@ -159,7 +159,7 @@ fn what_cannot_be_fitted_is_refused() {
     spectrum(&room, "some", 6);
     for (command, parts) in [
         ("fit none", ["none", "cannot be read"]),
-        ("fit .", ["no folder of ferrite spectrum", "ferrite measure"]),
+        ("fit .", ["did not write this folder", "ferrite measure"]),
         ("fit weak.ildg", ["weak.ildg", "ferrite spectrum"]),
         ("fit few", ["few", "3 samples"]),
         ("fit some --hadron eta", ["'eta'", "pion, nucleon, g5"]),

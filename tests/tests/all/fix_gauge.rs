@@ -103,7 +103,12 @@ fn walls_look_at_the_gauge() {
         for (name, said) in [("cfg", true), ("fixed", false)] {
             let run = room.run(&format!("spectrum run.toml {name}.ildg --out {operator}.{name} --backend cpu"));
             assert_eq!(run.code, Some(0), "{}", run.stderr);
-            assert_eq!(run.stderr.contains("cfg.ildg: not in Coulomb gauge, theta = "), said, "{}", run.stderr);
+            assert_eq!(
+                run.stderr.contains("cfg.ildg: the links are not in Coulomb gauge (theta = "),
+                said,
+                "{}",
+                run.stderr
+            );
         }
     }
 }

@@ -268,7 +268,7 @@ fn measurements_go_on() {
     room.fails(
         2,
         &format!("{other} --backend cpu"),
-        &["m.jsonl, line 1: it was made with another value of flow", "another file"],
+        &["m.jsonl, line 1: the line was made with another value of flow", "another file"],
     );
     room.json("generate weak-field --lattice 4,4,4,4 --seed 4 -o a.ildg");
     room.fails(2, &format!("{all} --backend cpu"), &["a.ildg have changed since line 1 of m.jsonl"]);

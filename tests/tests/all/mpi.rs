@@ -591,7 +591,7 @@ fn wrong_grids_are_refused_with_ones_that_fit() {
     fails(&room, 2, 2, &format!("{solve} --grid 3,1,1,1"), &["along x cannot be divided into 3"]);
     fails(&room, 4, 2, &format!("{solve} --grid 4,1,1,1"), &["gives 1, which is odd"]);
     fails(&room, 3, 2, solve, &["cannot be divided among 3 processes"]);
-    let three_hops = &["gives 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
+    let three_hops = &["gives 2, but the operator needs at least 3", "Grids that fit: 1×1×1×2"];
     fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
     fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
 }

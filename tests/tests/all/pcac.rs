@@ -104,7 +104,11 @@ fn masses_are_plain_sums() {
     assert!(text.lines().any(|line| line.contains("nucleon") && line.trim_end().ends_with("pcac")), "{text}");
     // A folder without the correlator is another one, and so is what asks for it.
     let run = "spectrum run.toml --backend cpu";
-    room.fails(2, &format!("{run} --out found --set pcac=false"), &["line 1: it was made with another value of pcac"]);
+    room.fails(
+        2,
+        &format!("{run} --out found --set pcac=false"),
+        &["line 1: the line was made with another value of pcac"],
+    );
     let shell = "--set sink=shell --set shell.width=1 --set shell.steps=4";
     room.fails(2, &format!("{run} --out no {shell}"), &["pcac: the axial current is local", "sink = \"point\""]);
     room.fails(2, &format!("{run} --out no --set solve.operator=staggered"), &["pcac", "Wilson-like quarks"]);

@@ -280,9 +280,9 @@ fn what_is_no_setup_of_this_version_is_refused() {
         by_hand(&changed, &vectors)
     };
     check(b"", "is empty");
-    check(b"Dear Sir", "is not a multigrid setup: it starts with the bytes 44 65 61 72");
+    check(b"Dear Sir", "is not a multigrid setup: the file starts with the bytes 44 65 61 72");
     write_gauge(&path, &HostGauge::unit(lattice([2; 4])), &WriteOptions::default()).unwrap();
-    check(&fs::read(&path).unwrap(), "is not a multigrid setup: its first LIME record is \"scidac-private-file-xml\"");
+    check(&fs::read(&path).unwrap(), "is not a multigrid setup: the first LIME record is \"scidac-private-file-xml\"");
     let version = with("format", "ferrite.multigrid-setup/2".into());
     check(&version, "format is \"ferrite.multigrid-setup/2\", expected \"ferrite.multigrid-setup/1\"; another version");
     check(&with("format", Value::Null), "format is \"null\"");
@@ -404,7 +404,7 @@ fn ranks_fail_together() {
     // A folder that is not there, and a place that cannot be replaced.
     let nowhere = room.path("nowhere").join("setup");
     let said = sentence(on(grid, lattice, |world, section| write(&nowhere, world, section, &header, &fields)));
-    assert!(said.contains("cannot create a file in its folder"), "{said}");
+    assert!(said.contains("cannot create a file in the folder"), "{said}");
     let device = Path::new("/dev/null");
     let said = write(device, &Solo::new(), &lattice.into(), &header, &fields).unwrap_err().to_string();
     assert!(

@@ -290,7 +290,7 @@ fn smeared_files_of_each_kind() {
     for (flags, why) in [
         ("--kind ape", "--kind ape needs --alpha A"),
         ("--kind ape --alpha 1.1", "'1.1' is not a number from 0 to 1"),
-        ("--kind ape --alpha 0.5,0.5", "one number, the share of the staples"),
+        ("--kind ape --alpha 0.5,0.5", "--alpha 0.5,0.5: APE smearing takes a single weight"),
         ("--kind ape --alpha 0.5 --rho 0.1", "--rho applies to --kind stout only"),
         ("--kind hyp --alpha 0.5", "--alpha A1,A2,A3"),
         ("--rho 0.1 --alpha 0.5", "--alpha applies to --kind ape and --kind hyp only"),

@@ -136,7 +136,7 @@ fn failures_name_solvers_that_may_help() {
     room.fails(1, trace, &["weak.ildg: the solve did not converge", "; solvers tried: bicgstab; --solver cg or"]);
     let input = "configurations = [\"weak.ildg\"]\n[solve]\noperator = \"twisted\"\nkappa = 0.205\nmu = 0.01\nmax-iterations = 20\n";
     fs::write(room.path("s.toml"), input).unwrap();
-    let words = "; solvers tried: bicgstab; solver = \"cg\" in [solve] or a larger max-iterations there may help";
+    let words = "; solvers tried: bicgstab; solver = \"cg\" in [solve] or a larger max-iterations in [solve] may help";
     room.fails(1, "spectrum s.toml --out s", &["weak.ildg: the solve did not converge", words]);
     // A staggered operator has no other solver.
     let staggered = "solve --gauge weak.ildg --operator staggered --mass 0.001 --source random:1 --max-iterations 3";

@@ -105,15 +105,15 @@ fn origins_are_averaged() {
     let run = "spectrum run.toml cfg.ildg --backend cpu";
     // Other sources are another folder's.
     let folder = "--out antiperiodic-times --set propagators=antiperiodic";
-    room.fails(2, &format!("{run} {folder} --set times=4"), &["line 1: it was made with another value of times"]);
+    room.fails(2, &format!("{run} {folder} --set times=4"), &["line 1: the line was made with another value of times"]);
     let other = format!("{run} {folder} --set origins=[[0,0,0,2],[1,3,4,5]]");
-    room.fails(2, &other, &["line 1: it was made with another value of origins", "name another folder"]);
+    room.fails(2, &other, &["line 1: the line was made with another value of origins", "name another folder"]);
     for (set, parts) in [
         ("--set times=3", &["times = 3", "2×4×6×8 has 8 times", "divisor"][..]),
         ("--set origins=0,0,0,0 --set origins=0,0,0,4", &["[0, 0, 0, 4] and [0, 0, 0, 4] are the same source"]),
         ("--set origins=0,0,0,0 --set origins=2,0,0,4", &["origin [2, 0, 0, 4] is outside the lattice 2×4×6×8"]),
         ("--set origins=0,0,0", &["--set origins", "expected four whole numbers"]),
-        ("--set origin=0,0,0,0", &["conflicts with", "for one source"]),
+        ("--set origin=0,0,0,0", &["conflicts with", "origin gives one source position"]),
         ("--set origins=1,0,0,0 --set source=wall --set momenta=0 --set origins=0,0,0,4", &["the same source"]),
     ] {
         room.fails(2, &format!("{run} --out no {set}"), parts);

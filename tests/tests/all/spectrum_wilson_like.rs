@@ -139,7 +139,7 @@ fn mesons_are_plain_sums() {
         if is_twisted {
             assert_eq!(hadrons, ["charged pion", "gxgt"]);
             assert_eq!((&line["antiquark"], &page["hadrons"][0]["hadron"]), (&"-mu".into(), &"charged pion".into()));
-            let parts = ["nucleon: a nucleon needs both quarks of a doublet", "the other has -mu", "remove it"];
+            let parts = ["nucleon: a nucleon needs both quarks of a doublet", "the other has -mu", "remove nucleon"];
             room.fails(2, "spectrum run.toml cfg.ildg --out no --backend cpu --set nucleon=true", &parts);
             let svg = fs::read_to_string(room.path(name).join("effective-masses.svg")).unwrap();
             assert!(svg.contains("charged pion") && svg.contains("mu = "), "{svg}");
@@ -164,7 +164,7 @@ fn kept_propagators_know_their_parameters() {
         let parts = ["kept/cfg.ildg.npy was made with another value of input", &format!("solve.{key}")];
         room.fails(2, &format!("{run} --out no --set solve.{key}={value}"), &parts);
         // So is a line in the folder.
-        let parts = [&*format!("it was made with another value of solve.{key}"), "name another folder"];
+        let parts = [&*format!("the line was made with another value of solve.{key}"), "name another folder"];
         room.fails(2, &format!("{run} --out first --set solve.{key}={value}"), &parts);
     }
     for (operator, keys) in

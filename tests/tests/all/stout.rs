@@ -334,7 +334,7 @@ fn operators_have_stout_links() {
     }
     room.json("links hisq weak.ildg fat.npy long.npy");
     let made = "solve --operator hisq --fat fat.npy --long long.npy --mass 0.2 --source random:1 --stout-rho 0.1";
-    room.fails(2, made, &["--stout-rho", "has no effect on existing fat links; remove it"]);
+    room.fails(2, made, &["--stout-rho", "stout-rho has no effect on existing fat links: remove stout-rho"]);
 }
 
 /// Quarks of a spectrum have stout links, their sources have not.

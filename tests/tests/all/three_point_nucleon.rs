@@ -432,18 +432,21 @@ fn the_command_makes_three_point_functions() {
         ("three-point.projectors=unpolarised", "three-point.projectors"),
         ("three-point.momentum=[0,0,0]", "three-point.momentum"),
     ] {
-        let refused = format!("line 1: it was made with another value of {what}: name another folder");
+        let refused = format!("line 1: the line was made with another value of {what}: name another folder");
         room.fails(2, &format!("{run} --out point --set {set}"), &[&refused]);
     }
     let meson =
         input.replace("hadron = \"nucleon\"", "").replace("projectors = [\"polarised-z\", \"unpolarised\"]", "");
     fs::write(room.path("meson.toml"), &meson).unwrap();
     let other = "spectrum meson.toml cfg.ildg --backend cpu --out point";
-    room.fails(2, other, &["line 1: it was made with another value of three-point.hadron"]);
+    room.fails(2, other, &["line 1: the line was made with another value of three-point.hadron"]);
     for (set, parts) in [
         ("--set three-point.hadron=baryon", &["three-point.hadron", "'baryon' is none of meson, nucleon"][..]),
         ("--set three-point.projectors=up", &["three-point.projectors", "'up' is none of unpolarised, polarised-x"]),
-        ("--set three-point.sink=g5", &["three-point.sink", "three-point.hadron is nucleon; remove it"]),
+        (
+            "--set three-point.sink=g5",
+            &["three-point.sink", "applies only to three-point.hadron = \"meson\"; remove it"],
+        ),
         (
             "--set three-point.hadron=meson",
             &["projectors", "applies only to three-point.hadron = \"nucleon\"; remove it"],

@@ -1,4 +1,4 @@
-//! Checked flags of `bench model`.
+//! Checked flags of `ferrite bench model`.
 use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
 use super::{ModelBenchArguments, read};
 use crate::formats::choose;
@@ -13,45 +13,46 @@ use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, po
 
 /// Checked flags of `bench model`.
 pub struct Asked {
-    /// Source of the machine.
+    /// Source of the machine's times.
     pub source: MachineSource,
-    /// Formats to show.
+    /// Formats for which times are predicted.
     shown: FormatFilter,
-    /// Lattices of strong and of weak scaling, if they were given.
+    /// Requested lattices of strong and of weak scaling; `None` for the default.
     given: [Option<Lattice>; 2],
-    /// Numbers of GPUs.
+    /// Numbers of GPUs for which times are predicted.
     gpus: Vec<usize>,
-    /// Hosts and their network.
+    /// Number of GPUs of a host, and the network between hosts.
     pub cluster: Cluster,
-    /// Measured points to compare with.
+    /// Measured points that are compared with predictions.
     pub points: Vec<MeasuredPoint>,
 }
 
-/// Source of a machine.
+/// Source of the machine's times.
 pub enum MachineSource {
-    /// A machine that was read from a file.
+    /// Machine that was read from a file.
     File(Machine),
-    /// The processes of this run, on which the machine is measured in these formats.
+    /// The processes of this run, which measure these formats.
     Processes(ModelFormats),
 }
 
-/// Operator and formats to measure.
+/// Operator and formats that are measured.
 pub struct ModelFormats {
-    /// The operator.
+    /// Operator that is measured.
     pub definition: &'static Definition,
     /// Precisions of the fields.
     pub precisions: Vec<Precision>,
-    /// Storage of the links.
+    /// Storages of the links.
     pub reconstructions: Vec<LinkStorage>,
 }
 
 impl Asked {
-    /// Checks the command line of a run of `processes` processes.
+    /// Checks the flags of a run of `processes` processes.
     pub fn new(args: &ModelBenchArguments, processes: usize) -> Outcome<Self> {
         let refused = |why: String| Err(Failure::refused(why));
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
         if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
-            return refused(format!("--gpus: expected numbers from 1 to {MOST_GPUS}, separated by commas"));
+            let typed = gpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            return refused(format!("--gpus {typed}: expected numbers from 1 to {MOST_GPUS}, separated by commas"));
         }
         if !(1..=MOST_GPUS).contains(&args.gpus_per_host) {
             return refused(format!("--gpus-per-host {}: expected a number from 1 to {MOST_GPUS}", args.gpus_per_host));
@@ -60,10 +61,16 @@ impl Asked {
         let latency = args.network_latency_us.map_or(latency, |us| 1e-6 * us);
         let bandwidth = args.network_gbps.map_or(bandwidth, |gbps| 1e9 * gbps);
         if !(latency >= 0.0 && latency.is_finite()) {
-            return refused("--network-latency-us: expected a number of microseconds of at least 0".into());
+            return refused(format!(
+                "--network-latency-us {}: expected a number of at least 0, in microseconds",
+                args.network_latency_us.unwrap_or_default()
+            ));
         }
         if !(bandwidth > 0.0 && bandwidth.is_finite()) {
-            return refused("--network-gbps: expected a number above 0, in 10^9 bytes per second".into());
+            return refused(format!(
+                "--network-gbps {}: expected a number above 0, in 10^9 bytes per second",
+                args.network_gbps.unwrap_or_default()
+            ));
         }
         let cluster = Cluster { gpus_per_host: args.gpus_per_host, network: Wire { latency, bandwidth } };
         let points = match &args.measured {
@@ -71,7 +78,15 @@ impl Asked {
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
                 let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
-                if points.is_empty() { Err(wrong("it contains no points to compare with".into())) } else { Ok(points) }?
+                if points.is_empty() {
+                    Err(wrong(
+                        "the file contains no points to compare with: name a file of points (docs/output.md) or \
+                         output of `bench dslash --json`"
+                            .into(),
+                    ))
+                } else {
+                    Ok(points)
+                }?
             }
         };
         let shown = shown(args)?;
@@ -82,21 +97,22 @@ impl Asked {
                 MachineSource::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
             }
             None if processes == 1 => {
-                let why = "one process has no neighbours to measure exchanges with: start several, as in mpirun -n 2 \
-                           ferrite bench model, or name a file of measurements with --machine";
+                let why = "bench model measures exchanges between processes, but only one process runs: start \
+                           several, for example with mpirun -n 2 ferrite bench model, or name a file of measurements \
+                           with --machine";
                 return refused(why.into());
             }
             None => MachineSource::Processes(ModelFormats::new(args)?),
         };
         Ok(Asked { source, shown, given: [args.lattice, args.local], gpus, cluster, points })
     }
-    /// Returns the lattices of strong and of weak scaling for an operator, on GPUs.
+    /// Returns the lattices of strong and of weak scaling for an operator, with the defaults for GPUs.
     pub fn lattices(&self, operator: &str) -> [Lattice; 2] {
         let staggered = operator_named(operator).is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let strong = if staggered { [64, 64, 64, 192] } else { [32, 32, 32, 256] };
         self.lattices_or([strong, [32; 4]])
     }
-    /// Returns the lattices of strong and of weak scaling, with defaults for those that were not given.
+    /// Returns the lattices of strong and of weak scaling, with `defaults` for those that were not requested.
     pub fn lattices_or(&self, defaults: [[usize; 4]; 2]) -> [Lattice; 2] {
         let standard = |size| Lattice::new(size).expect("standard lattices have even extents");
         let [strong, weak] = defaults.map(standard);
@@ -127,13 +143,13 @@ impl ModelFormats {
         }
         Ok(ModelFormats { definition, precisions, reconstructions })
     }
-    /// Returns the name of the operator.
+    /// Returns the name of the operator that is measured.
     pub fn name(&self) -> &'static str {
         self.definition.name
     }
 }
 
-/// Formats to show.
+/// Returns the formats for which times are predicted.
 fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
     fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
         let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
@@ -145,18 +161,20 @@ fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
     })
 }
 
-/// Returns a machine that was read, if it is one for this operator and these formats.
+/// Returns the machine if it has this operator and these formats, otherwise the reason why it does not fit.
 fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
     if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
         return Err(format!(
-            "operator is {}, but --operator requests {operator}: measure that operator, or remove \
-                            --operator",
+            "the file describes the operator {}, but --operator requests {operator}: remove --operator, or measure \
+             {operator} and name the new file",
             machine.operator
         ));
     }
     if machine.operations.iter().any(|operation| shown.has(&operation.format)) {
         Ok(machine)
     } else {
-        Err("operations has none in the formats of --precision and --reconstruct: measure them".into())
+        Err("the file has no operations in the formats of --precision and --reconstruct: choose other formats, or \
+             measure these formats and name the new file"
+            .into())
     }
 }

@@ -1,4 +1,4 @@
-//! Conversion of the times that the library measures to the machine of the model.
+//! Conversion of the library's measured times to the machine of the scaling model.
 use ferrite::bench::scaling::{ExchangeTime, OperationSeries, OperationTime, ReferenceTimes, ScalingTimes};
 use ferrite::{LinkStorage, Precision};
 use ferrite_report::model::{
@@ -15,7 +15,7 @@ fn curve(points: &[(f64, f64)]) -> TimeCurve {
     TimeCurve::new(points.iter().copied()).expect("there is a time above 0 for each of several lattices")
 }
 
-/// Returns the machine of measured times, with the iterations that solvers take if they were counted.
+/// Returns the machine from measured times, with the iterations of solvers if they were counted.
 pub fn machine(times: &ScalingTimes, iterations: Option<IterationCounts>) -> Machine {
     let operation = |o: &OperationSeries| OperationTimes {
         name: o.name.clone(),
@@ -69,7 +69,7 @@ fn cut_times(reference: &ReferenceTimes) -> CutTimes {
     }
 }
 
-/// Returns the time of an operation on a lattice that is cut, as a point to compare with.
+/// Returns the measured time of an operation on a partitioned lattice, as a point to compare with predictions.
 pub fn point(time: &OperationTime, cut: Decomposition, transport: &str, overlap: bool) -> MeasuredPoint {
     let FormatNames { precision, reconstruct } = names(time.precision, time.storage);
     MeasuredPoint {

@@ -1,4 +1,4 @@
-//! Measures on the processes of this run: a machine, and points to hold its predictions against.
+//! Measurement of a machine on the processes of this run, and of points to compare with its predictions.
 use super::super::kernels::memory;
 use super::flags::{Asked, ModelFormats};
 use super::machine::{machine, point};
@@ -14,17 +14,17 @@ use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, Me
 use std::time::Instant;
 use tracing::{debug, info, warn};
 
-/// Results of a measurement besides the machine.
+/// Results of a measurement in addition to the machine.
 pub struct MeasuredRun {
     /// Lattices of strong and of weak scaling.
     pub lattices: [Lattice; 2],
-    /// The host of these processes.
+    /// Cluster that consists of the single host of these processes.
     pub cluster: Cluster,
     /// Times of the operator on the lattices of strong and of weak scaling.
     pub points: Vec<MeasuredPoint>,
-    /// `cpu` or `cuda`.
+    /// Name of the backend: `cpu` or `cuda`.
     pub backend: &'static str,
-    /// Cut of the lattice of strong scaling, or of weak scaling if the lattice of strong scaling did not fit.
+    /// Partition of the lattice of strong scaling; that of weak scaling if the former did not fit in memory.
     pub layout: ferrite_records::place::LayoutRecord,
     /// Seconds of the whole measurement.
     pub seconds: f64,
@@ -36,8 +36,8 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     let hosts = comm.hosts()?;
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
         let why = format!(
-            "processes on {} and {other}: run all processes on one host; --network-latency-us and --network-gbps \
-             describe the network between hosts",
+            "processes run on the hosts {} and {other}, but the measurement needs a single host: start all processes \
+             on one host; --network-latency-us and --network-gbps describe the network between hosts",
             hosts[0]
         );
         return Err(Failure::refused(why).shared());
@@ -52,7 +52,7 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     let [lattice, local] = lattices;
     let (definition, reach) = (formats.definition, formats.definition.steps());
     let strong = choice.layout.cut(comm, lattice, reach)?;
-    // The grid asked for, or one that cuts t first.
+    // The requested grid, or one that partitions t first.
     let dims = choice.layout.grid().unwrap_or_else(|| weak_grid(comm.size()));
     let whole = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]));
     let whole = whole.map_err(|why| Failure::refused(format!("--local {local} for each process: {why}")).shared())?;
@@ -71,7 +71,7 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
             largest = if strong.local().volume() > local.volume() { strong.local() } else { local };
             layouts.push(strong);
         }
-        Err(failure) => warn!("{}; strong scaling is predicted, but not compared here", failure.message),
+        Err(failure) => warn!("{}; strong scaling is predicted, but not compared with a measurement", failure.message),
     }
     let options = Options {
         lattice: local,
@@ -98,8 +98,8 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout, seconds }))
 }
 
-/// *Collective.* Measures times of the operator: with the usual transport with and without overlap, and through the host, where messages
-/// dominate.
+/// *Collective.* Measures times of the operator: by the usual transport with and without overlap, and through the host, where the time for
+/// messages dominates.
 fn on_grid(
     backend: &dyn Backend,
     layout: &Layout,

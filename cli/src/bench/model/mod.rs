@@ -1,4 +1,4 @@
-//! `ferrite bench model`.
+//! Command `ferrite bench model`.
 mod flags;
 mod machine;
 mod measure;
@@ -42,14 +42,15 @@ pub struct ModelBenchArguments {
     /// --machine]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
-    /// Numbers of reals stored for a link: all, or some of the numbers of `bench dslash`, separated by commas [default: 12, for
-    /// asqtad 8, or those of --machine]
+    /// Numbers of reals stored for a link: all, or some of those that `bench dslash --help` lists, separated by commas
+    /// [default: 12, 8 for asqtad, or those of --machine]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
-    /// Lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU: 8,8,8,32]
+    /// Lattice extents for strong scaling [default: 32,32,32,256; 64,64,64,192 for staggered operators; 8,8,8,32 if measured on
+    /// a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
     lattice: Option<Lattice>,
-    /// Lattice of each GPU in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
+    /// Lattice extents on each GPU for weak scaling [default: 32,32,32,32; 8,8,8,8 if measured on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
     local: Option<Lattice>,
     /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
@@ -64,7 +65,7 @@ pub struct ModelBenchArguments {
     /// File of times to compare with: points (docs/output.md), or output of `bench dslash --json`
     #[arg(long, value_name = "FILE.json")]
     measured: Option<PathBuf>,
-    /// Folder for the plots scaling.svg and solver.svg, and with GCR-DD gain.svg
+    /// Folder for the plots scaling.svg and solver.svg, and gain.svg if GCR-DD is predicted
     #[arg(long, value_name = "FOLDER")]
     plot: Option<PathBuf>,
     /// Latency of a message between GPUs of two hosts, in microseconds [default: 3, assumed]
@@ -78,7 +79,7 @@ pub struct ModelBenchArguments {
     gpus_per_host: usize,
 }
 
-/// Measures or reads, predicts, compares and prints.
+/// Measures or reads a machine, predicts times, compares them with measurements, and prints the results.
 pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let asked = comm.agree(Asked::new(&args, comm.size()))?;
@@ -155,28 +156,29 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     })
 }
 
-/// Compares points of a file with the machine. Points of operations that the machine does not have are left out, with a warning.
+/// Compares the points of a file with the predictions. Points of operations that the machine lacks are left out with a warning.
 fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcome<Vec<Comparison>> {
     let compared = compare(machine, &asked.points, &asked.cluster);
     let missing = asked.points.len() - compared.len();
     if compared.is_empty() {
         let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
         let why = format!(
-            "the machine contains none of the operations in the points to compare with, such as {operator} in \
-             {precision} with {reconstruct} reals; measure a machine that does"
+            "the measurements of the machine contain none of the operations of the points in --measured, such as \
+             {operator} in {precision} with {reconstruct} reals: measure these operations too, or remove --measured"
         );
         return comm.agree(Err(Failure::refused(why)));
     }
     if missing > 0 {
         warn!(
-            "{missing} of the points to compare with are skipped: the machine does not contain their operations or \
-               transports"
+            "{missing} of {} points in --measured are skipped, because the measurements of the machine do not contain \
+             their operations or transports",
+            asked.points.len()
         );
     }
     Ok(compared)
 }
 
-/// Returns the text of a file that is given.
+/// Returns the text of a file.
 fn read(path: &PathBuf) -> Outcome<String> {
     fs::read_to_string(path)
         .map_err(|why| Failure::refused(format!("{} cannot be read as text: {why}", path.display())))

@@ -1,4 +1,4 @@
-//! `ferrite bench rhmc`.
+//! Command `ferrite bench rhmc`.
 mod study;
 
 use crate::plot::{write_lines, write_svg};
@@ -22,8 +22,8 @@ Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours 
 A to G of the paper, which does not print their residuals; those here are Ferrite's choice. All start from the same
 thermalised configuration, on two lattices. DIR receives a folder for each run, and figures 4 to 9 of the paper:
 observables, irreversibility and energy differences on the small lattice, irreversibility on the large one and against
-the number of gauge updates, and acceptance on the large one. Ctrl-C ends the study after a trajectory; the same command
-resumes it, and with a larger --trajectories extends it.";
+the number of gauge updates, and acceptance on the large one. Ctrl-C ends the study after a trajectory; run the same
+command again to resume the study, or with a larger --trajectories to extend it.";
 
 /// Published study to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,10 +44,10 @@ pub struct EnsembleBenchArguments {
     /// Folder for the runs and the figures
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Small lattice
+    /// Extents of the small lattice
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "16,16,16,4")]
     lattice: Lattice,
-    /// Large lattice
+    /// Extents of the large lattice
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "32,32,32,4")]
     large: Lattice,
     /// Mass of the two flavours
@@ -59,8 +59,7 @@ pub struct EnsembleBenchArguments {
     /// Number of trajectories in each setting
     #[arg(long, value_name = "N", default_value_t = 20)]
     trajectories: u32,
-    /// Number of thermalising trajectories from a hot start, at first with ten times the mass, then half as many with the mass
-    /// itself
+    /// Number of thermalising trajectories with ten times the mass after a hot start; half as many with the mass itself follow
     #[arg(long, value_name = "N", default_value_t = 40)]
     thermalise: u32,
     /// Numbers of steps of the quarks' force on the small and on the large lattice, separated by a comma, for trajectories of
@@ -78,18 +77,18 @@ pub struct EnsembleBenchArguments {
     seed: u64,
 }
 
-/// Makes the runs, draws, and prints.
+/// Runs the ensembles of the study, draws the figures, and prints the means.
 pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     context.comm.only_one("bench rhmc")?;
     let study = EnsembleStudy::new(args)?;
-    // All that can be refused is, before there is a folder.
+    // Arguments are checked before a folder is created.
     study.check()?;
     let choice = context.device_choice()?;
     let device = choice.open(&context.comm)?;
     study.claim()?;
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {
-            let why = format!("stopped in {}; the same command resumes", run.folder.display());
+            let why = format!("stopped in {}; run the same command again to resume", run.folder.display());
             return Err(context.session.stopped(why));
         }
     }
@@ -107,7 +106,7 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     context.output.record(&record, || table(&results, &device.describe()))
 }
 
-/// Draws the figures of the paper, and answers with their files.
+/// Draws the figures of the paper, and returns the paths of their files.
 fn draw(study: &EnsembleStudy, results: &[SettingResult]) -> Outcome<Vec<PathBuf>> {
     let mut files = Vec::new();
     for (number, figure) in figures(&study.title(), results) {

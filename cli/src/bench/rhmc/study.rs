@@ -1,4 +1,4 @@
-//! The runs of a study, and what came of them.
+//! Runs of a study, and their results.
 use super::EnsembleBenchArguments;
 use crate::device::Device;
 use crate::layout::LayoutChoice;
@@ -15,18 +15,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
-/// Settings of the paper, as values of `precision.preset`.
+/// Names of the settings in the paper, which are values of `precision.preset`.
 const SETTINGS: [&str; 7] = ["A", "B", "C", "D", "E", "F", "G"];
 
-/// A setting of precision and integrator on one of the lattices.
+/// Setting of precision and integrator on one of the lattices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSetting {
-    /// Name in figures.
+    /// Name of the setting in figures.
     pub name: String,
     /// Name of the folder of the run.
     folder: String,
     preset: &'static str,
-    /// Links in double although the preset has them in single.
+    /// Whether links are in double precision, unlike in the preset.
     double_links: bool,
     steps: u32,
     gauge_steps: u32,
@@ -34,14 +34,14 @@ pub struct RunSetting {
 
 /// Purpose of a run.
 enum RunPurpose {
-    /// Thermalisation from a hot start, at tenfold mass.
+    /// Thermalisation from a hot start, at ten times the mass.
     Hot,
-    /// Thermalisation at the mass itself, after the hot start.
+    /// Thermalisation at the mass of the study, after the hot start.
     Thermal,
     Setting(RunSetting),
 }
 
-/// A run of the study.
+/// Run of the study: a thermalisation, or a setting, on one of the lattices.
 pub struct OneRun {
     size: LatticeSize,
     part: RunPurpose,
@@ -49,12 +49,12 @@ pub struct OneRun {
     pub folder: PathBuf,
 }
 
-/// All runs.
+/// Study with all its runs.
 pub struct EnsembleStudy<'a> {
     args: &'a EnsembleBenchArguments,
 }
 
-/// Settings of a study that must not change when it is resumed, in `study.json`.
+/// Settings in `study.json`, which must not change when a study is resumed.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct StudySettings {
     beta: f64,
@@ -69,14 +69,17 @@ struct StudySettings {
 }
 
 impl<'a> EnsembleStudy<'a> {
-    /// Checks the arguments.
+    /// Checks the arguments, and returns the study.
     pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
         let refuse = |why: String| Err(Failure::refused(why));
         if args.steps.len() != 2 {
             return refuse(format!("--steps: expected 2 numbers, one for each lattice, not {}", args.steps.len()));
         }
         if args.lattice == args.large {
-            return refuse(format!("--large: both lattices are {}; choose different ones", args.large));
+            return refuse(format!(
+                "--large {}: --lattice has the same extents; choose different lattices",
+                args.large
+            ));
         }
         let counts = [("--trajectories", args.trajectories), ("--reversibility", args.reversibility)];
         if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
@@ -84,25 +87,27 @@ impl<'a> EnsembleStudy<'a> {
         }
         if args.thermalise < 2 || args.steps.contains(&1) || args.gauge_steps < 2 {
             return refuse(
-                "--thermalise, --steps and --gauge-steps must be at least 2, because some settings use half".into(),
+                "--thermalise, --steps and --gauge-steps must be at least 2, because some settings use half of each \
+                 number"
+                    .into(),
             );
         }
         if args.reversibility > args.trajectories {
             return refuse(format!(
-                "--reversibility {}: only {} trajectories are made; choose a number no larger",
+                "--reversibility {}: a setting has only {} trajectories; choose at most this number",
                 args.reversibility, args.trajectories
             ));
         }
         Ok(EnsembleStudy { args })
     }
-    /// Makes the inputs of all runs.
+    /// Fails if the input of any run has mistakes.
     pub fn check(&self) -> Outcome {
         self.runs().iter().try_for_each(|run| self.input(run).map(|_| ()))
     }
-    /// Makes the folder one of this study, or finds that it is.
+    /// Creates the folder of the study. Fails if it exists with other settings.
     pub fn claim(&self) -> Outcome {
         let (args, path) = (self.args, self.args.out.join("study.json"));
-        // All that must not change when it goes on.
+        // These settings must not change when the study is resumed.
         let mine = StudySettings {
             beta: args.beta,
             gauge_steps: args.gauge_steps,
@@ -126,14 +131,14 @@ impl<'a> EnsembleStudy<'a> {
         let text = serde_json::to_string_pretty(&mine).map_err(Failure::failed)?;
         target::write_text(&path, &format!("{text}\n")).map_err(Failure::failed)
     }
-    /// Returns the extents of a lattice.
+    /// Returns the extents of the small or of the large lattice.
     pub fn lattice(&self, size: LatticeSize) -> Lattice {
         match size {
             LatticeSize::Small => self.args.lattice,
             LatticeSize::Large => self.args.large,
         }
     }
-    /// Returns the title of the study: both lattices and the action.
+    /// Returns the title of the study, with both lattices and the action.
     pub fn title(&self) -> StudyTitle {
         let action = format!("two flavours of naive quarks, m = {}, beta = {}", self.args.mass, self.args.beta);
         StudyTitle { small: self.args.lattice.size(), large: self.args.large.size(), action }
@@ -142,8 +147,8 @@ impl<'a> EnsembleStudy<'a> {
     pub fn folder(&self) -> &Path {
         &self.args.out
     }
-    /// Returns the settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
-    /// as many steps of one of both kinds.
+    /// Returns the settings on a lattice: A to G; on the small lattice also F with links in double precision; on the large lattice also F
+    /// with half as many steps, and with half as many gauge steps.
     fn settings(&self, size: LatticeSize) -> Vec<RunSetting> {
         let (steps, gauge_steps) = (self.args.steps[size as usize], self.args.gauge_steps);
         let of = |preset: &'static str| RunSetting {
@@ -177,7 +182,7 @@ impl<'a> EnsembleStudy<'a> {
         }
         all
     }
-    /// Returns all runs, in an order in which each finds what it begins with.
+    /// Returns all runs, ordered so that each run finds the links from which it starts.
     pub fn runs(&self) -> Vec<OneRun> {
         let of = |size: LatticeSize| {
             let settings = self.settings(size).into_iter().map(RunPurpose::Setting);
@@ -190,11 +195,11 @@ impl<'a> EnsembleStudy<'a> {
         let extents = self.lattice(size).size().map(|extent| extent.to_string()).join("x");
         self.args.out.join(extents).join(name)
     }
-    /// Returns the numbers of trajectories of the two runs before the settings.
+    /// Returns the numbers of trajectories of the two thermalisations.
     fn thermal(&self) -> [u32; 2] {
         [self.args.thermalise, self.args.thermalise / 2]
     }
-    /// Makes the trajectories of a run that are missing. Answers whether it was interrupted.
+    /// Generates the missing trajectories of a run. Returns whether the run was interrupted.
     pub fn make(&self, run: &OneRun, layout: &LayoutChoice, device: &Device, context: &Context) -> Outcome<bool> {
         let input = self.input(run)?;
         let layout = layout.cut(&context.comm, input.lattice, input.hops())?;
@@ -212,10 +217,10 @@ impl<'a> EnsembleStudy<'a> {
         let (mass, start, trajectories, save_every) = match &run.part {
             RunPurpose::Hot => (10.0 * args.mass, "hot".into(), hot, hot),
             RunPurpose::Thermal => (args.mass, last("hot", hot), thermal, thermal),
-            // None but the last, whatever their number will be.
+            // Only the last links are kept, in the state of the run: `save-every` exceeds any number of trajectories.
             RunPurpose::Setting(_) => (args.mass, last("thermal", thermal), args.trajectories, u32::MAX - 1),
         };
-        // A start must not depend on the numbers that it is evolved with.
+        // The random numbers of a setting must differ from those that made its initial links.
         let seed = match &run.part {
             RunPurpose::Hot => args.seed ^ 1 << 40,
             RunPurpose::Thermal => args.seed ^ 1 << 41,
@@ -229,7 +234,7 @@ impl<'a> EnsembleStudy<'a> {
             format!("start={start}"),
             format!("save-every={save_every}"),
             "trajectory.length=1".into(),
-            // Seconds are compared.
+            // Kernels are not timed, because the seconds of trajectories are compared.
             "measure.kernels=0".into(),
             "gauge.action=wilson".into(),
             format!("gauge.beta={}", args.beta),

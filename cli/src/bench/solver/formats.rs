@@ -1,4 +1,4 @@
-//! CG on M^+ M of a staggered operator, in every format asked for.
+//! Benchmark of CG on M†M for a staggered operator, in each requested format.
 use super::table::Results;
 use super::{SolverBenchArguments, columns};
 use crate::batch::Needs;
@@ -23,10 +23,10 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use tracing::info;
 
-/// Bare masses if none are given.
+/// Default bare masses.
 const MASSES: [f64; 5] = [0.1, 0.05, 0.02, 0.01, 0.005];
 
-/// Systems to solve, and the schemes to solve them with.
+/// Operator, shifts and schemes of a benchmark of a staggered operator.
 pub struct FormatsPlan {
     operator: Operator,
     several: Option<Several>,
@@ -34,13 +34,13 @@ pub struct FormatsPlan {
 }
 
 impl FormatsPlan {
-    /// Reads `--operator` and the flags that belong to it; mistakes are noted in `input`.
+    /// Reads `--operator` and the flags for staggered operators. Mistakes are added to `input`.
     pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
         for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
             if given {
                 let why = format!(
-                    "{flag} applies to --operator wilson only, because the paper has no tables for \
-                                   staggered fermions: remove it"
+                    "{flag} applies to --operator wilson only, because the paper has no tables for staggered \
+                     fermions: remove {flag}"
                 );
                 return Err(Failure::refused(why));
             }
@@ -56,7 +56,7 @@ impl FormatsPlan {
             input.conflict("shift-solver", "shifts", "applies only to --shifts");
         }
         input.finish("the command line")?;
-        let Some((operator, _)) = operator else { return Err(Failure::refused("the command line is incomplete")) };
+        let Some((operator, _)) = operator else { return Err(Failure::refused("no operator: give --operator NAME")) };
         let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
         let schemes = schemes(operator.definition(), &precisions, &reconstructions);
         if schemes.is_empty() {
@@ -65,14 +65,22 @@ impl FormatsPlan {
         let several = shifts.map(|shifts| Several { shifts, strategy: strategy.unwrap_or_default() });
         Ok(FormatsPlan { operator, several, schemes })
     }
-    /// Returns the masses of `--masses`, or the default ones.
+    /// Returns the masses of `--masses`, or the default masses.
     pub fn masses(&self, args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         let masses = args.masses.clone().unwrap_or(MASSES.to_vec());
         match &self.several {
             None if masses.iter().all(|m| m.is_finite() && *m > 0.0) => {}
-            None => return Err(Failure::refused("--masses: expected numbers above 0 for staggered operators")),
+            None => {
+                let why =
+                    format!("--masses {}: expected numbers above 0 for staggered operators", text::numbers(&masses));
+                return Err(Failure::refused(why));
+            }
             Some(_) if !masses.iter().all(|m| m.is_finite() && *m >= 0.0) => {
-                return Err(Failure::refused("--masses: expected numbers of at least 0 for staggered operators"));
+                let why = format!(
+                    "--masses {}: expected numbers of at least 0 for staggered operators",
+                    text::numbers(&masses)
+                );
+                return Err(Failure::refused(why));
             }
             Some(Several { shifts, .. }) => {
                 for mass in &masses {
@@ -83,19 +91,19 @@ impl FormatsPlan {
         }
         Ok(masses)
     }
-    /// Returns the device memory that is needed, with names for what takes it.
+    /// Returns the device memory that the benchmark needs, by name.
     pub fn memory(&self, cut: Cut) -> Needs {
         let (sites, improved) = (cut.local.half_volume(), self.is_improved());
         let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(&self.operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
         let mut needs = request.memory(cut.local, &cut.grid, 1, shifts);
-        // All formats stay on the device.
+        // The links stay on the device in all formats.
         let formats =
             self.schemes.iter().map(|s| StaggeredLinks::bytes_for(improved, s.precision, s.reconstruction, sites));
         needs.push(("links in all formats", formats.sum()));
         needs
     }
-    /// Solves in all formats that the links allow; answers with the operator on these links, too.
+    /// Solves in all formats that the links allow. Also returns the operator with a number for its tadpole factor.
     pub fn work(
         &self,
         domain: &Domain,
@@ -114,12 +122,13 @@ impl FormatsPlan {
             } else {
                 let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
                 let name = super::table::name(scheme);
-                info!("{name}: skipped, because some links cannot be reconstructed from {recon} reals");
+                info!("{name} is skipped, because some links cannot be reconstructed from {recon} reals");
             }
         }
         if schemes.is_empty() {
             return Err(Failure::refused(format!(
-                "--reconstruct: some links of the {} operator cannot be reconstructed from so few reals; use 18{}",
+                "--reconstruct: some links of the {} operator cannot be reconstructed from the requested numbers of \
+                 reals; use 18{}",
                 self.definition().title,
                 if self.definition().is_in_u3() { ", 13 or 9" } else { "" }
             ))
@@ -153,7 +162,7 @@ impl FormatsPlan {
     pub fn definition(&self) -> &'static Definition {
         self.operator.definition()
     }
-    /// Returns the title of the table.
+    /// Returns the title of the results.
     pub fn title(&self) -> String {
         let systems = match &self.several {
             None => "CG on M^+ M".into(),
@@ -172,7 +181,7 @@ impl FormatsPlan {
             }
         }
     }
-    /// Returns the parameters of the operator and of several systems, by key.
+    /// Returns the parameters of the operator and of several systems, under their keys.
     pub fn parameters(&self, operator: &Operator) -> Map<String, Value> {
         let mut parameters = operator.describe_smearing(false);
         parameters.extend(object(&BenchShifts {

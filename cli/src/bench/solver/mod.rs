@@ -1,4 +1,4 @@
-//! `ferrite bench solver`.
+//! Command `ferrite bench solver`.
 mod formats;
 mod paper;
 mod table;
@@ -68,7 +68,7 @@ pub struct SolverBenchArguments {
     /// Tables of the study, separated by commas [default: 3,4,5]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     table: Option<Vec<u32>>,
-    /// Gauge configuration, instead of a quenched one
+    /// Gauge configuration, in any supported format, instead of a quenched one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lattice", "beta", "sweeps", "seed"])]
     gauge: Option<PathBuf>,
     /// Lattice extents of the quenched configuration
@@ -83,7 +83,7 @@ pub struct SolverBenchArguments {
     /// Seed of the quenched configuration
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Bare masses, separated by commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
+    /// Bare masses, separated by commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered fermions]
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
     masses: Option<Vec<f64>>,
     /// Number of random sources to average over
@@ -114,7 +114,7 @@ pub struct SolverBenchArguments {
     naik_epsilon: Option<String>,
 }
 
-/// Systems of a study.
+/// Solves of a benchmark: tables of the paper, or a staggered operator.
 enum StudySubject {
     Paper(paper::Tables),
     Staggered(Box<formats::FormatsPlan>),
@@ -153,7 +153,7 @@ impl StudySubject {
     }
 }
 
-/// Solves and prints.
+/// Solves for all masses in all schemes, and prints the averages.
 pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let (subject, study) = comm.agree(checked(&args))?;
@@ -236,7 +236,7 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
         text
     })
 }
-/// Checks the flags.
+/// Checks the flags, and returns the solves and the common settings.
 fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> {
     let subject = StudySubject::new(args)?;
     if let Some(path) = &args.plot {
@@ -245,12 +245,12 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
     let wrong = |what: &str| Err(Failure::refused(what));
     match args {
         SolverBenchArguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => {
-            return wrong("--tol: expected a number above 0 and below 1");
+            return wrong(&format!("--tol {tol}: expected a number above 0 and below 1"));
         }
         SolverBenchArguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => {
-            return wrong("--beta: expected a number above 0");
+            return wrong(&format!("--beta {beta}: expected a number above 0"));
         }
-        SolverBenchArguments { sources: 0, .. } => return wrong("--sources: expected at least 1"),
+        SolverBenchArguments { sources: 0, .. } => return wrong("--sources 0: expected at least 1"),
         _ => {}
     }
     let masses = match &subject {
@@ -261,7 +261,7 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
     Ok((subject, study))
 }
 
-/// Returns a quenched configuration and its mean plaquette.
+/// Generates a quenched configuration. Returns it with its mean plaquette.
 fn quenched(domain: &Domain, args: &SolverBenchArguments, session: &Session) -> Outcome<(HostGauge, f64)> {
     info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
@@ -276,7 +276,7 @@ fn quenched(domain: &Domain, args: &SolverBenchArguments, session: &Session) -> 
     Ok((generator.gauge()?, plaquette))
 }
 
-/// Adds all masses in all schemes to the results, with the rates of the matrix for their formats.
+/// Adds the results for all masses and schemes, and the speed of the matrix in each of their formats.
 fn columns(
     results: &mut Results,
     table: Option<u32>,

@@ -1,4 +1,4 @@
-//! The study of Clark et al. 2009: even-odd Wilson fermions.
+//! Study of Clark et al. 2009 with even-odd Wilson fermions.
 use super::table::Results;
 use super::{Paper, SolverBenchArguments, columns};
 use crate::batch::Needs;
@@ -10,20 +10,20 @@ use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, Correction, Method, Request};
 use ferrite::{LinkStorage, Precision};
 
-/// Bare masses if none are given.
+/// Default bare masses.
 const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];
 
-/// The tables that were asked for.
+/// Requested tables of the paper, each with its number.
 pub struct Tables(pub Vec<(u32, PaperTable)>);
 
 impl Tables {
-    /// Reads `--paper` and `--table`; refuses flags of staggered operators.
+    /// Reads `--paper` and `--table`. Fails if flags of staggered operators are given.
     pub fn new(args: &SolverBenchArguments) -> Outcome<Self> {
         let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
         if let Some(flag) = args.formats.given() {
             return Err(Failure::refused(format!(
                 "{flag} applies to staggered operators only, because the tables of the paper have fixed formats: \
-                 remove it"
+                 remove {flag}"
             )));
         }
         let table = |number: &u32| match number {
@@ -35,24 +35,26 @@ impl Tables {
         let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
         numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
     }
-    /// Returns the masses of `--masses`, or the default ones.
+    /// Returns the masses of `--masses`, or the default masses.
     pub fn masses(args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         match &args.masses {
             None => Ok(MASSES.to_vec()),
             Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
-            Some(_) => Err(Failure::refused("--masses: expected numbers above -4")),
+            Some(masses) => {
+                Err(Failure::refused(format!("--masses {}: expected numbers above -4", crate::text::numbers(masses))))
+            }
         }
     }
-    /// Returns the device memory that is needed, with names for what takes it.
+    /// Returns the device memory that the study needs, by name.
     pub fn memory(&self, cut: Cut) -> Needs {
-        // Three formats stay on the device beside the one in double.
+        // Links in three formats stay on the device in addition to those in double precision.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
         let request = Request { method: Method::CG, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let mut needs = request.memory(cut.local, &cut.grid, 1, None);
         needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
         needs
     }
-    /// Solves for all tables.
+    /// Solves for all masses and schemes of the requested tables.
     pub fn work(&self, configuration: &Configuration, study: &SolverStudy, context: &Context) -> Outcome<Results> {
         let mut results = Results::default();
         let of = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic).into();
@@ -71,7 +73,7 @@ impl Tables {
     }
 }
 
-/// Returns the title of a table.
+/// Returns the title of the table with this number.
 pub fn title(number: u32) -> String {
     let what = match number {
         3 => "iterations in double precision",
@@ -81,7 +83,7 @@ pub fn title(number: u32) -> String {
     format!("Table {number}: {what}")
 }
 
-/// Returns whether figure 7 shows a cell.
+/// Returns whether figure 7 of the paper shows a cell of a table.
 pub fn is_shown(cell: &Cell) -> bool {
     cell.scheme.method == Method::BICGSTAB
         && match cell.scheme.correction {

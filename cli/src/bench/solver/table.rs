@@ -7,24 +7,24 @@ use ferrite_records::bench::BenchSolverRow;
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use std::fmt::Write;
 
-/// Rates of the matrix by itself.
+/// Speed of the matrix in each format, timed without a solver, in 10⁹ floating-point operations per second.
 pub type Rates = Vec<((Precision, LinkStorage), f64)>;
 
-/// All cells, with the numbers of their tables where those have numbers, and rates for all their formats.
+/// Cells of all tables, with the speed of the matrix in each of their formats.
 #[derive(Default)]
 pub struct Results {
-    /// Cells in the order in which they were solved, each with the number of its table.
+    /// Cells in the order in which they were solved, each with the number of its table; `None` for staggered operators.
     pub cells: Vec<(Option<u32>, Cell)>,
-    /// Rates of the matrix.
+    /// Speed of the matrix in each format.
     pub rates: Rates,
 }
 
 impl Results {
-    /// Returns the cells of a table.
+    /// Returns the cells of the table with this number.
     pub fn table(&self, number: Option<u32>) -> Vec<&Cell> {
         self.cells.iter().filter(|(table, _)| *table == number).map(|(_, cell)| cell).collect()
     }
-    /// Returns the records of all rows.
+    /// Returns the records of all cells.
     pub fn rows(&self) -> Vec<BenchSolverRow> {
         self.cells.iter().map(|(table, cell)| row(*table, cell, &self.rates)).collect()
     }
@@ -36,14 +36,14 @@ fn method(scheme: &SolverScheme) -> &'static str {
 fn format_name(scheme: &SolverScheme) -> String {
     format!("{} {}", name_of(&PRECISIONS, scheme.precision), name_of(&RECONSTRUCTIONS, scheme.reconstruction))
 }
-/// Returns the parameter of the correction and its name.
+/// Returns the name and the value of a correction's parameter.
 fn parameter(scheme: &SolverScheme) -> Option<(&'static str, f64)> {
     match scheme.correction {
         Correction::Reliable { delta } => delta.map(|delta| ("delta", delta)),
         Correction::Defect { inner_tol } => Some(("inner_tol", inner_tol)),
     }
 }
-/// Returns the name of a scheme for people.
+/// Returns the name of a scheme in tables and messages.
 pub fn name(scheme: &SolverScheme) -> String {
     let parameter = parameter(scheme).map_or(String::new(), |(name, value)| format!(", {name} {value:e}"));
     format!("{}, {}{parameter}", method(scheme), format_name(scheme))
@@ -77,7 +77,7 @@ fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> BenchSolverRow {
     }
 }
 
-/// Returns a table as the paper has it, then seconds and rates in the same order.
+/// Returns a table as in the paper, followed by a table with seconds and speeds in the same order.
 pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -> String {
     let mut schemes: Vec<SolverScheme> = Vec::new();
     for cell in cells {
@@ -119,10 +119,10 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
     text
 }
 
-/// Plots time to solution, and speed-up against double, of the cells that `shown` takes, as in figure 7 of the paper.
+/// Plots time to solution and speed-up relative to double precision of the cells that satisfy `shown`, as in figure 7 of the paper.
 pub fn picture(results: &Results, title: String, shown: impl Fn(&Cell) -> bool) -> LinePlot {
     let cells = || results.cells.iter().map(|(_, cell)| cell).filter(|cell| cell.failures.is_empty() && shown(cell));
-    // The faster of the solves in double is the measure.
+    // Speed-ups are relative to the faster solve in double precision.
     let double = |mass: f64| {
         let of_mass = cells().filter(|cell| cell.mass == mass && cell.scheme.precision == Precision::Double);
         of_mass.map(|cell| cell.seconds).min_by(f64::total_cmp)

@@ -1,4 +1,4 @@
-//! Checks that every implementation of `Communicator` has to pass. Tests of `Solo` and `Threads` include this file too.
+//! Checks that every implementation of `Communicator` has to pass. Tests of `Solo` and `Threads` also include this file.
 
 use comms::{Buffer, CommError, Communicator, Direction, Disagreement, ProcessGrid, Transfer, agree};
 use std::sync::Arc;
@@ -50,8 +50,8 @@ fn places<C: Communicator>(comm: &C) {
     }
 }
 
-/// Returns the contribution of rank `rank` to element `i`. The numbers differ widely in size and sign, so that the
-/// order of a sum shows.
+/// Returns the contribution of rank `rank` to element `i`. The numbers differ widely in size and sign, so that a sum in
+/// another order gives another result.
 fn summand(rank: usize, i: usize) -> f64 {
     let mut random = SplitMix64((rank * 1_000_003 + i) as u64);
     let mantissa = random.next() as i64 as f64;
@@ -59,10 +59,10 @@ fn summand(rank: usize, i: usize) -> f64 {
 }
 
 fn sums<C: Communicator>(comm: &C) {
-    // 20 000 doubles exceed the limit of MPI's one-call sum for any number of ranks.
+    // 20 000 doubles are more than MPI sums in one call, for any number of ranks.
     for length in [0, 1, 2, 3, 17, 1000, 20_000] {
         let mine: Vec<f64> = (0..length).map(|i| summand(comm.rank(), i)).collect();
-        // The rule, word for word: rank 0's number, plus rank 1's, plus …
+        // The sum that every implementation must give bit by bit: rank 0's number, plus rank 1's, plus …
         let expected: Vec<u64> = (0..length)
             .map(|i| (1..comm.size()).fold(summand(0, i), |sum, rank| sum + summand(rank, i)).to_bits())
             .collect();
@@ -112,7 +112,7 @@ fn broadcasts<C: Communicator>(comm: &C) {
 
 fn gathers<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
-    // Some of them empty, one long.
+    // Bytes that a rank contributes: 70 000 for rank 2, and none for some ranks.
     let of = |rank: usize| vec![rank as u8; if rank == 2 { 70_000 } else { (rank * 5) % 13 }];
     let expected: Vec<Vec<u8>> = (0..size).map(of).collect();
     for root in 0..size {
@@ -124,7 +124,7 @@ fn gathers<C: Communicator>(comm: &C) {
     assert!(matches!(comm.gather(size, &[]), Err(CommError::NoSuchRank { .. })));
 }
 
-/// Sends short and long messages around a ring, again and again.
+/// Sends short and long messages around a ring, repeatedly through the same channels.
 fn channels<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -175,13 +175,13 @@ impl Drop for Inline {
     }
 }
 
-/// Checks that transfers may be moved while under way, and that every buffer is dropped once.
+/// Checks that transfers may be moved while their messages are under way, and that every buffer is dropped once.
 fn buffers<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let drops = Arc::new(AtomicUsize::new(0));
     let mut transfers = Vec::new();
     for tag in 0..9 {
-        // The vector grows, which moves transfers under way.
+        // The vector reallocates as it grows, which moves transfers that are under way.
         let receive = comm.receive((rank + 1) % size, tag, Inline([0; 48], Arc::clone(&drops))).unwrap();
         let word = Inline([tag as u8 + 100; 48], Arc::clone(&drops));
         transfers.push((receive, comm.send((rank + size - 1) % size, tag, word).unwrap()));
@@ -196,8 +196,8 @@ fn buffers<C: Communicator>(comm: &C) {
     assert_eq!(drops.load(Ordering::SeqCst), 20);
 }
 
-/// Checks that messages with the same tag arrive in the order in which they were started, in whatever order they are
-/// waited for.
+/// Checks that messages with the same tag arrive in the order in which they were started, whatever the order in which a
+/// rank waits for them.
 fn order<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -211,8 +211,7 @@ fn order<C: Communicator>(comm: &C) {
     }
 }
 
-/// Checks that messages that are too long or too short are errors of the receiver, and that other messages are not
-/// affected.
+/// Checks that a message of the wrong length is an error of the receiver, and that other messages are not affected.
 fn lengths<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
@@ -224,7 +223,7 @@ fn lengths<C: Communicator>(comm: &C) {
             other => panic!("{sent} bytes into {expected}: {other:?}"),
         }
         send.wait().unwrap();
-        // The channel still works.
+        // After the error the channel can be used again.
         receive.start().unwrap();
         let send = comm.send(next, 6, vec![2u8; expected]).unwrap();
         assert_eq!(receive.into_buffer().unwrap(), vec![2u8; expected]);
@@ -264,7 +263,7 @@ fn overlap<C: Communicator>(comm: &C) {
         for (tag, byte) in [(9, 3u8), (8, 2)] {
             comm.send(next, tag, vec![byte; 300_000]).unwrap().into_buffer().unwrap();
         }
-        // A rank that arrives here early does not keep its sender from arriving.
+        // A rank in this call must still receive, because its sender may wait for messages before it makes the call.
         call(comm).unwrap();
         for (receive, byte) in receives.into_iter().zip([2, 3]) {
             assert_eq!(receive.into_buffer().unwrap(), vec![byte; 300_000]);
@@ -272,8 +271,8 @@ fn overlap<C: Communicator>(comm: &C) {
     }
 }
 
-/// Sends messages like a halo exchange: to both neighbours in all four directions, which may be the same rank or this
-/// rank itself.
+/// Exchanges messages as in a halo exchange, with both neighbours in all four directions. A neighbour can be this rank
+/// itself.
 fn halo<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     let grid = ProcessGrid::best(size, [16 * size; 4], 1).unwrap();
@@ -298,7 +297,7 @@ fn agreement<C: Communicator>(comm: &C) {
     let (rank, size) = (comm.rank(), comm.size());
     assert_eq!(agree(comm, Ok::<_, String>(rank)).unwrap(), rank);
     for bad in 0..size {
-        // `bad` and all higher ranks fail: the message is that of the lowest.
+        // `bad` and all higher ranks fail. The expected message is that of `bad`, the lowest of them.
         let result = if rank >= bad { Err(format!("rank {rank} has no file")) } else { Ok(()) };
         let error = agree(comm, result).unwrap_err();
         let Disagreement::Failed { rank: named, message, .. } = &error else { panic!("{error}") };
@@ -321,7 +320,7 @@ pub struct PatternMessage {
 }
 
 impl PatternMessage {
-    /// Returns a pattern of messages that is the same on all ranks.
+    /// Returns the random pattern of messages among `size` ranks that `seed` determines. It is the same on all ranks.
     pub fn random(seed: u64, size: usize) -> Vec<PatternMessage> {
         let mut random = SplitMix64(seed);
         let count = random.below(40);
@@ -335,7 +334,7 @@ impl PatternMessage {
         (0..count).map(&mut message).collect()
     }
 
-    /// Returns the contents of message number `i` in a round.
+    /// Returns the contents of this message, number `i` of the pattern, in round `round`.
     fn word(&self, i: usize, round: usize) -> Vec<u8> {
         (0..self.length).map(|k| (k * 31 + i * 7 + round * 3 + self.from) as u8).collect()
     }

@@ -1,5 +1,5 @@
-//! `mpirun -n N mpi_check [checks]`: checks whether MPI works on a machine, through the crate `comms`. The other
-//! subjects are for the tests of how a job ends; `latency` prints times.
+//! `mpirun -n N mpi_check [checks]` checks whether MPI works on a machine, through the crate `comms`. The other
+//! subjects are for tests of how a job ends; `latency` prints times.
 
 mod checks;
 
@@ -36,11 +36,11 @@ fn main() -> ExitCode {
     let subject = std::env::args().nth(1).unwrap_or_else(|| "checks".to_string());
     let Some((_, run)) = CHECKS.iter().find(|(name, _)| *name == subject) else {
         let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
-        eprintln!("there is no subject '{subject}'; there are {}", names.join(", "));
+        eprintln!("unknown subject '{subject}': choose one of {}", names.join(", "));
         return ExitCode::from(2);
     };
     if !launched_by_mpi() {
-        println!("not started by mpirun: one process");
+        println!("mpirun did not start this program: the checks run in one process");
     }
     match Mpi::run(run) {
         Ok(code) => code,
@@ -58,7 +58,7 @@ fn last(mpi: &Mpi) -> usize {
 
 fn check(mpi: &Mpi) -> CheckOutcome {
     checks::all(mpi);
-    // The same checks with every message above 100 bytes as one item of a derived datatype.
+    // Repeats the checks with every message above 100 bytes sent as one item of a derived datatype.
     checks::all(&mpi.with_largest_count(100));
     buffer_that_moves(mpi);
     foreign_memory(mpi);
@@ -71,7 +71,7 @@ fn check(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that a buffer must not change address below a persistent request.
+/// Checks that a start fails if the buffer has changed its address or length since the channel was made.
 fn buffer_that_moves(mpi: &Mpi) {
     struct Moving(Vec<u8>);
     impl Buffer for Moving {
@@ -91,7 +91,7 @@ fn buffer_that_moves(mpi: &Mpi) {
     receive.wait().unwrap();
 }
 
-/// Checks that ranks that disagree about a length get errors, and that the others are not affected.
+/// Checks unequal lengths: a broadcast fails only on the rank whose length differs, and a long sum fails on all ranks.
 fn unequal_lengths(mpi: &Mpi) {
     let other = mpi.rank() == last(mpi) && mpi.size() > 1;
     for (sent, expected) in [(3, 4), (1000, 2000), (100_000, 10), (10, 100_000)] {
@@ -106,7 +106,7 @@ fn unequal_lengths(mpi: &Mpi) {
     assert_eq!(mpi.sum(&mut vec![1.0; long]).is_err(), mpi.size() > 1);
 }
 
-/// Checks channels of raw addresses, with memory of the host, which every MPI can reach.
+/// Checks channels on raw addresses in host memory, which every MPI library can access.
 #[allow(unsafe_code)]
 fn foreign_memory(mpi: &Mpi) {
     let (rank, size) = (mpi.rank(), mpi.size());
@@ -132,7 +132,7 @@ fn foreign_memory(mpi: &Mpi) {
     drop((from, to));
 }
 
-/// Aborts on one rank while the others wait for a message or for all ranks.
+/// Aborts on the last rank while the others wait for a message or in a barrier.
 fn abort(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     mpi.barrier()?;
@@ -153,7 +153,7 @@ fn abort_all(mpi: &Mpi) -> CheckOutcome {
     mpi.abort(4, "the power is out")
 }
 
-/// Returns an error while messages are under way.
+/// Returns an error on the last rank while messages are under way.
 fn error(mpi: &Mpi) -> CheckOutcome {
     let (here, other) = (last(mpi), 0);
     let _receive = mpi.receive(if mpi.rank() == here { other } else { here }, 1, vec![0u8; 1 << 20])?;
@@ -173,7 +173,7 @@ fn panic(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sends a message that no rank receives, and that is too long to complete anyway.
+/// Sends a message that no rank receives. The message is long, so that it cannot complete without a receiver.
 fn lost_send(mpi: &Mpi) -> CheckOutcome {
     let to = if mpi.rank() == last(mpi) { 0 } else { last(mpi) };
     if mpi.rank() == 0 {
@@ -182,13 +182,13 @@ fn lost_send(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks that a rank may end while its message to a rank still at work is under way.
+/// Checks that a rank may end while its message to a rank that still works is under way.
 fn late_receiver(mpi: &Mpi) -> CheckOutcome {
     if mpi.rank() == 0 {
         drop(mpi.send(last(mpi), 9, vec![7u8; 8 << 20])?);
     }
     if mpi.rank() == last(mpi) {
-        // Longer than the end of a run waits for messages once all ranks have arrived.
+        // This is longer than the end of a run waits for messages after all ranks have arrived there (2 s).
         std::thread::sleep(Duration::from_secs(4));
         let bytes = mpi.receive(0, 9, vec![0u8; 8 << 20])?.into_buffer()?;
         assert!(bytes.iter().all(|b| *b == 7));
@@ -197,9 +197,9 @@ fn late_receiver(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints process numbers and waits for the test to kill the last rank.
+/// Prints process IDs and waits until the test kills the last rank.
 fn hang(mpi: &Mpi) -> CheckOutcome {
-    // One write per line: mpirun forwards what it reads.
+    // The line is written in one call, because `mpirun` forwards the pieces that it reads.
     let line = format!("rank {} is process {}\n", mpi.rank(), std::process::id());
     let mut out = std::io::stdout();
     out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("standard output");
@@ -213,7 +213,7 @@ fn hang(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sends a message of the wrong length, as a program might: one rank gets an error and reports it.
+/// Sends a message that is longer than its reception: the receiving rank gets an error and returns it.
 fn lengths(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     let _send = (mpi.rank() == 0).then(|| mpi.send(here, 12, vec![1u8; 5000])).transpose()?;
@@ -224,7 +224,7 @@ fn lengths(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends all ranks together; rank 0 prints the message.
+/// Returns the exit code on which all ranks agree; rank 0 prints the error.
 fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> CheckOutcome {
     Ok(match agree(mpi, result) {
         Ok(()) => ExitCode::SUCCESS,
@@ -237,7 +237,7 @@ fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> CheckOutcome
     })
 }
 
-/// Checks a grid that fits neither the run nor the lattice.
+/// Checks a process grid that fits neither the number of processes nor the lattice.
 fn grid(mpi: &Mpi) -> CheckOutcome {
     let checked = ProcessGrid::new([1, 1, 1, 2 * mpi.size()])
         .and_then(|grid| grid.check_for(mpi.size(), [8, 8, 8, 6], 1).map(drop));
@@ -248,7 +248,7 @@ fn one_disagrees(mpi: &Mpi) -> CheckOutcome {
     leave(mpi, if mpi.rank() == last(mpi) { Err("no such file") } else { Ok(()) })
 }
 
-/// Checks that another thread gets errors, that dropping transfers there is harmless, and that it can end the job.
+/// Checks that another thread gets errors, may drop transfers, and can abort the job.
 fn thread(mpi: &Mpi) -> CheckOutcome {
     let receive = mpi.receive(mpi.rank(), 0, vec![0u8; 8])?;
     let mpi = mpi.clone();
@@ -268,7 +268,7 @@ fn thread(mpi: &Mpi) -> CheckOutcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sends a message with more bytes than a C int can count.
+/// Sends a message with more bytes than C's `int` can count.
 fn large(mpi: &Mpi) -> CheckOutcome {
     const LENGTH: usize = (1 << 31) + 4099;
     if mpi.size() == 1 {
@@ -286,7 +286,7 @@ fn large(mpi: &Mpi) -> CheckOutcome {
         for i in [0, (1 << 30) - 1, 1 << 30, i32::MAX as usize, 1 << 31, LENGTH - 1] {
             assert_eq!(bytes[i], (i % 251) as u8 + 2, "byte {i}");
         }
-        // All other bytes are one.
+        // All bytes except the six marked ones are 1.
         let marked: usize = bytes.iter().filter(|b| **b != 1).count();
         assert_eq!(marked, 6);
         println!("{LENGTH} bytes arrived");

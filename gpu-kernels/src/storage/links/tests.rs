@@ -1,4 +1,4 @@
-//! Links that are stored come back, as well as the format can.
+//! Checks that stored links come back within the accuracy of the format.
 use super::*;
 use crate::storage::{Recon9H, Recon13H};
 use std::vec;

@@ -1,4 +1,4 @@
-//! Launch parameters of a kernel: determined once for each number of sites and right-hand sides, then looked up.
+//! Launch parameters of kernels. They are determined once for each number of sites and right-hand sides, and then looked up.
 use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, lock, raw};
 use crate::backend::tuning::{LaunchKey, SearchError, Shape};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
@@ -9,81 +9,80 @@ use gpu_kernels::{Instance, Sum};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
-/// Threads per block of kernels that are neither reductions nor tuned, as far as right-hand sides allow.
+/// Default number of threads in a block of an untuned kernel with one right-hand side per thread. It does not apply to reductions.
 const BLOCK: u32 = 128;
-/// Threads of a warp. Candidates of the tuner have whole warps, up to `MOST_THREADS` threads.
+/// Number of threads of a warp. Candidates of the tuner consist of whole warps, with up to `MOST_THREADS` threads.
 const WARP: u32 = 32;
 const MOST_THREADS: u32 = 512;
-/// Consecutive threads for sites in untuned blocks with several right-hand sides.
+/// Number of consecutive threads that have different sites, in default blocks with several groups of right-hand sides.
 const ROW: u32 = 16;
-/// Numbers of consecutive threads that candidates have for sites, if other threads have other right-hand sides of these.
+/// Numbers of consecutive threads that have different sites, in candidates with several groups of right-hand sides.
 const ROWS: [u32; 3] = [8, 16, 32];
 
-/// Most groups of right-hand sides in a block without tuning, and in candidates of the tuner: with more, a block has too few sites to find
-/// neighbours' vectors in its cache.
+/// Largest number of groups of right-hand sides in a default block; candidates of the tuner may also have [`MOST_GROUPS_TUNED`]. With more
+/// groups, a block has too few sites to reuse the neighbours' vectors in its cache.
 const MOST_GROUPS: u32 = 4;
 const MOST_GROUPS_TUNED: u32 = 8;
-/// Most threads of candidates with several groups: larger blocks were never the fastest.
+/// Largest number of threads of candidates with several groups; larger blocks were never the fastest.
 const MOST_THREADS_IN_GROUPS: u32 = 256;
-/// Number of blocks of a reduction that continue with other sites and right-hand sides until all are done: as many as run at a time.
+/// Number of blocks of a reduction whose blocks each loop over several sets of sites: about as many as run at a time.
 pub(super) const LOOPED_BLOCKS: u32 = 528;
-/// Most blocks along y and z of a grid.
+/// Largest number of blocks along y or z of a grid.
 const MOST_BLOCKS: u32 = 65535;
 
-/// Bytes that a block stores for each of its sums if its threads continue with other right-hand sides: a number for each warp.
+/// Number of bytes that a block of a looped reduction stores for each of its sums: one number for each warp.
 const KEPT_SUM_BYTES: u32 = 32;
-/// Most bytes of stored sums of a reduction.
+/// Largest number of bytes that a block stores for the sums of a looped reduction.
 pub(super) const MOST_KEPT: u32 = KEPT_SUM_BYTES * LAUNCH_SUMS as u32;
-/// Bytes of shared memory that every GPU gives a block without a request for more.
+/// Number of bytes of shared memory that a block can have on every GPU without a special request.
 const UNASKED: u32 = 48 << 10;
 
-/// Number of launches that warm up and determine how many fill a batch.
+/// Number of launches of the warm-up, whose time determines how many launches fill a batch.
 const WARM_UP: u32 = 3;
-/// Target length of a batch in seconds. The tuner measures several.
+/// Target length of a timed batch in seconds.
 const BATCH_SECONDS: f64 = 2e-3;
-/// Most launches of a batch.
+/// Largest number of launches in a batch.
 const MOST_LAUNCHES: f64 = 500.0;
 
-/// Key of a launch: the kernel's [`address`], sites, right-hand sides.
+/// Key of a launch: [`address`] of the kernel, number of sites, number of right-hand sides.
 pub(super) type LaunchId = (usize, u32, u32);
 
-/// Returns the address of a kernel in the tables, which is quick to compare.
+/// Returns the address of a kernel's table entry, which is quicker to compare than its name.
 pub(super) fn address(instance: &'static Instance) -> usize {
     std::ptr::from_ref(instance).addr()
 }
 
-/// Shared memory of a GPU. The most that a block can have is 163 KiB at compute capability 8.0, 99 KiB at 8.6 and 8.9, and
-/// 227 KiB at 9.0.
+/// Shared memory of a GPU. The largest amount for a block is 163 KiB at compute capability 8.0, 99 KiB at 8.6 and 8.9, and 227 KiB at 9.0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedMemory {
-    /// Most bytes of a block.
+    /// Largest number of bytes that a block can have.
     pub most: u32,
 }
 
 impl SharedMemory {
-    /// Returns the most bytes of a block that stores `links` bytes of links: more than usual is requested from the driver only if there are
-    /// some.
+    /// Returns the largest number of bytes for a block that stores `links` bytes of links. Blocks without links have no more than a GPU
+    /// provides without a special request.
     pub fn limit(self, links: u32) -> u32 {
         if links > 0 { self.most } else { self.most.min(UNASKED) }
     }
-    /// Whether a launch that requests `bytes` fits, given the memory that a kernel may have from the start.
+    /// Whether a launch that requests `bytes` of shared memory fits on the GPU, if its blocks store `links` bytes of links.
     fn fits(self, links: u32, bytes: u32) -> bool {
         bytes + SCRATCH_BYTES <= self.limit(links)
     }
-    /// Returns the variants of a kernel, not of a reduction, that fit.
+    /// Returns the variants of a kernel that fit into shared memory. The kernel must not be a reduction.
     fn fitting(self, variants: &'static [Variant]) -> impl Iterator<Item = &'static Variant> {
         variants.iter().filter(move |variant| self.fits(variant.shared, variant.shared))
     }
 }
 
-/// Parameters of a launch besides arguments.
+/// Kernel and shape of a launch; the arguments are passed separately.
 #[derive(Clone, Copy)]
 pub(super) struct PreparedLaunch {
     pub function: Function,
     pub shape: Shape,
 }
 
-/// Blocks and threads of each along x, y and z, and bytes of memory that a block shares.
+/// Grid of a launch: blocks and threads along x, y and z, and bytes of shared memory of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     pub blocks: [u32; 3],
@@ -98,7 +97,7 @@ impl PreparedLaunch {
     }
 }
 
-/// Returns a grid with blocks of other right-hand sides along x, and blocks of other sites along y and z.
+/// Returns the grid of a launch. Blocks along x have different right-hand sides, blocks along y and z different sites.
 fn grid(shape: Shape, n: u32, nrhs: u32, shared: u32) -> Grid {
     let blocks = n.div_ceil(shape.sites()).max(1);
     let layers = blocks.div_ceil(MOST_BLOCKS);
@@ -110,13 +109,13 @@ fn divisor(n: u32, most: u32) -> u32 {
     (1..=most).rev().find(|d| n.is_multiple_of(*d)).unwrap_or(1)
 }
 
-/// Returns the blocks without tuning for a kernel that exists with these blockings; `most` threads are possible.
+/// Returns the shape of an untuned kernel that is compiled for `blockings`; a block can have up to `most` threads.
 fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32) -> Shape {
-    // Blockings are listed with the fastest first. Looped ones are faster in some kernels only, which takes a measurement.
+    // Blockings are listed in order of speed. Looped blockings are faster in some kernels only, so only the tuner chooses them.
     let fits = |blocking: &RhsBlocking| nrhs > 1 && !blocking.looped && nrhs.is_multiple_of(blocking.rhs);
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
     let groups = divisor(nrhs / blocking.rhs, MOST_GROUPS.min(most / WARP));
-    // With several right-hand sides in a thread, larger blocks were faster.
+    // Larger blocks were faster if a thread computes several right-hand sides.
     let block = if blocking.rhs > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
     let threads = match groups {
         0 | 1 => [BLOCK.min(most), 1, 1],
@@ -125,8 +124,8 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
     Shape { blocking, threads }
 }
 
-/// Returns the blocks of a kernel that warps compute: lanes have consecutive numbers, and warps that have the same ones for other
-/// right-hand sides are in one block; or `together` warps compute a number together.
+/// Returns the shape of a kernel whose numbers are computed by whole warps. If `together` is 1, each lane computes one number, and a block
+/// contains the warps that compute the same numbers of different right-hand sides. Otherwise `together` warps compute a number together.
 fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32, together: u32) -> Shape {
     let fits = |blocking: &RhsBlocking| if blocking.looped { nrhs > 1 } else { nrhs.is_multiple_of(blocking.rhs) };
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
@@ -141,8 +140,8 @@ fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, m
     }
 }
 
-/// Returns the blocking of a reduction with several right-hand sides: that of the first variant that supports this number and for which a
-/// block has memory, as reductions are not tuned; otherwise one right-hand side in each thread.
+/// Returns the blocking of a reduction with several right-hand sides. Reductions are not tuned: the first variant that divides this number
+/// and whose blocks fit into shared memory is used, otherwise one right-hand side in each thread.
 pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> RhsBlocking {
     let fits = |variant: &&Variant| {
         let (blocking, links) = (variant.blocking, variant.shared);
@@ -152,7 +151,7 @@ pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: Sh
     variants.iter().find(fits).map_or(RhsBlocking::ONE, |variant| variant.blocking)
 }
 
-/// Returns the bytes of shared memory that a launch of a reduction requests: for links in this blocking, and for sums.
+/// Returns the bytes of shared memory that a launch of a reduction requests: for the links of this blocking, and for sums.
 pub(super) fn sum_bytes(sum: Sum, (blocking, links): (RhsBlocking, u32), threads: [u32; 3], nrhs: u32) -> u32 {
     let values = sum.values as u32;
     let kept = match blocking {
@@ -164,16 +163,16 @@ pub(super) fn sum_bytes(sum: Sum, (blocking, links): (RhsBlocking, u32), threads
     links + kept
 }
 
-/// Returns the most blocks of a reduction whose threads have one site each: their sums have to fit the memory for those of all reductions,
-/// and the grid has a limit along y.
+/// Returns the largest number of blocks of a reduction whose threads compute one site each. The memory for partial sums and the size of a
+/// grid along y limit it.
 pub(super) fn most_single_blocks(nrhs: u32, values: usize) -> u32 {
     let room = LAUNCH_SUMS * MAX_REDUCTION_BLOCKS / (nrhs as usize * values).max(1);
     room.min(MOST_BLOCKS as usize) as u32
 }
 
-/// Returns the threads of a block of a reduction, `one` along x in blockings with one right-hand side in a thread or loops. With several
-/// right-hand sides in each thread, each warp has a group of these, and as many groups as possible share sites. The more rows a block has,
-/// the more neighbours' vectors its cache finds.
+/// Returns the threads of a block of a reduction. With one right-hand side in each thread, and in loops, a block has `one` threads along x.
+/// Otherwise each warp computes one group of right-hand sides, and as many groups as possible share their sites. The remaining warps
+/// compute more rows of sites, whose neighbours' vectors the block then finds in its cache.
 pub(super) fn sum_threads(blocking: RhsBlocking, nrhs: u32, one: u32) -> [u32; 3] {
     if blocking.looped || blocking.rhs == 1 {
         return [one, 1, 1];
@@ -182,7 +181,7 @@ pub(super) fn sum_threads(blocking: RhsBlocking, nrhs: u32, one: u32) -> [u32; 3
     [WARP, groups, SUM_WARPS / groups]
 }
 
-/// Returns the blocks that are worth a measurement for a kernel in this blocking, with `most` threads.
+/// Returns the shapes that the tuner measures for a kernel in this blocking; a block can have up to `most` threads.
 fn candidates(blocking: RhsBlocking, nrhs: u32, most: u32) -> Vec<Shape> {
     if !nrhs.is_multiple_of(blocking.rhs) || blocking.looped && nrhs == 1 {
         return Vec::new();
@@ -206,17 +205,17 @@ fn candidates(blocking: RhsBlocking, nrhs: u32, most: u32) -> Vec<Shape> {
     shapes.into_iter().collect()
 }
 
-/// A kind of launch that was made, see [`Cuda::launches`].
+/// A launch that was made, with its shape; see [`Cuda::launches`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Launched {
-    /// Key of the launch.
+    /// Key of the launch: kernel, sites and right-hand sides.
     pub launch: LaunchKey,
-    /// Blocks of the launch.
+    /// Shape of the launch's blocks.
     pub shape: Shape,
 }
 
 impl Cuda {
-    /// Returns the blocks of all kernels launched so far, except reductions, sorted by name.
+    /// Returns the launches made so far, sorted by kernel, except reductions.
     pub fn launches(&self) -> Vec<Launched> {
         let launches = lock(&self.shared.launches);
         let all = launches.iter().map(|((_, sites, nrhs), PreparedLaunch { function, shape })| Launched {
@@ -228,8 +227,8 @@ impl Cuda {
         all
     }
 
-    /// Returns the launch of a kernel that has not been launched with these numbers before. A tuner that searches launches it many times
-    /// here.
+    /// Returns the parameters for the first launch of a kernel with these numbers of sites and right-hand sides. A tuner that searches
+    /// measures candidates here, which launches the kernel many times.
     ///
     /// # Safety
     /// The contract of [`Cuda::start`] holds.
@@ -248,7 +247,7 @@ impl Cuda {
             Some(together) => shape_of_warps(blockings, nrhs, most, together),
             None => default_shape(blockings, nrhs, most),
         };
-        // Kernels that are launched once or twice in a run are not worth a search.
+        // Kernels that are launched once or twice in a run do not justify a search.
         let shape = if function.hot && kernel.warps.is_none() {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
             let mut shapes = candidates(RhsBlocking::ONE, nrhs, most);
@@ -279,7 +278,7 @@ impl Cuda {
         Ok(launch)
     }
 
-    /// Returns the most threads that a block of the kernel can have: registers are the limit.
+    /// Returns the largest number of threads that a block of the kernel can have; registers limit it.
     fn most_threads(&self, function: Function) -> Result<u32> {
         self.attribute(function.handle, sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
     }

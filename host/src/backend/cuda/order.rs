@@ -1,15 +1,15 @@
-//! Orders of work on a GPU and points in them. Those of `cust` are not used: its streams wait for the legacy default
-//! stream, on which other libraries of a program may be working, and its events are consumed by those who wait for them.
+//! Streams and events of a GPU. The types of `cust` are not used: its streams wait for the legacy default stream, on which other libraries
+//! of a program may be working, and its events are consumed by waiting for them.
 use super::{Cuda, raw};
 use crate::backend::{Result, Stream};
 use cust::sys;
 
 /// CU_STREAM_NON_BLOCKING: the stream does not wait for the legacy default stream.
 const NON_BLOCKING: u32 = 1;
-/// Priority above the highest one that exists, for which the driver uses the highest.
+/// Priority above the highest possible one, which the driver replaces by the highest.
 const HIGHEST: i32 = -100;
 
-/// A stream. Its owner keeps its context, which is the current one when the stream is dropped.
+/// A stream of the driver. Its owner keeps the context alive and makes it current before the stream is dropped.
 pub(super) struct Queue(sys::CUstream);
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Queue {}
@@ -44,10 +44,10 @@ impl Drop for Queue {
     }
 }
 
-/// An order of work beside the main one.
+/// A stream beside the main one.
 pub(super) struct CudaStream {
     queue: Queue,
-    /// Keeps the context alive.
+    /// Backend of the stream; keeps the context alive.
     backend: Cuda,
 }
 
@@ -58,12 +58,12 @@ impl CudaStream {
 }
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        // The queue is destroyed after this.
+        // The context must be current when the queue is destroyed, which follows.
         let _ = self.backend.enter();
     }
 }
 
-/// A point in the order of a stream. Its owner keeps its context, which is the current one when the mark is dropped.
+/// An event of the driver. Its owner keeps the context alive and makes it current before the event is dropped.
 pub(super) struct Mark(sys::CUevent);
 // SAFETY: a handle that the driver lets any thread use.
 unsafe impl Send for Mark {}
@@ -83,22 +83,22 @@ impl Drop for Mark {
     }
 }
 
-/// A point in the order of a stream.
+/// An event, with the backend that owns its context.
 pub(super) struct CudaEvent {
     mark: Mark,
-    /// Keeps the context alive.
+    /// Backend of the event; keeps the context alive.
     backend: Cuda,
 }
 
 impl Drop for CudaEvent {
     fn drop(&mut self) {
-        // The mark is destroyed after this.
+        // The context must be current when the mark is destroyed, which follows.
         let _ = self.backend.enter();
     }
 }
 
 impl Cuda {
-    /// Returns a stream, or that of the main order.
+    /// Returns the queue of a stream, or that of the main stream.
     pub(super) fn queue<'a>(&'a self, stream: Option<&'a Stream>) -> &'a Queue {
         stream.map_or(&self.shared.queue, |stream| &stream.get::<CudaStream>().queue)
     }
@@ -121,13 +121,13 @@ impl Cuda {
         raw(unsafe { sys::cuEventCreate(&mut handle, flags as u32) }, "creating an event", self.name())?;
         Ok(Mark(handle))
     }
-    /// Places a mark after the present work.
+    /// Records an event after the work that the queue has so far.
     pub(super) fn place(&self, mark: &impl AsRef<Mark>, queue: &Queue) -> Result {
         self.enter()?;
         // SAFETY: live handles of this context.
         raw(unsafe { sys::cuEventRecord(mark.as_ref().0, queue.0) }, "recording an event", self.name())
     }
-    /// Makes later work wait for a mark.
+    /// Makes later work of the queue wait for an event.
     pub(super) fn wait_for(&self, event: &CudaEvent, queue: &Queue) -> Result {
         self.enter()?;
         // SAFETY: live handles of this context.
@@ -140,7 +140,7 @@ impl Cuda {
             code => raw(code, "querying an event", self.name()).map(|()| true),
         }
     }
-    /// Returns the seconds between two marks; waits for the later one.
+    /// Returns the seconds between two events; waits for the later one.
     pub(super) fn elapsed(&self, from: &impl AsRef<Mark>, to: &impl AsRef<Mark>) -> Result<f64> {
         self.enter()?;
         let (from, to) = (from.as_ref().0, to.as_ref().0);

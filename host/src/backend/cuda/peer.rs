@@ -1,11 +1,11 @@
-//! Memory of other processes' GPUs on the same machine (CUDA IPC), and words through which streams of different processes
-//! wait for each other.
+//! Memory of other processes' GPUs on the same machine (CUDA IPC), and words in this memory with which streams of different processes wait
+//! for each other.
 use super::order::Queue;
 use super::{Cuda, CudaStream, raw};
 use crate::backend::{BackendError, DeviceBuffer, Result, Stream};
 use cust::sys;
 
-// The second version of this call, which the driver has had since CUDA 11.7 and `cust` does not declare.
+// `cust` does not declare version 2 of this function, which the driver has since CUDA 11.7.
 unsafe extern "C" {
     fn cuStreamBatchMemOp_v2(
         stream: sys::CUstream,
@@ -15,7 +15,7 @@ unsafe extern "C" {
     ) -> sys::CUresult;
 }
 
-/// An operation on a word: CUstreamBatchMemOpParams.
+/// An operation of a stream on a word in memory: `CUstreamBatchMemOpParams` of the driver.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct WordOperation {
@@ -24,24 +24,24 @@ struct WordOperation {
     address: u64,
     value: u64,
     flags: u32,
-    /// Unused fields.
+    /// Fields that are not used here.
     rest: [u64; 2],
 }
 const _: () = assert!(size_of::<WordOperation>() == 48);
-/// Wait for a word: CU_STREAM_MEM_OP_WAIT_VALUE_32.
+/// Operation that waits for a word: `CU_STREAM_MEM_OP_WAIT_VALUE_32`.
 const WAIT: u32 = 1;
-/// Write to a word: CU_STREAM_MEM_OP_WRITE_VALUE_32.
+/// Operation that writes a word: `CU_STREAM_MEM_OP_WRITE_VALUE_32`.
 const WRITE: u32 = 2;
-/// Flag that waits until (word − value), taken as a signed number, is not negative: CU_STREAM_WAIT_VALUE_GEQ.
+/// Condition of a wait: the difference word − value, as a signed number, is not negative (`CU_STREAM_WAIT_VALUE_GEQ`).
 const NOT_BELOW: u32 = 0;
-/// Flag that enables access to the peer when it is first needed: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.
+/// Flag that enables access to the peer when it is first needed: `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY: u32 = 1;
 
-/// Memory of another process, mapped into this one's address space.
+/// Memory of another process, mapped into the address space of this process.
 pub(super) struct CudaPeer {
     base: u64,
     offset: u64,
-    /// Keeps the context alive.
+    /// Backend that mapped the memory; keeps the context alive.
     backend: Cuda,
 }
 
@@ -55,7 +55,7 @@ impl Drop for CudaPeer {
     }
 }
 
-/// Message to the other process: the driver's handle of an allocation, and the offset of the buffer in it.
+/// Message with which a process shares a buffer: the driver's handle of the allocation, and the buffer's offset in it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Handle {
@@ -96,13 +96,13 @@ impl Cuda {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
-        // Not the copy between addresses of one device, which refuses those of another.
+        // `cuMemcpyDtoDAsync` rejects addresses of another device; `cuMemcpyAsync` accepts them.
         // SAFETY: the source was checked, the target is promised by `Ordered`.
         let code = unsafe { sys::cuMemcpyAsync(to as u64, source, bytes, s.get::<CudaStream>().handle()) };
         raw(code, "copying to another GPU", self.name())
     }
     pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
-        // The write waits until all earlier ones of the stream are visible.
+        // The driver writes the words only after all earlier writes of the stream are visible.
         let queue = self.queue(stream);
         self.each_word(words, WRITE, value, 0, queue, "signalling another process")
     }
@@ -110,7 +110,7 @@ impl Cuda {
         let queue = self.queue(stream);
         self.each_word(words, WAIT, value, NOT_BELOW, queue, "waiting for another process")
     }
-    /// Performs one operation on all words, in one call: each call costs a stream some microseconds.
+    /// Performs an operation on all words in a single call, because each call costs a stream some microseconds.
     fn each_word(&self, words: &[*mut u8], kind: u32, value: u32, flags: u32, queue: &Queue, call: &str) -> Result {
         self.enter()?;
         let operation =

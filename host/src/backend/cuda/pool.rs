@@ -1,7 +1,7 @@
-//! Pool of freed memory for reuse: a request to the driver costs as much as a hundred kernels, and waits for all of them.
+//! Pool of freed memory for reuse. An allocation by the driver costs as much as a hundred kernels, and waits for all running kernels.
 //!
-//! A kernel in the main order may still be using memory that is reused: the work of the next owner comes later in that order. Memory that
-//! other orders of work or other processes use does not come from the pool: see
+//! Reused memory may still be in use by a kernel of the main stream. This is safe, because the work of the next owner comes later in the
+//! same stream. Memory for other streams or other processes does not come from the pool: see
 //! [`allocate_apart`](crate::backend::Backend::allocate_apart).
 use super::{Cuda, CudaBuffer, lock, raw};
 use crate::backend::{Backend, BackendError, Result};
@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 use tracing::trace;
 
-/// Step of sizes, which are rounded up so that almost equal ones fit.
+/// Granularity of sizes in bytes. Sizes are rounded up, so that buffers of almost equal size can replace each other.
 const STEP: usize = 4096;
 
-/// Free memory, by size.
+/// Addresses of free memory for each size in bytes.
 #[derive(Default)]
 pub(super) struct Pool {
     free: HashMap<usize, Vec<u64>>,
@@ -21,7 +21,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Returns the bytes in the pool.
+    /// Returns the number of bytes in the pool.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -63,7 +63,7 @@ impl Cuda {
         self.zero(address, bytes)?;
         Ok(buffer)
     }
-    /// Allocates memory from the driver; if it has no more, again after the pool was emptied.
+    /// Allocates memory from the driver. If the driver has too little, the pool is emptied, and the allocation is tried again.
     fn fresh(&self, size: usize, bytes: usize, what: &str) -> Result<u64> {
         let (mut address, start) = (0, Instant::now());
         // SAFETY: writes one address.
@@ -88,7 +88,7 @@ impl Cuda {
         trace!("memory for {what}: {bytes} bytes after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         Ok(address)
     }
-    /// Returns memory to the pool.
+    /// Returns a buffer's memory to the pool.
     pub(super) fn give_back(&self, address: u64, bytes: usize) {
         lock(&self.shared.pool).give(rounded(bytes), address);
     }

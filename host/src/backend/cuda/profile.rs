@@ -1,23 +1,23 @@
-//! Times of single launches, between two events each.
+//! Times of single launches, each measured between two events.
 use super::order::{Mark, Queue};
 use super::{Cuda, lock};
 use crate::backend::profile::Totals;
 use crate::backend::{KernelTime, Result};
 
-/// Number of launches whose times are still on the device.
+/// Largest number of launches whose times are still to be read from the device.
 const PENDING: usize = 4096;
 
-/// Times of launches since profiling began. It has marks, not events, which would keep the backend that owns this alive.
+/// Times of launches since profiling began. It holds `Mark`s, because a `CudaEvent` would keep the backend that owns this timer alive.
 #[derive(Default)]
 pub(super) struct LaunchTimer {
     totals: Totals,
     pending: Vec<(&'static str, Mark, Mark)>,
-    /// Marks for reuse.
+    /// Marks that can be used again.
     free: Vec<Mark>,
 }
 
 impl Cuda {
-    /// Runs a launch between two events, if launches are timed.
+    /// Runs a launch. If launches are timed, an event is recorded before and after it.
     pub(super) fn timed(&self, name: &'static str, queue: &Queue, launch: impl FnOnce() -> Result) -> Result {
         if !self.shared.profiles.load(std::sync::atomic::Ordering::Relaxed) {
             return launch();
@@ -42,7 +42,7 @@ impl Cuda {
         Ok(())
     }
     pub(super) fn begin_profile(&self) {
-        // Marks that are dropped belong to the context.
+        // The context must be current, because the assignment drops marks.
         let _ = self.enter();
         *lock(&self.shared.profile) = LaunchTimer::default();
         self.shared.profiles.store(true, std::sync::atomic::Ordering::Relaxed);

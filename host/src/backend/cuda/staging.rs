@@ -1,7 +1,6 @@
-//! Copies between a GPU and memory of the host through page-locked pieces. Long copies are filled and emptied by all threads while another
-//! piece travels: the driver does that with one thread, which on a fresh array spends most of its time on page faults. Short ones to the
-//! GPU need a piece because their own memory may be gone when the copy is made: the driver promises to have read it only where it cannot
-//! reach it.
+//! Copies between a GPU and host memory through two page-locked pieces. In long copies, all threads fill or empty one piece while the other
+//! is transferred. The driver uses one thread, which spends most of its time on page faults if the array is fresh. Short copies to the GPU
+//! also use a piece, because the caller may free the data before the driver has read it. Without pieces, a copy waits for its end.
 use super::order::Mark;
 use super::{Cuda, raw};
 use crate::backend::Result;
@@ -11,17 +10,17 @@ use std::ffi::c_void;
 use std::sync::TryLockError;
 use tracing::trace;
 
-/// Number of bytes that travel at once.
+/// Number of bytes of a piece.
 const PIECE: usize = 16 << 20;
-/// Number of bytes that a thread copies at once.
+/// Number of bytes that a thread copies in one task.
 const STRIP: usize = 256 << 10;
-/// Number of bytes below which copies from the GPU, which are waited for in any case, are done before the pieces are allocated.
+/// Number of bytes below which copies from the GPU do not use the pieces.
 const LONG: usize = 4 * STRIP;
 
 /// Two page-locked pieces of host memory.
 pub(super) struct Staging {
     pieces: [Piece; 2],
-    /// Index of the piece that the last copy to the GPU used.
+    /// Index of the piece that the last copy to the GPU used, 0 or 1.
     next: usize,
 }
 
@@ -45,7 +44,7 @@ impl Staging {
         };
         Ok(Staging { pieces: [piece()?, piece()?], next: 0 })
     }
-    /// Returns the piece whose last use is longer ago.
+    /// Returns the other piece, which was used before the last one.
     fn next(&mut self) -> &Piece {
         self.next = 1 - self.next;
         &self.pieces[self.next]
@@ -53,7 +52,8 @@ impl Staging {
 }
 
 impl Drop for Piece {
-    /// Frees the piece. The context is the current one: in `new`, and when the backend ends, which has waited for all copies.
+    /// Frees the piece. The context must be current, which holds in `new` and at the end of the backend; the backend waits for all copies
+    /// before.
     fn drop(&mut self) {
         // SAFETY: allocated in `new`, freed once, and no copy is on its way.
         unsafe {
@@ -63,12 +63,12 @@ impl Drop for Piece {
 }
 
 impl Piece {
-    /// Waits until the last copy is done.
+    /// Waits until the last copy with this piece is done.
     fn wait(&self, device: &str) -> Result {
         // SAFETY: a live handle.
         raw(unsafe { sys::cuEventSynchronize(self.copied.handle()) }, "waiting for a copy", device)
     }
-    /// Returns the first bytes of the piece. The caller has waited for the last copy, and holds the mutex.
+    /// Returns the first `count` bytes of the piece. The caller must hold the mutex and have waited for the last copy.
     #[expect(clippy::mut_from_ref)]
     fn bytes(&self, count: usize) -> &mut [u8] {
         debug_assert!(count <= PIECE);
@@ -85,9 +85,10 @@ fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Cuda {
-    /// Runs `task` with the pieces; `None` if another thread has them, or if they cannot be allocated.
+    /// Runs `task` with the pieces. Returns `None` if another thread is using them, or if they cannot be allocated.
     fn staged(&self, task: impl FnOnce(&mut Staging) -> Result) -> Option<Result> {
-        // Not waited for: threads that wait for others of their pool may be given work that wants the pieces, too.
+        // `try_lock` prevents a deadlock: while a thread waits for others of its rayon pool, it may be given work that also needs the
+        // pieces.
         let mut staging = match self.shared.staging.try_lock() {
             Ok(staging) => staging,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -101,7 +102,7 @@ impl Cuda {
         }
         staging.as_mut().map(task)
     }
-    /// Copies to this address of the GPU, in the main order; `data` may be changed when this returns.
+    /// Copies to an address of the GPU in the main stream; the caller may change `data` afterwards.
     pub(super) fn copy_in(&self, data: &[u8], address: u64) -> Result {
         let queue = &self.shared.queue;
         let direct = |data: *const u8, bytes: usize, address: u64| {
@@ -124,7 +125,7 @@ impl Cuda {
             queue.wait(self.name())
         })
     }
-    /// Copies from this address of the GPU, after all work in the main order.
+    /// Copies from an address of the GPU after all work of the main stream.
     pub(super) fn copy_out(&self, address: u64, data: &mut [u8]) -> Result {
         let queue = &self.shared.queue;
         let direct = |address: u64, data: *mut u8, bytes: usize| {
@@ -142,7 +143,7 @@ impl Cuda {
             };
             begin(0)?;
             for (n, part) in data.chunks_mut(PIECE).enumerate() {
-                // Into the other piece, which was emptied before.
+                // The next part goes to the other piece, which has been emptied.
                 if (n + 1) * PIECE < total {
                     begin(n + 1)?;
                 }

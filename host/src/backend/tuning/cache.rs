@@ -1,5 +1,4 @@
-//! The file that stores measurements: JSON, one line per launch, sorted, so that it can be read, compared and searched
-//! with any tool.
+//! Cache file of the tuner. It is JSON with one line for each launch, sorted, so that it can be read, compared and searched with any tool.
 use super::Shape;
 use super::key::{DeviceKey, LaunchKey};
 use crate::system::atomic::{self, SystemError, WriteError};
@@ -74,35 +73,35 @@ pub struct Entry {
     pub shape: Shape,
     /// Shape of the thread blocks without tuning.
     pub default: Shape,
-    /// Time of a launch in microseconds for every candidate; `None` for one that cannot be launched.
+    /// Shortest time of a launch in microseconds for every candidate; `None` for a candidate that has no time.
     pub microseconds: BTreeMap<Shape, Option<f64>>,
     /// Date and time of the measurement, in UTC.
     pub measured: String,
 }
 
 impl Entry {
-    /// Returns the time of a launch with the chosen shape, in microseconds; `None` if it was not measured.
+    /// Returns the time of a launch with the chosen shape, in microseconds; `None` if that shape has no time.
     pub fn best_microseconds(&self) -> Option<f64> {
         self.microseconds.get(&self.shape).copied().flatten()
     }
-    /// Returns the time of a launch without tuning, in microseconds; `None` if it was not measured.
+    /// Returns the time of a launch with the shape without tuning, in microseconds; `None` if that shape has no time.
     pub fn default_microseconds(&self) -> Option<f64> {
         self.microseconds.get(&self.default).copied().flatten()
     }
-    /// Returns the speed-up of a launch by tuning: time without tuning / time with tuning, 1 if there is no gain.
+    /// Returns the speed-up by tuning: time without tuning / time with tuning; `None` if one of the times is missing.
     pub fn gain(&self) -> Option<f64> {
         Some(self.default_microseconds()? / self.best_microseconds()?)
     }
 }
 
-/// Contents of a tune cache: entries of any number of devices.
+/// Contents of a tune cache: measurements for any number of devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuneCache {
     devices: BTreeMap<DeviceKey, BTreeMap<LaunchKey, Entry>>,
 }
 
-/// Returns the path of the cache: `$FERRITE_TUNE_CACHE`, else `$XDG_CACHE_HOME/ferrite/tune.json`, else
-/// `~/.cache/ferrite/tune.json`; `None` if no environment variable determines it.
+/// Returns the path of the cache file: `$FERRITE_TUNE_CACHE`, otherwise `$XDG_CACHE_HOME/ferrite/tune.json`, otherwise
+/// `~/.cache/ferrite/tune.json`; `None` if none of the environment variables is set.
 pub fn default_path() -> Option<PathBuf> {
     path_from(|name| std::env::var_os(name))
 }
@@ -112,13 +111,13 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     if let Some(file) = path("FERRITE_TUNE_CACHE") {
         return Some(file);
     }
-    // By convention, a relative path in XDG_CACHE_HOME is ignored.
+    // By convention, XDG_CACHE_HOME is ignored if it is a relative path.
     let folder = path("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
     Some(folder.or_else(|| Some(path("HOME")?.join(".cache")))?.join("ferrite").join("tune.json"))
 }
 
 impl TuneCache {
-    /// Reads a file. A missing or empty file gives a cache without entries.
+    /// Reads a tune cache from a file. A missing or empty file gives a cache without entries.
     pub fn read(path: &Path) -> Result<Self, CacheError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -138,7 +137,7 @@ impl TuneCache {
                 .map(Self::from)
                 .map_err(|why| damaged(why.to_string())),
             Ok(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
-            Err(_) => Err(damaged("its version is not a number".into())),
+            Err(_) => Err(damaged("the version is not a number".into())),
         }
     }
 
@@ -146,22 +145,21 @@ impl TuneCache {
     pub fn of(&self, device: &DeviceKey) -> impl Iterator<Item = (&LaunchKey, &Entry)> {
         self.devices.get(device).into_iter().flatten()
     }
-    /// Returns the number of entries, of all devices together.
+    /// Returns the total number of entries for all devices.
     pub fn len(&self) -> usize {
         self.devices.values().map(BTreeMap::len).sum()
     }
-    /// Whether there are no entries.
+    /// Whether the cache has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Adds entries of a device; an entry for the same launch is replaced.
+    /// Adds entries for a device; they replace older entries of the same launch.
     pub fn add(&mut self, device: &DeviceKey, entries: impl IntoIterator<Item = (LaunchKey, Entry)>) {
         self.devices.entry(device.clone()).or_default().extend(entries);
     }
 
-    /// Adds entries to the file at `path` and keeps its other entries, including those that another process has written
-    /// since the last read. With `replace`, a file that is damaged or of another version is discarded; otherwise it is an
-    /// error.
+    /// Adds entries to the file at `path` and keeps its other entries, including those that another process has added meanwhile. If the
+    /// file is damaged or of another version, it is discarded with `replace`; otherwise that is an error.
     pub fn add_to_file(
         path: &Path,
         device: &DeviceKey,
@@ -169,8 +167,8 @@ impl TuneCache {
         replace: bool,
     ) -> Result<(), CacheError> {
         let lock = prepare(path)?;
-        // Some network file systems cannot lock. The file is whole even then, but if two processes write at the same
-        // moment, the entries of one may be lost.
+        // Some network file systems cannot lock. The file is complete even then, but if two processes write at the same moment, the entries
+        // of one of them may be lost.
         let _ = lock.lock();
         let mut cache = match Self::read(path) {
             Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if replace => Self::default(),
@@ -182,7 +180,7 @@ impl TuneCache {
             .map_err(|error: WriteError| CacheError::Unwritable { path: path.into(), why: error.to_string() })
     }
 
-    /// Returns the text of the file.
+    /// Returns the contents as JSON text.
     fn to_json(&self) -> String {
         let mut out = format!("{{\n  \"format\": {},\n  \"version\": {VERSION},\n  \"devices\": [", quoted(FORMAT));
         for (i, (key, entries)) in self.devices.iter().enumerate() {
@@ -220,22 +218,22 @@ impl TuneCache {
     }
 }
 
-/// Creates the folder of the cache, and the file that writers lock while they read, add and rename.
+/// Creates the folder of the cache, and opens the lock file that writers hold while they change the cache.
 pub(super) fn prepare(path: &Path) -> Result<File, CacheError> {
     let unwritable = |why: String| CacheError::Unwritable { path: path.into(), why };
     let name = path.file_name().ok_or_else(|| unwritable("the path does not name a file".into()))?;
-    // A rename to the path of a device would replace the device by a regular file.
+    // The cache is replaced by renaming, which would turn a device file into a regular file.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err(unwritable("it is not a regular file".into()));
+        return Err(unwritable("the path is not a regular file".into()));
     }
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(|error| unwritable(format!("its folder cannot be created: {error}")))?;
+        fs::create_dir_all(folder).map_err(|error| unwritable(format!("the folder cannot be created: {error}")))?;
     }
     let mut hidden = OsString::from(".");
     hidden.push(name);
     hidden.push(".lock");
     let lock = File::options().write(true).create(true).truncate(false).open(path.with_file_name(hidden));
-    lock.map_err(|error| unwritable(format!("no file can be created beside it: {error}")))
+    lock.map_err(|error| unwritable(format!("no lock file can be created in the folder: {error}")))
 }
 
 fn quoted(text: &str) -> String {
@@ -248,7 +246,7 @@ struct CacheRecord {
     devices: Vec<DeviceRecord>,
 }
 
-/// Entries of a device.
+/// Entries of one device, as they stand in the file.
 #[derive(Deserialize)]
 struct DeviceRecord {
     device: String,
@@ -257,7 +255,7 @@ struct DeviceRecord {
     launches: Vec<CachedLaunch>,
 }
 
-/// An entry with its launch.
+/// Entry of a launch, as it stands in the file.
 #[derive(Deserialize)]
 struct CachedLaunch {
     kernel: String,
@@ -269,7 +267,7 @@ struct CachedLaunch {
     measured: String,
 }
 
-/// A time in microseconds, above 0.
+/// A time in microseconds; it must be above 0.
 struct Microseconds(f64);
 
 impl<'de> Deserialize<'de> for Microseconds {

@@ -1,35 +1,35 @@
-//! Keys of the tune cache: the device and the launch of a measured time. A shape is taken from the cache only if the whole key
-//! agrees, except the number of sites, of which the nearest is taken ([`Tuner::shape`](super::Tuner::shape)).
+//! Keys of the tune cache, which identify the device and the launch of a measured time. A measured shape is used only if the whole key
+//! agrees. Only the number of sites may differ: [`Tuner::shape`](super::Tuner::shape) then takes the nearest.
 use crate::backend::KernelImage;
 
-/// Identity of a device in the cache, with all that determines the speed of its kernels besides their arguments.
+/// Identity of a device in the cache: everything besides the arguments that determines the speed of its kernels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceKey {
-    /// Marketing name, without the number of the device in its machine.
+    /// Marketing name of the device, without its number in the machine.
     pub device: String,
     /// Version of CUDA that the driver supports.
     pub driver: String,
-    /// Hash of the compiled kernels, see [`kernels_hash`].
+    /// Hash of the compiled kernels, from [`kernels_hash`].
     pub kernels: String,
 }
 
-/// Identity of one kind of launch. Both parities of a lattice share it, and so do lattices of the same volume.
+/// Identity of a kind of launch. Both parities of a lattice have the same key, and also lattices of equal volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaunchKey {
     /// Name of the entry point: kernel, precision and reconstruction, as in `wilson_dslash_single_12`.
     pub kernel: String,
-    /// Number of sites of a launch: for most kernels half of the lattice.
+    /// Number of sites of a launch; for most kernels half of the lattice's sites.
     pub sites: u32,
     /// Number of right-hand sides of a launch.
     pub nrhs: u32,
 }
 
-/// Returns a hash of PTX and machine code: recompiled kernels may need other launch parameters.
+/// Returns a hash of the compiled kernels. Recompiled kernels have another hash, because they may need other launch parameters.
 pub fn kernels_hash(images: &[KernelImage]) -> String {
     let (mut crc, mut bytes) = (crc32fast::Hasher::new(), 0);
     for KernelImage { module, codes } in images {
         let mut part = |part: &[u8]| {
-            // With the lengths, bytes that move from one part to the next also change the hash.
+            // The lengths are hashed too, so that moving bytes from one part to the next changes the hash.
             crc.update(&(part.len() as u64).to_le_bytes());
             crc.update(part);
             bytes += part.len();

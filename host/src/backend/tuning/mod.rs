@@ -1,14 +1,14 @@
-//! Measured launch parameters: the number of threads in a block of each kernel, and their distribution over right-hand
-//! sides.
+//! Measured launch parameters of kernels: the number of threads in a block, and their distribution over sites and
+//! right-hand sides.
 //!
-//! The best [`Shape`] depends on the kernel, its precision and reconstruction, the number of sites and right-hand
-//! sides, and the device. [`Tuner`] holds the measurements for a device, from a [file](cache::TuneCache) that
-//! `ferrite tune` fills and every other run only reads; [`tune`](crate::tune) launches the kernels to be measured. The tuner
-//! does not depend on CUDA: a device is a function that returns the time of a launch.
+//! The best [`Shape`] depends on the kernel, its precision and reconstruction, the numbers of sites and right-hand
+//! sides, and the device. [`Tuner`] holds the measurements for a device, which come from a [file](cache::TuneCache).
+//! `ferrite tune` fills the file, and other runs only read it. The module [`tune`](crate::tune) launches the kernels to be
+//! measured. The tuner does not depend on CUDA: it calls a function that returns the time of a launch.
 //!
-//! **A shape never changes a result.** Threads of these kernels are independent of each other. Reductions are not
-//! tuned, neither their threads nor their blocks, because both determine the order of the sums: a run would give other
-//! bits after tuning, or on another machine.
+//! **A shape never changes a result.** Threads of tuned kernels are independent of each other. Reductions are not
+//! tuned, because their threads and blocks determine the order of sums: a run would give other bits after tuning, or on
+//! another machine.
 //!
 //! ```
 //! use ferrite::backend::tuning::{DeviceKey, LaunchKey, Mode, Shape, Tuner, Tuning};
@@ -50,20 +50,20 @@ use std::sync::{Mutex, MutexGuard};
 /// Mode of a tuner: whether it uses earlier measurements, and whether it makes new ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// No tuning: launches have their default parameters, and no file is read or written.
+    /// Tuning is off: launches have default parameters, and no file is read or written.
     Off,
-    /// Use of earlier measurements, else of the default. Nothing is measured, and no file is written.
+    /// Earlier measurements are used if they exist, otherwise default parameters. Nothing is measured, and no file is written.
     #[default]
     Use,
-    /// Measurement of launches that have no entry. Launches are repeated, which leaves meaningless numbers in the fields:
-    /// for scratch fields only.
+    /// Launches without an entry are measured. Measurements repeat launches and leave meaningless numbers in the fields, so use scratch
+    /// fields only.
     Search {
         /// Whether to repeat existing measurements, and to replace a file that is damaged or of another version.
         retune: bool,
     },
 }
 
-/// Settings for the tuning of a device.
+/// Settings for tuning a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Mode of the tuner.
@@ -73,20 +73,20 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Returns settings with the cache file of this user, see [`default_path`]; without a file for [`Mode::Off`].
+    /// Returns settings with the user's cache file, see [`default_path`]; [`Mode::Off`] has no file.
     pub fn new(mode: Mode) -> Self {
         let cache = if mode == Mode::Off { None } else { default_path() };
         Tuning { mode, cache }
     }
 }
 impl Default for Tuning {
-    /// Returns settings for the use of earlier measurements.
+    /// Returns settings for [`Mode::Use`] with the user's cache file.
     fn default() -> Self {
         Self::new(Mode::default())
     }
 }
 
-/// State of one kind of launch in a tuner.
+/// Entry of one kind of launch in a tuner, with its state.
 struct Known {
     entry: Entry,
     /// Whether this tuner has measured the entry.
@@ -95,10 +95,10 @@ struct Known {
     asked: bool,
 }
 
-/// A launch that was tuned, see [`Tuner::report`].
+/// Measurements of a launch that a program has requested; see [`Tuner::report`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// Kind of launch.
+    /// Key of the launch.
     pub launch: LaunchKey,
     /// Measurements of the launch.
     pub entry: Entry,
@@ -106,7 +106,7 @@ pub struct Tuned {
     pub fresh: bool,
 }
 
-/// Shapes of thread blocks for one device.
+/// Tuner of one device: it chooses the shapes of thread blocks.
 pub struct Tuner {
     tuning: Tuning,
     device: Option<DeviceKey>,
@@ -115,13 +115,13 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// Makes a tuner that returns defaults, and neither reads nor writes a file.
+    /// Makes a tuner that always chooses the default, and neither reads nor writes a file.
     pub fn off() -> Self {
         Tuner { tuning: Tuning { mode: Mode::Off, cache: None }, device: None, problem: None, known: Mutex::default() }
     }
-    /// Reads the measurements of `device`. In [`Mode::Use`], a file that cannot be used is not an error: the tuner then has no
-    /// measurements, and [`problem`](Self::problem) returns the reason. In [`Mode::Search`] it is an error, unless the file is
-    /// damaged or of another version and may be replaced.
+    /// Opens a tuner with the measurements of `device` in the cache file. In [`Mode::Use`], an unusable file is not an error: the tuner
+    /// then has no measurements, and [`problem`](Self::problem) returns the reason. In [`Mode::Search`] it is an error. Only with `retune`,
+    /// a file that is damaged or of another version is accepted, and will be replaced.
     pub fn open(tuning: Tuning, device: DeviceKey) -> Result<Self, CacheError> {
         let mut problem = None;
         let cache = match (tuning.mode, &tuning.cache) {
@@ -156,7 +156,7 @@ impl Tuner {
     pub fn path(&self) -> Option<&Path> {
         self.tuning.cache.as_deref()
     }
-    /// Returns the reason why the file could not be used, for a warning.
+    /// Returns the reason why the cache file cannot be used, for a warning.
     pub fn problem(&self) -> Option<&CacheError> {
         self.problem.as_ref()
     }
@@ -164,10 +164,13 @@ impl Tuner {
         self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Returns the shape of blocks for `launch`: the measured one, for this number of sites or the nearest, if it is among
-    /// `candidates`, else `default`. A tuner that searches measures a launch without a valid entry instead: `measure` returns the
-    /// seconds of a launch with a shape. A candidate for which `measure` fails, or returns no positive number, does not win;
-    /// the search fails if there is no other.
+    /// Returns the shape of blocks for `launch`, always `default` in [`Mode::Off`]. An earlier measurement determines the shape if the
+    /// measured shape is among `candidates` or is the default. In [`Mode::Search`], a launch without a valid measurement is measured:
+    /// `measure` returns the seconds of a launch with a shape. In [`Mode::Use`], the measurement for the nearest number of sites is used
+    /// instead, and otherwise `default`.
+    ///
+    /// # Errors
+    /// Fails if a search finds no shape for which `measure` returns a positive number.
     pub fn shape<E>(
         &self,
         launch: &LaunchKey,
@@ -197,8 +200,8 @@ impl Tuner {
         Ok(found.best)
     }
 
-    /// Returns the shape that was measured for the nearest number of sites, which may differ by a factor of up to 1.5: a
-    /// process of a partitioned lattice launches the interior by itself, which has fewer sites than were tuned.
+    /// Returns the shape that was measured for the nearest number of sites, which may differ by a factor of up to 1.5. For example, a
+    /// process of a partitioned lattice launches the interior alone, which has fewer sites than were tuned.
     fn nearest(&self, launch: &LaunchKey) -> Option<Shape> {
         let known = self.known();
         let same = |key: &LaunchKey| key.kernel == launch.kernel && key.nrhs == launch.nrhs;
@@ -210,15 +213,15 @@ impl Tuner {
         near.filter(|(ratio, _)| *ratio <= 1.5).min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, shape)| shape)
     }
 
-    /// Returns all launches that were requested and have an entry.
+    /// Returns all launches that were requested and have an entry, with their measurements.
     pub fn report(&self) -> Vec<Tuned> {
         let known = self.known();
         let asked = known.iter().filter(|(_, known)| known.asked);
         asked.map(|(key, k)| Tuned { launch: key.clone(), entry: k.entry.clone(), fresh: k.fresh }).collect()
     }
 
-    /// Adds the measurements since the last call to the file, and returns the number of these entries. Only a tuner that
-    /// searches has any; without them no file is touched.
+    /// Adds the measurements since the last call to the cache file, and returns their number. Without new measurements the file is not
+    /// touched. Only [`Mode::Search`] makes measurements.
     pub fn save(&self) -> Result<usize, CacheError> {
         let (Mode::Search { retune }, Some(path), Some(device)) = (self.mode(), self.path(), &self.device) else {
             return Ok(0);

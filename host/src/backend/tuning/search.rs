@@ -1,36 +1,36 @@
-//! Search for the fastest of several candidates, by measurement.
+//! Search for the fastest of several block shapes, by measurement.
 use super::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of measurements of each candidate. The shortest time counts, since any disturbance makes a measurement longer.
+/// Largest number of measurements of each candidate. The shortest time counts, because disturbances only lengthen a measurement.
 const ROUNDS: usize = 3;
 /// Ratio to the shortest time above which a candidate is measured only once.
 const HOPELESS: f64 = 1.25;
 /// Relative difference up to which two times count as equal.
 const NOISE: f64 = 0.01;
 
-/// Reason why a search has no winner. A single candidate that cannot be launched is not an error.
+/// Reason why a search found no shape. A single candidate that cannot be launched is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
-    /// No candidate could be launched. The value is the error of the first one.
+    /// No candidate could be launched; the value is the error of the first one.
     #[error("no block shape can be launched: {0}")]
     Failed(E),
-    /// Candidates ran, but no time was a positive number.
+    /// Some candidates ran, but no measured time was a positive number.
     #[error("no block shape gave a time above 0")]
     NoTime,
 }
 
-/// Result of a search.
+/// Result of a search for the fastest shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SearchResult {
-    /// Shape that won.
+    /// Shape that was chosen.
     pub best: Shape,
-    /// Shortest time of each candidate in seconds, or `None` if it has none.
+    /// Shortest time of each candidate in seconds; `None` for a candidate that has no time.
     pub seconds: BTreeMap<Shape, Option<f64>>,
 }
 
-/// Measures `candidates` and `default`, and chooses one. Candidates take turns, so that a change of the device's clock
-/// affects all of them. Among candidates that are as fast as the fastest, the default wins, then the smallest.
+/// Measures all `candidates` and `default`, and chooses a shape. Candidates are measured in turn, so that a change of the device's clock
+/// rate affects all of them. Among the shapes that are as fast as the fastest, the default is preferred, then the smallest.
 pub(super) fn search<E>(
     default: Shape,
     candidates: &[Shape],

@@ -1,23 +1,23 @@
-//! Arrangement of the threads of a launch.
+//! Shape of the thread blocks of a launch.
 use gpu_kernels::multi_rhs::{LOOPED_THREADS, RhsBlocking};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Threads of a block, and their distribution over sites and right-hand sides. The text form is `128`, `8x4x4` or, with
-/// several right-hand sides for each thread, `2:8x4x4` and `looped 2:128`.
+/// Threads of a block, and their distribution over sites and right-hand sides. The text form is `128` or `8x4x4`. If each thread computes
+/// several right-hand sides, it is `2:8x4x4` or `looped 2:128`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     /// Distribution of right-hand sides over threads.
     pub blocking: RhsBlocking,
-    /// Numbers of threads for the sites of a row, for the groups of right-hand sides of each site, and for rows. For example,
-    /// 8, 4 and 4 are 32 sites with four groups each, and the threads of a warp have eight sites with all four groups.
+    /// Numbers of threads for the sites of a row, for the groups of right-hand sides of a site, and for rows. For example, 8, 4 and 4 are
+    /// 32 sites with four groups each; a warp of 32 threads then computes eight sites with all four groups.
     pub threads: [u32; 3],
 }
 
 impl Shape {
-    /// Makes the shape in which each thread computes all right-hand sides, `rhs` at a time.
+    /// Returns the shape in which each thread computes all right-hand sides, `rhs` at a time.
     pub const fn looped(rhs: u32) -> Self {
         Shape { blocking: RhsBlocking { rhs, looped: true }, threads: [LOOPED_THREADS, 1, 1] }
     }
@@ -25,17 +25,17 @@ impl Shape {
     pub fn block(&self) -> u32 {
         self.threads.iter().product()
     }
-    /// Returns the number of sites of a block.
+    /// Returns the number of sites that a block computes.
     pub fn sites(&self) -> u32 {
         self.threads[0] * self.threads[2]
     }
-    /// Returns the number of right-hand sides of a block, out of `nrhs`.
+    /// Returns the number of right-hand sides that a block computes, out of `nrhs`.
     pub fn rhs_of_block(&self, nrhs: u32) -> u32 {
         if self.blocking.looped { nrhs } else { self.blocking.rhs * self.threads[1] }
     }
 }
 
-/// Conversion of a number of threads, each of which has one site and one right-hand side.
+/// Converts a number of threads to a shape in which each thread computes one site and one right-hand side.
 impl From<u32> for Shape {
     fn from(block: u32) -> Self {
         Shape { blocking: RhsBlocking::ONE, threads: [block, 1, 1] }
@@ -54,7 +54,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A text that is not a [`Shape`].
+/// Error for a text that is not a [`Shape`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a block shape, such as 128, 8x4x4, 2:8x4x4 or looped 2:128")]
 pub struct NoShape(String);

@@ -1,4 +1,4 @@
-//! Costs of a cut, measured on a few lattices that are cut in one direction.
+//! Costs of partitioning a lattice, measured on a few lattices that are partitioned in one direction.
 use super::{ExchangeTime, ScalingPlan, TimedOperation, slowest, time, timed};
 use crate::backend::Backend;
 use crate::domain::Transport;
@@ -13,44 +13,46 @@ use gpu_kernels::Precision;
 use std::sync::Arc;
 use tracing::debug;
 
-/// A local lattice, and the direction that is cut.
+/// Local lattice of a measurement, and the direction that is partitioned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceLattice {
-    /// Direction μ that is cut.
+    /// Partitioned direction μ: 0 to 3 for x to t.
     pub direction: usize,
-    /// Extents of each process's part.
+    /// Extents of the part of each process.
     pub local: [usize; 4],
 }
 
-/// Seconds of a call of one operation, of the slowest process.
+/// Seconds of a call of one operation, for the slowest process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CutSeconds {
-    /// Seconds on the local lattice without neighbours.
+    /// Seconds on the local lattice alone, without neighbours.
     pub alone: f64,
-    /// Seconds on the lattice that is cut, with the interior computed while faces travel.
+    /// Seconds on the partitioned lattice, with the interior computed during the exchange.
     pub overlapped: f64,
-    /// Seconds on the lattice that is cut, with the interior computed after the exchange.
+    /// Seconds on the partitioned lattice, with the interior computed after the exchange.
     pub in_turn: f64,
 }
 
-/// Times of the operator on a lattice that is cut in one direction, with the usual transport of faces.
+/// Times of an operator on a lattice that is partitioned in one direction, with the usual transport of faces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceTimes {
-    /// Direction μ that is cut.
+    /// Partitioned direction μ: 0 to 3 for x to t.
     pub direction: usize,
     /// Extents of the whole lattice.
     pub lattice: [usize; 4],
-    /// Process grid of the cut.
+    /// Process grid of the partitioned lattice.
     pub grid: ProcessGrid,
-    /// Times of each operation, in the order in which they are timed alone.
+    /// Times of each operation; the order is that of the operations without neighbours.
     pub operations: Vec<CutSeconds>,
 }
 
-/// Returns the local lattices on which costs of a cut are measured, each with the direction that is cut: t on a small one and on one with
-/// larger faces than those of `local`, the others on one. Between and outside them a model has to interpolate and extrapolate.
+/// Returns the local lattices on which costs of partitioning are measured, each with its partitioned direction. There are two lattices for
+/// t, a small one and one with larger faces than `local`, and one lattice for each other direction. A model has to interpolate between
+/// them, and to extrapolate beyond them.
 pub fn reference_lattices(local: Lattice, reach: usize) -> Vec<ReferenceLattice> {
     let local = local.size();
-    // Thin lattices have large faces for their volume. Hops that reach far need an interior.
+    // A lattice that is thin along μ has large faces for its volume. With hops of several steps, it must be thick enough to have an
+    // interior.
     let along = |mu: usize| if reach == 1 { even(local[mu] / 2) } else { local[mu].max(4) };
     let across = |mu: usize, numerator: usize| {
         move |nu: usize| if nu == mu { along(mu) } else { even(local[nu] * numerator / 2).max(4) }
@@ -61,12 +63,12 @@ pub fn reference_lattices(local: Lattice, reach: usize) -> Vec<ReferenceLattice>
     all.into_iter().map(|(direction, local)| ReferenceLattice { direction, local }).collect()
 }
 
-/// Returns the largest even number that is not above n, but at least 4.
+/// Returns the largest even number up to `n`, but at least 4.
 fn even(n: usize) -> usize {
     (n / 2 * 2).max(4)
 }
 
-/// A local lattice, cut in one direction over all processes.
+/// A lattice that is partitioned among all processes in one direction.
 pub(super) struct Reference {
     pub direction: usize,
     local: Lattice,
@@ -95,10 +97,15 @@ impl Reference {
         domain.release()?;
         Ok(times)
     }
-    /// *Collective.* Measures the times of the operator with and without this cut.
+    /// *Collective.* Measures the times of the operator on the local lattice alone and on the partitioned lattice.
     pub fn times(&self, plan: &ScalingPlan) -> Result<ReferenceTimes> {
         let direction = self.direction;
-        debug!("with {} cut {} times, {} each", ["x", "y", "z", "t"][direction], self.grid.size(), self.local);
+        debug!(
+            "timing with {} partitioned among {} processes, {} each",
+            ["x", "y", "z", "t"][direction],
+            self.grid.size(),
+            self.local
+        );
         let alone = slowest(&*self.network, timed(&Domain::single(self.backend.clone(), self.local)?, plan)?)?;
         let [overlapped, in_turn] = [self.timed(plan, true)?, self.timed(plan, false)?];
         let of_operation = |((alone, overlapped), in_turn): ((&TimedOperation, &TimedOperation), &TimedOperation)| {
@@ -107,7 +114,7 @@ impl Reference {
         let operations = alone.iter().zip(&overlapped).zip(&in_turn).map(of_operation).collect();
         Ok(ReferenceTimes { direction, lattice: self.global.size(), grid: self.grid, operations })
     }
-    /// *Collective.* Measures an exchange with nothing else to do.
+    /// *Collective.* Measures the time of an exchange without other work.
     pub fn exchange(
         &self,
         definition: &Definition,

@@ -1,4 +1,4 @@
-//! Solves for several shifts, by multi-shift CG or one after the other.
+//! Solves for several shifts, either by multi-shift CG or one after another.
 use super::{Cell, Sample, SolverScheme, SolverStudy, StudyFailure, average, not_converged, unsolved};
 use crate::field::host::ColourVector;
 use crate::gauge::generate;
@@ -6,19 +6,19 @@ use crate::operators::Operator;
 use crate::solve::{Configuration, ShiftStrategy, SolvedShifts};
 use solvers::Observer;
 
-/// Several systems (M†M + σ) x = b at each mass, instead of M ψ = η.
+/// Systems (M†M + σ) x = b with several shifts, which replace M ψ = η at each mass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Several {
     /// Shifts σ.
     pub shifts: Vec<f64>,
-    /// Strategy for the systems.
+    /// Strategy for solving the systems.
     pub strategy: ShiftStrategy,
 }
 
-/// Solves the systems of several shifts on both parities for all sources.
+/// Solves the systems of all shifts on both parities, for all sources.
 ///
 /// # Errors
-/// [`StudyFailure`]; solves that do not converge are in the cell.
+/// [`StudyFailure`] if the study cannot continue. Solves that do not converge are no error; the cell records them.
 pub fn cell_of_several(
     configuration: &Configuration,
     study: &SolverStudy,
@@ -36,7 +36,7 @@ pub fn cell_of_several(
 }
 
 impl Sample {
-    /// Makes the sample of a solve for one source and several shifts, or returns the reason why some system did not converge.
+    /// Makes the sample of a solve for one source and several shifts, or returns the reason why a system did not converge.
     fn of_shifts(solved: SolvedShifts) -> std::result::Result<std::result::Result<Self, String>, StudyFailure> {
         let report = match solved {
             Ok((_, report)) => report,
@@ -54,7 +54,7 @@ impl Sample {
             });
             return Ok(Err(why.unwrap_or_else(|| not_converged(true_residual))));
         }
-        // The system that took longest was active from the first to the last iteration.
+        // The slowest system is active in all iterations of multi-shift CG, so its number of iterations is that of the solve.
         let first = report.shifts.iter().map(|outcome| outcome.iterations).max().unwrap_or(0);
         let then: usize = report.shifts.iter().map(|outcome| outcome.refinement_iterations).sum();
         Ok(Ok(Sample {

@@ -1,13 +1,13 @@
 //! Landau and Coulomb gauge by over-relaxation (Mandula and Ogilvie 1990), with steps in SU(2) subgroups (Cabibbo and Marinari
 //! 1982).
 //!
-//! Both are maxima over gauge transformations g of F = Σ_x Σ_{μ<D} Re tr g(x) U_μ(x) g†(x+μ̂) / (3 D V), with all four directions for
-//! Landau and x, y, z for Coulomb gauge, where time slices are independent of each other. At a maximum the divergence
+//! Gauge fixing maximises the functional F = Σ_x Σ_{μ<D} Re tr g(x) U_μ(x) g†(x+μ̂) / (3 D V) over gauge transformations g. D is 4 for
+//! Landau gauge. For Coulomb gauge, D is 3, and the time slices are independent of each other. At a maximum, this divergence vanishes:
 //!
-//! Δ(x) = Σ_{μ<D} A_μ(x) − A_μ(x−μ̂), A = (U − U†)/2i without its trace,
+//! Δ(x) = Σ_{μ<D} A_μ(x) − A_μ(x−μ̂), where A is the traceless part of (U − U†)/2i.
 //!
-//! vanishes, and θ = Σ_x tr Δ Δ† / (3 V) measures how far links are from it. There are many maxima, Gribov's copies; which one is found
-//! depends on the initial links.
+//! θ = Σ_x tr Δ Δ† / (3 V) measures the distance of links from the gauge. F has many maxima (Gribov copies); the initial links determine
+//! which one is found.
 //!
 //! ```
 //! use ferrite::backend::Cpu;
@@ -34,17 +34,17 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Gauge to which links are fixed.
+/// Gauge to which links can be fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gauge {
-    /// Coulomb gauge: no divergence in space, on each time slice separately.
+    /// Coulomb gauge: the divergence in space vanishes on each time slice.
     Coulomb,
-    /// Landau gauge: no divergence in all four directions.
+    /// Landau gauge: the divergence in all four directions vanishes.
     Landau,
 }
 
 impl Gauge {
-    /// Returns D, the number of directions that count, from x on.
+    /// Returns D, the number of directions of the gauge condition, from x.
     fn directions(self) -> usize {
         match self {
             Gauge::Coulomb => 3,
@@ -53,25 +53,26 @@ impl Gauge {
     }
 }
 
-/// Computes F, which is 1 for unit links.
+/// Computes the gauge functional F, which is 1 for unit links.
 pub fn functional(gauge: &HostGauge, kind: Gauge) -> f64 {
     let d = kind.directions();
     let traces = gauge
         .links()
         .par_chunks_exact(4)
         .map(|links| links[..d].iter().map(|u| (0..3).map(|i| u[i][i].re).sum::<f64>()).sum::<f64>());
-    // In a fixed order, so that the same links give the same number.
+    // The sum has a fixed order, so that equal links give equal bits.
     traces.collect::<Vec<_>>().iter().sum::<f64>() / (3 * d * gauge.lattice().volume()) as f64
 }
 
-/// Computes θ from the links of this lattice; for Coulomb gauge it is correct even on a part of a lattice that is cut in t.
+/// Computes θ, the mean square of the divergence, from the links of this lattice. For Coulomb gauge, the lattice may be a part of a larger
+/// one in t.
 pub fn theta(gauge: &HostGauge, kind: Gauge) -> f64 {
     let lattice = gauge.lattice();
     let squares = (0..lattice.volume()).into_par_iter().map(|x| square_of_divergence(gauge, kind, x));
     squares.collect::<Vec<_>>().iter().sum::<f64>() / (3 * lattice.volume()) as f64
 }
 
-/// Computes tr Δ(x) Δ†(x).
+/// Computes tr Δ(x) Δ†(x) at one site.
 fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
     let mut divergence = [[Complex64::ZERO; 3]; 3];
     for mu in 0..kind.directions() {
@@ -89,14 +90,15 @@ fn square_of_divergence(gauge: &HostGauge, kind: Gauge, x: usize) -> f64 {
     divergence.iter().flatten().map(Complex64::norm_sqr).sum()
 }
 
-/// Returns an ω that takes few sweeps on a lattice of this size: 2 / (1 + 0.4 / L), with L the largest extent that counts. The formula was
-/// found empirically (`docs/measurements/spectrum.md`). An ω that is too large costs 13 / (2 − ω) sweeps, one that is too small many more.
+/// Returns a value of ω that needs few sweeps on a lattice of this size: 2 / (1 + 0.4 / L), where L is the largest extent in the directions
+/// of the gauge condition. The formula was found empirically (`docs/measurements/spectrum.md`). A larger ω needs about 13 / (2 − ω) sweeps,
+/// and a smaller one many more.
 pub fn omega_for(lattice: Lattice, kind: Gauge) -> f64 {
     let largest = lattice.size()[..kind.directions()].iter().copied().max().unwrap_or(1);
     2.0 / (1.0 + 0.4 / largest as f64)
 }
 
-/// Links on a device that are being fixed to a gauge.
+/// Links on a device during gauge fixing by over-relaxation.
 pub struct Relaxation {
     kind: Gauge,
     omega: f64,
@@ -105,10 +107,10 @@ pub struct Relaxation {
 }
 
 impl Relaxation {
-    /// *Collective.* Starts a relaxation with ω from 1, plain relaxation, to below 2. Panics for other ω.
+    /// *Collective.* Starts a relaxation with the parameter ω; ω = 1 is relaxation without over-relaxation. Panics unless 1 ≤ ω < 2.
     ///
     /// # Errors
-    /// Fails for links that are not this process's part of the domain's lattice, and on failures of the device and of the other processes.
+    /// Fails if `links` are not on this process's part of the lattice, or if the device or the communication fails.
     pub fn new(domain: &Domain, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
         Ok(Relaxation { kind, omega, sweeps: 0, links: GaugeField::upload(domain, links)? })
@@ -117,18 +119,18 @@ impl Relaxation {
     pub fn sweeps(&self) -> usize {
         self.sweeps
     }
-    /// *Collective.* Performs `sweeps` sweeps, even sites before odd ones, and returns the distance of the links from the gauge.
+    /// *Collective.* Performs `sweeps` sweeps, each over even and then odd sites, and returns the distance of the links from the gauge.
     ///
     /// # Errors
-    /// Failures of the device and of the other processes.
+    /// Fails if the device or the communication fails.
     pub fn relax(&mut self, sweeps: usize) -> Result<RelaxationState> {
         self.relax_while(sweeps, &mut || ControlFlow::Continue(()))
     }
-    /// *Collective.* Relaxes like [`relax`](Self::relax), calls `after` after each sweep and ends if that returns `Break`, which it has to
-    /// do on all processes or on none.
+    /// *Collective.* Relaxes like [`relax`](Self::relax), and calls `after` after each sweep. Ends early if `after` returns `Break`, which
+    /// it must do either on all processes or on none.
     ///
     /// # Errors
-    /// Failures of the device and of the other processes.
+    /// Fails if the device or the communication fails.
     pub fn relax_while(
         &mut self,
         sweeps: usize,
@@ -143,7 +145,7 @@ impl Relaxation {
                 self.links.fill_border()?;
             }
             self.sweeps += 1;
-            // A launch may return before its work is done.
+            // A launch may return before its work is done, so `after` would be called too early without this wait.
             self.links.domain().backend().synchronize()?;
             if after().is_break() {
                 break;
@@ -154,7 +156,7 @@ impl Relaxation {
     /// *Collective.* Returns the distance of the links from the gauge.
     ///
     /// # Errors
-    /// Failures of the device and of the other processes.
+    /// Fails if the device or the communication fails.
     pub fn state(&self) -> Result<RelaxationState> {
         let (domain, directions) = (self.links.domain(), self.kind.directions());
         for parity in 0..2 {
@@ -170,17 +172,17 @@ impl Relaxation {
             functional: (sums[1] + sums[3]) / (directions as f64 * sites),
         })
     }
-    /// *Collective.* Returns the mean plaquettes, which no gauge transformation changes.
+    /// *Collective.* Returns the mean plaquettes, which are invariant under gauge transformations.
     ///
     /// # Errors
-    /// Failures of the device and of the other processes.
+    /// Fails if the device or the communication fails.
     pub fn plaquette(&self) -> Result<measure::Plaquettes> {
         Ok(self.links.plaquette()?.0)
     }
-    /// Returns the links.
+    /// Returns the links of this process's part.
     ///
     /// # Errors
-    /// Failures of the device.
+    /// Fails if the device fails.
     pub fn finish(self) -> Result<HostGauge> {
         self.links.download()
     }

@@ -1,4 +1,4 @@
-//! Messages from the memory of one device to that of another.
+//! Messages directly from the memory of one device to that of another.
 #![allow(unsafe_code)]
 
 use super::{Connector, ExchangeRound, HaloProgress, HaloTransport};
@@ -9,14 +9,14 @@ use crate::halo::zones::{ZoneEnd, ZoneMemory};
 use crate::network::Message;
 use std::time::Instant;
 
-/// Sends a message from packed memory, and receives one in the ghost zone.
+/// Transport that sends packed sites from device memory, and receives the neighbour's sites into the ghost zone.
 pub(super) struct MessageTransport {
     end: ZoneEnd,
     sender: Box<dyn Message>,
-    /// Receivers, one for each turn.
+    /// Receivers of the two copies of the ghost zone, which are used in turn.
     receivers: [Box<dyn Message>; 2],
     progress: HaloProgress,
-    /// Time at which the message was first awaited, for a timeline.
+    /// Start time of the exchange, if a timeline is requested.
     since: Option<Instant>,
 }
 
@@ -39,7 +39,8 @@ impl MessageTransport {
 
 impl Drop for MessageTransport {
     fn drop(&mut self) {
-        // The memory is freed next. An error here has been met before, or its process is gone and this one will end, too.
+        // The memory of the message is freed next. An error is ignored: it was reported before, or the neighbour has ended, and this
+        // process will end too.
         let _ = self.sender.wait();
     }
 }
@@ -49,7 +50,7 @@ impl HaloTransport for MessageTransport {
         Transport::Mpi
     }
     fn begin(&mut self, _: &dyn Backend, memory: &ZoneMemory, _: Option<&Stream>) -> Result<*mut u8> {
-        // The last exchange's message is still read from this memory.
+        // The message of the last exchange must be sent before its memory is written again.
         self.sender.wait()?;
         Ok(memory.packed_for(self.end))
     }
@@ -72,7 +73,7 @@ impl HaloTransport for MessageTransport {
         Ok(self.progress)
     }
     fn finish(&self, _: &dyn Backend, _: Option<&Stream>) -> Result<Option<*mut u8>> {
-        // The host has seen the message's end.
+        // The host has received the message, so no work of the device has to wait.
         Ok(None)
     }
 }

@@ -1,22 +1,23 @@
-//! Ghost zones that processes of one machine write into each other's device memory.
+//! Ghost zones in device memory that processes of one machine share.
 use super::{Connector, ExchangeRound, HaloProgress, HaloTransport};
 use crate::backend::{Backend, Event, Stream};
 use crate::domain::{Result, Transport};
 use crate::halo::zones::{ORDERED, ZoneEnd, ZoneMemory};
 
-/// Transport that writes into the neighbour's ghost zone, then increments a word beside it; the neighbour does the same here.
+/// Transport that writes into the neighbour's ghost zone, and then counts up a word beside it. The neighbour does the same with the zone
+/// and the word of this process.
 pub(super) struct PeerTransport {
     end: ZoneEnd,
-    /// The neighbour's ghost zone in both turns, and its word.
+    /// Addresses of the two copies of the neighbour's ghost zone, which are used in turn.
     zones: [Address; 2],
     word: Address,
-    /// Word of the ghost zone on this device.
+    /// Address of the word beside this process's ghost zone.
     own_word: Address,
-    /// Event after which the copy to the neighbour is done; `None` if the kernel that packs writes there directly.
+    /// Event after which the copy to the neighbour is done; `None` if the kernel that packs writes into the neighbour's memory.
     copied: Option<Event>,
 }
 
-/// An address in device memory, as a number, so that it can be passed between threads.
+/// Address in device memory, stored as a number so that threads can share it.
 #[derive(Clone, Copy)]
 struct Address(usize);
 
@@ -30,7 +31,7 @@ impl Address {
 }
 
 impl PeerTransport {
-    /// Makes the transport. `base` is the address of the neighbour's ghost zones, which are laid out like those here.
+    /// Connects `end` with the neighbour; `base` is the address of its ghost zones. All processes have the same layout of zones.
     pub fn new(connector: &Connector<'_>, end: ZoneEnd, base: *mut u8) -> Result<Self> {
         let Connector { backend, transport, memory, .. } = *connector;
         let (layout, there) = (&memory.layout, end.opposite());
@@ -51,7 +52,7 @@ impl HaloTransport for PeerTransport {
     fn begin(&mut self, backend: &dyn Backend, memory: &ZoneMemory, packing: Option<&Stream>) -> Result<*mut u8> {
         match &self.copied {
             Some(copied) => {
-                // The last exchange still copies from this memory.
+                // The copy of the last exchange must end before its memory is written again.
                 backend.follow(copied, packing)?;
                 Ok(memory.packed_for(self.end))
             }
@@ -73,7 +74,7 @@ impl HaloTransport for PeerTransport {
         backend.signal(&[self.word.pointer()], memory.count, Some(stream), ORDERED)?;
         Ok(backend.mark(copied, Some(stream))?)
     }
-    /// Leaves everything to the devices, which signal progress by words.
+    /// Returns that everything is done: the devices signal progress to each other by words, without the host.
     fn poll(&mut self, _: &ExchangeRound<'_>, _: &Stream) -> Result<HaloProgress> {
         Ok(HaloProgress { sent: true, received: true })
     }

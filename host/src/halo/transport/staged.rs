@@ -1,4 +1,4 @@
-//! Messages through page-locked memory of the host.
+//! Messages through page-locked host memory.
 use super::{Connector, ExchangeRound, HaloProgress, HaloTransport};
 use crate::backend::{Backend, Event, Pinned, Stream};
 use crate::domain::{Result, Transport};
@@ -7,7 +7,7 @@ use crate::halo::zones::{ORDERED, ZoneEnd, ZoneMemory};
 use crate::network::{HostBuffer, Message};
 use std::time::Instant;
 
-/// Transport that copies packed sites to the host and sends them from there, and copies received sites to the ghost zone.
+/// Transport that copies packed sites to the host and sends them from there, and copies received sites from the host to the ghost zone.
 pub(super) struct StagedTransport {
     end: ZoneEnd,
     outgoing: Pinned,
@@ -19,7 +19,7 @@ pub(super) struct StagedTransport {
     /// Event after which the copy from `incoming` is done.
     put: Event,
     progress: HaloProgress,
-    /// Time at which the message was first awaited, for a timeline.
+    /// Start time of the exchange, if a timeline is requested.
     since: Option<Instant>,
 }
 
@@ -48,18 +48,18 @@ impl HaloTransport for StagedTransport {
         Transport::Host
     }
     fn begin(&mut self, _: &dyn Backend, memory: &ZoneMemory, _: Option<&Stream>) -> Result<*mut u8> {
-        // The last exchange waited for the end of its copy before it sent the message.
+        // The memory is free: the last exchange waited for its copy before it sent the message.
         Ok(memory.packed_for(self.end))
     }
     fn send(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result {
         let ExchangeRound { backend, memory, .. } = round;
-        // The last exchange's copy from this memory ends before the next message is received.
+        // The last exchange's copy from `incoming` must end before the next message is received.
         while !backend.reached(&self.put)? {
             std::hint::spin_loop();
         }
         self.receiver.start()?;
         (self.progress, self.since) = (HaloProgress::default(), round.trace.now());
-        // The last message is sent before the memory is written again.
+        // The last message must be sent before `outgoing` is written again.
         self.sender.wait()?;
         backend.follow(&memory.ready, Some(stream))?;
         round.copy(self.end, stream, "copy to the host", &mut || {

@@ -28,35 +28,34 @@ use std::fmt::Debug;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
 
-/// All fermion monomials that users can choose. A table of quarks has the first definition that
-/// [fits](MonomialDefinition::flavours) it.
+/// All fermion monomials that users can choose. A table of quarks uses the first definition that [fits](MonomialDefinition::flavours) its
+/// number of flavours.
 pub static MONOMIALS: [&MonomialDefinition; 3] =
     [&rooted::ROOTED, &two_flavours::TWO_FLAVOURS, &one_flavour::ONE_FLAVOUR];
 
 /// Kind of fermion monomial that users can choose.
 pub struct MonomialDefinition {
-    /// Name in documents.
+    /// Name of the monomial in documents.
     pub name: &'static str,
-    /// Fermion type.
+    /// Fermion type of the quarks.
     pub kind: FermionKind,
     /// Required number of flavours; `None` for any.
     pub flavours: Option<usize>,
-    /// Names and kinds of the monomial's keys, besides those of the operator, of the [methods](Self::methods), and of
-    /// [all tables](KEYS_OF_ALL).
+    /// Names and kinds of the monomial's own keys. Keys of the operator, of the [methods](Self::methods) and of [all tables](KEYS_OF_ALL)
+    /// are not included.
     pub keys: &'static [QuarkKey],
     /// Methods among which users can choose for the monomial's systems; empty if there is no choice.
     pub methods: &'static [&'static Method],
-    /// Message for keys that belong to other monomials of the same fermion type: why this one has none of them.
+    /// Message that explains why the monomial does not have a key of other monomials of the same fermion type.
     pub refusal: &'static str,
-    /// Function that returns the quarks of a table with this operator; `None` if something is wrong or missing, which the keys
-    /// then have noted.
+    /// Function that returns the quarks of a table with this operator, or `None` after errors in the keys were recorded.
     pub resolve: fn(&mut dyn QuarkKeys, Option<&'static Definition>) -> Option<QuarkGroup>,
 }
 
 /// Name and kind of a key of a table of quarks.
 pub type QuarkKey = (&'static str, KeyKind);
 
-/// Keys of all tables of quarks, besides those of their operators.
+/// Keys of all tables of quarks, without the keys of their operators.
 pub const KEYS_OF_ALL: [QuarkKey; 7] = [
     ("operator", KeyKind::Word),
     ("flavours", KeyKind::Fractions),
@@ -67,12 +66,12 @@ pub const KEYS_OF_ALL: [QuarkKey; 7] = [
     ("stout-spatial", KeyKind::Switch),
 ];
 
-/// Keys that only single solves have: an ensemble makes its multigrid setups itself, and its staggered links have the boundary condition
-/// in the links of the last time slice.
+/// Keys of single solves only. An ensemble makes its multigrid setups itself, and its staggered links include the boundary condition in the
+/// last time slice.
 const OF_SINGLE_SOLVES: [&str; 3] = ["setup", "check-setup", "spread-boundary"];
 
-/// Returns the keys of all tables of quarks. If an operator and a monomial have a key of the same name, its kind is the kind that
-/// the monomial has, such as several masses in place of one.
+/// Returns the keys of all tables of quarks. If both an operator and a monomial have a key, the monomial determines its kind: for example
+/// several masses instead of one.
 pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
     let of_operators = OPERATORS.iter().flat_map(|operator| operator.all_keys()).map(|key| (key.name, key.kind));
     let mut seen = BTreeSet::new();
@@ -90,7 +89,7 @@ pub trait QuarkKeys: Keys {
     fn numbers(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<Vec<f64>>;
     /// Returns one or several relative residuals.
     fn residuals(&mut self, key: &'static str) -> Option<Vec<f64>>;
-    /// Notes that a value is missing if `understood` is false, unless the key is given and wrong.
+    /// Records the error of a missing value if `understood` is false, unless the key is given with a wrong value.
     fn needed(&mut self, understood: bool, key: &str, example: &str);
     /// Returns the stout smearing of the links that the keys `stout-…` specify.
     fn stout(&mut self) -> Option<StoutSmearing>;
@@ -101,29 +100,29 @@ pub trait QuarkKeys: Keys {
 /// Properties of quarks that determine the device memory they need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MonomialNeeds {
-    /// Operator of staggered quarks.
+    /// Operator of staggered quarks; `None` for other quarks.
     pub operator: Option<QuarkOperator>,
     /// Stout smearing of links.
     pub stout: Option<StoutSmearing>,
-    /// Number of pseudofermions of all monomials.
+    /// Total number of pseudofermions in all monomials of the quarks.
     pub pseudofermions: usize,
-    /// Number of pseudofermions that share a rational function; 0 without one.
+    /// Number of pseudofermions that share a rational function; 0 without a rational function.
     pub rational: usize,
     /// Whether the diagonal term of the operator has blocks.
     pub has_blocks: bool,
     /// Whether the diagonal term of the operator is an exponential.
     pub is_exponential: bool,
-    /// Number of solutions from which initial guesses are made.
+    /// Number of stored solutions from which initial guesses are made, for all pseudofermions together.
     pub guesses: usize,
     /// Parameters of multigrid, if multigrid is the method.
     pub multigrid: Option<MultigridParams>,
 }
 
-/// Quarks that become monomials of the action.
+/// Interface of quarks that become monomials of the action.
 pub trait QuarkAction: Debug + Send + Sync {
     /// Returns the level of the integrator of each monomial.
     fn levels(&self) -> Vec<usize>;
-    /// Returns the number of pseudofermions of all monomials, each of which needs a noise vector.
+    /// Returns the number of pseudofermions of all monomials. Each pseudofermion needs a noise vector.
     fn pseudofermions(&self) -> usize {
         self.needs().pseudofermions
     }
@@ -133,8 +132,8 @@ pub trait QuarkAction: Debug + Send + Sync {
     }
     /// Returns the properties that determine the device memory of the quarks.
     fn needs(&self) -> MonomialNeeds;
-    /// Returns the residuals of molecular dynamics for these quarks, a single one or one for each pole; `None` if they are those of
-    /// all quarks.
+    /// Returns the residuals of molecular dynamics for these quarks, a single one or one for each pole; `None` to use the residuals of all
+    /// quarks.
     fn dynamics_tol(&self) -> Option<&[f64]>;
     /// *Collective.* Returns the spectral bounds on which rational functions depend; `None` without rational functions. Systems are solved
     /// in the precision of `solver`.
@@ -149,8 +148,8 @@ pub trait QuarkAction: Debug + Send + Sync {
     /// # Errors
     /// Errors of the rational approximation.
     fn functions(&self, interval: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error>;
-    /// Returns the monomials of these quarks. `name` is the name of the quarks, `first` the number of pseudofermions of earlier quarks.
-    /// `solvers` are the solver of molecular dynamics, and the solver of heat bath and Metropolis step.
+    /// Returns the monomials of these quarks. `name` is the name of the quarks, and `first` the number of pseudofermions of earlier quarks.
+    /// `solvers` are the solver of molecular dynamics and the solver of heat bath and Metropolis step.
     ///
     /// # Errors
     /// Failures of the device.
@@ -173,7 +172,7 @@ pub trait QuarkAction: Debug + Send + Sync {
     }
 }
 
-/// Quarks with their name.
+/// Quarks of one table, with a name for reports.
 #[derive(Clone, Debug)]
 pub struct QuarkGroup {
     /// Name for reports: operator, flavours and masses.
@@ -193,8 +192,8 @@ impl QuarkGroup {
     fn new(name: String, action: impl QuarkAction + 'static) -> Self {
         QuarkGroup { name, action: Arc::new(action) }
     }
-    /// Returns the solvers of these quarks: one for molecular dynamics, and one for heat bath and Metropolis step. `of_all` are the
-    /// solvers of all quarks.
+    /// Returns the solvers of these quarks: one for molecular dynamics, and one for heat bath and Metropolis step. `of_all` are the solvers
+    /// of all quarks; these quarks may replace the residual of molecular dynamics.
     pub fn solvers(&self, of_all: &[ShiftedSolver; 2]) -> [ShiftedSolver; 2] {
         let mut solvers = of_all.clone();
         if let Some(own) = self.dynamics_tol() {
@@ -202,13 +201,13 @@ impl QuarkGroup {
         }
         solvers
     }
-    /// Returns the settings with the name, for records.
+    /// Returns the settings and the name of the quarks, for records.
     pub fn describe(&self) -> Value {
         let mut all = self.action.describe();
         all.insert("name".into(), self.name.clone().into());
         Value::Object(all)
     }
-    /// Returns the quarks of a table; `None` if something is wrong or missing, which the keys then have noted.
+    /// Returns the quarks of a table, or `None` after errors in the keys were recorded.
     pub fn resolve(keys: &mut dyn QuarkKeys) -> Option<Self> {
         let operator = choose(keys, "operator", &names_of_operators().collect::<Vec<_>>());
         keys.needed(operator.is_some(), "operator", "operator = \"asqtad\", \"hisq\" or \"clover\"");
@@ -225,7 +224,7 @@ impl QuarkGroup {
 }
 
 impl MonomialDefinition {
-    /// Returns the keys of the monomial, without those of operators.
+    /// Returns all keys of the monomial except keys of operators.
     pub fn all_keys(&self) -> impl Iterator<Item = QuarkKey> {
         let of_methods = self.methods.iter().flat_map(|method| method.keys).map(|key| (key.name, key.kind));
         let of_methods = of_methods.filter(|(name, _)| !OF_SINGLE_SOLVES.contains(name));
@@ -234,7 +233,7 @@ impl MonomialDefinition {
     fn has_key(&self, name: &str) -> bool {
         self.all_keys().any(|(key, _)| key == name)
     }
-    /// Notes keys of other operators and other monomials as errors.
+    /// Records an error for each key that belongs to another operator or another monomial.
     fn refuse_others(&self, keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) {
         let all: BTreeSet<_> = quark_keys().map(|(name, _)| name).collect();
         let is_own = |key: &str| self.has_key(key) || operator.is_some_and(|operator| operator.has_key(key));
@@ -258,10 +257,10 @@ impl MonomialDefinition {
     }
 }
 
-/// Returns one or several whole numbers in a range.
+/// Parses one or several whole numbers in a range, separated by commas.
 ///
 /// # Errors
-/// A sentence on the text that is not such a number.
+/// A sentence that names the text that is not such a number.
 pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<usize>, String> {
     let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
         Ok(n) if range.contains(&n) => Ok(n),
@@ -270,7 +269,7 @@ pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<u
     typed.split(',').map(one).collect()
 }
 
-/// Parses the value of a key with `read`; `None` if the key is not given or `read` fails.
+/// Parses the value of a key with `read`; returns `None` if the key is not given or `read` fails.
 fn parsed<T>(keys: &mut dyn QuarkKeys, key: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
     let mut found = None;
     keys.parse(key, &mut |typed| {
@@ -280,7 +279,7 @@ fn parsed<T>(keys: &mut dyn QuarkKeys, key: &'static str, read: impl Fn(&str) ->
     found
 }
 
-/// Returns the levels of the integrator on which forces act; the outermost, 0, if none are given.
+/// Returns the levels of the integrator on which forces act; without the key, only 0, the outermost one.
 fn levels(keys: &mut dyn QuarkKeys) -> Vec<usize> {
     parsed(keys, "level", |typed| whole_numbers(typed, &(0..=MOST_LEVELS - 1))).unwrap_or(vec![0])
 }
@@ -300,7 +299,7 @@ fn counted(n: usize, one: &str, several: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { several })
 }
 
-/// Returns the keys of settings, for records.
+/// Converts settings to the keys of a record.
 fn keys_of(settings: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(keys)) => keys,

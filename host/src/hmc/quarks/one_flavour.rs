@@ -22,11 +22,12 @@ pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
     flavours: Some(1),
     keys: &[("pseudofermions", KeyKind::Count), ("dynamics-error", KeyKind::Number), ("action-error", KeyKind::Number)],
     methods: &[],
-    refusal: "one flavour uses a rational function, which CG solves: remove it, or give flavours = 2",
+    refusal: "applies only to two flavours, because CG solves the rational function of one flavour: remove it, or \
+              give flavours = 2",
     resolve,
 };
 
-/// One quark, whose rational function may be shared by several pseudofermions.
+/// One Wilson-like quark with a rational function, which several pseudofermions may share.
 #[derive(Clone, Debug)]
 pub struct OneFlavourQuarks {
     table: WilsonTable,

@@ -54,7 +54,7 @@ pub struct RootedQuarks {
     pub pseudofermions: usize,
     /// Tolerances of the rational approximations.
     pub tolerances: Tolerances,
-    /// Residuals of molecular dynamics, a single one or one for each pole; `None` if they are those of all quarks.
+    /// Residuals of molecular dynamics, a single one or one for each pole; `None` to use the residuals of all quarks.
     pub dynamics_tol: Option<Vec<f64>>,
     /// Level of the integrator on which the force acts.
     pub level: usize,
@@ -76,7 +76,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let flavours = parsed(keys, "flavours", |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
             Ok(n) if n.value() != 0.0 => Ok(n),
-            Ok(_) => Err("0 flavours have no effect: remove them".into()),
+            Ok(_) => Err("0 flavours have no effect: remove these quarks".into()),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, String>>()
@@ -92,8 +92,8 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let epsilon = naik_epsilon(keys, operator, masses.as_deref());
     let stout = keys.stout();
     if (is(&ASQTAD) || is(&HISQ)) && keys.is_given("stout-rho") {
-        let why = "asqtad and HISQ quarks have their own smeared links: remove it; stout links are for naive and \
-                   Wilson-like quarks";
+        let why = "stout links apply to naive and Wilson-like quarks only, because asqtad and HISQ quarks have their \
+                   own smeared links: remove stout-rho";
         keys.refuse("stout-rho", why);
         return None;
     }
@@ -128,7 +128,7 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     Some(QuarkGroup::new(name, RootedQuarks { operator, quarks, pseudofermions, tolerances, dynamics_tol, level }))
 }
 
-/// Returns the name of quarks with this smearing of links.
+/// Returns the name of the operator with this smearing of links.
 fn title(smearing: &QuarkSmearing) -> &'static str {
     match smearing {
         QuarkSmearing::Thin | QuarkSmearing::Stout(_) => "naive",
@@ -137,7 +137,7 @@ fn title(smearing: &QuarkSmearing) -> &'static str {
     }
 }
 
-/// Returns the ε of all quarks of a table, 0 if none is given. Users give one number, or one for each mass, which have to be equal.
+/// Returns the ε of all quarks of a table, or 0 if none is given. Users give one number, or one for each mass, which must all be equal.
 fn naik_epsilon(
     keys: &mut dyn QuarkKeys,
     operator: Option<&'static Definition>,
@@ -163,7 +163,7 @@ fn naik_epsilon(
         && given.len() != masses.len()
     {
         let (numbers, of) = (counted(given.len(), "number", "numbers"), counted(masses.len(), "mass", "masses"));
-        keys.refuse(KEY, &format!("{numbers} for {of}: one is enough"));
+        keys.refuse(KEY, &format!("{numbers} for {of}: give one number for all masses"));
         return None;
     }
     given.first().copied()
@@ -194,7 +194,7 @@ impl QuarkAction for RootedQuarks {
         Ok(Some([0.0, largest(links, &self.operator, seed)?]))
     }
     fn interval(&self, [_, largest]: [f64; 2]) -> [f64; 2] {
-        // The interval has a positive length for any links.
+        // The lower limit of 1 gives the interval a positive length for any links.
         [0.0, end_of_interval(largest.max(1.0))]
     }
     fn functions(&self, [_, end]: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error> {
@@ -252,7 +252,7 @@ impl QuarkAction for RootedQuarks {
     }
 }
 
-/// Settings of staggered quarks, for records. The last three keys appear only if they are given, so that records of earlier versions
+/// Settings of staggered quarks, for records. The last three keys are left out if they are not given, so that records of earlier versions
 /// compare equal.
 #[derive(Serialize)]
 struct RootedSettings<'a> {

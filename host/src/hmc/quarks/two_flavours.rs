@@ -27,11 +27,11 @@ pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
         ("guesses", KeyKind::Count),
     ],
     methods: &[Method::CG, Method::BICGSTAB, Method::MULTIGRID],
-    refusal: "two flavours need no rational function: remove it",
+    refusal: "applies only to rational functions, which two flavours do not use: remove it",
     resolve,
 };
 
-/// Two quarks of one mass with heavier quarks that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
+/// Two Wilson-like quarks of one mass. Heavier quarks can split their determinant into ratios (Hasenbusch 2001), each with a pseudofermion.
 #[derive(Clone, Debug)]
 pub struct TwoFlavourQuarks {
     table: WilsonTable,
@@ -74,14 +74,15 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
     let guesses = keys.count("guesses", 0..=MOST_GUESSES).unwrap_or(0);
     let (mut table, called) = WilsonTable::read(keys, operator)?;
     let WilsonQuarks { operator, .. } = table.quarks;
-    // Masses with their names in messages.
+    // Masses of the heavier quarks, each with its name for messages.
     let of_masses = masses.iter().flatten().map(|mass| (*mass, format!("m = {mass}")));
     let of_kappas = kappas.iter().flatten().map(|kappa| (0.5 / kappa - 4.0, format!("kappa = {kappa}")));
     let heavy: Vec<(f64, String)> = of_masses.chain(of_kappas).collect();
     let mass = operator.wilson.mass;
     if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
         for key in ["hasenbusch-mass", "hasenbusch-kappa"] {
-            let why = format!("list quarks that are heavier than {called}, the one of the table, from light to heavy");
+            let why =
+                format!("list quarks from light to heavy, all of them heavier than {called}, the quark of the table");
             keys.refuse(key, &why);
         }
         return None;
@@ -102,8 +103,8 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
 }
 
 impl TwoFlavourQuarks {
-    /// Returns the request for solves with `solver`. Iterations always have the precision of molecular dynamics: residuals are corrected
-    /// in double precision.
+    /// Returns the request for solves with `solver`. The precision of the iteration is always that of molecular dynamics, because residuals
+    /// are corrected in double precision.
     fn request(&self, of_dynamics: &ShiftedSolver, solver: &ShiftedSolver) -> Request {
         Request {
             method: self.method,
@@ -156,7 +157,7 @@ impl QuarkAction for TwoFlavourQuarks {
             let (name, heavier) = (format!("{name}{of}{over}"), heavier.map(|(quarks, _)| *quarks));
             let (precision, first) = (solvers[0].precision(), first + number as u32);
             let part = TwoFlavours::new(domain, name, quarks, heavier, requests.clone(), precision, first)?;
-            // A solve for heavier quarks takes less time than a multigrid setup.
+            // Only the lightest quarks use multigrid: a solve for heavier quarks takes less time than a setup.
             let part = if number == 0 { part } else { part.without_multigrid() };
             parts.push(Box::new(part.with_guesses(self.guesses)));
         }

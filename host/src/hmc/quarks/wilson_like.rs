@@ -1,4 +1,4 @@
-//! Tables of Wilson-like quarks.
+//! Tables of Wilson-like quarks with any number of flavours.
 use super::{MonomialNeeds, QuarkKeys, counted, levels};
 use crate::hmc::functions::Tolerances;
 use crate::hmc::monomial::Monomial;
@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 /// Table of Wilson-like quarks of one mass.
 #[derive(Clone, Debug)]
 pub struct WilsonTable {
-    /// Operator M and its links.
+    /// Operator M and the smearing of its links.
     pub quarks: WilsonQuarks,
     /// Parameters of M, for records.
     pub described: Map<String, Value>,
-    /// Residual of molecular dynamics for these quarks; `None` if it is that of all quarks.
+    /// Residual of molecular dynamics for these quarks; `None` to use that of all quarks.
     pub dynamics_tol: Option<Vec<f64>>,
     /// Levels of the integrator: one for each pseudofermion, or a single one for all.
     pub levels: Vec<usize>,
@@ -55,7 +55,7 @@ impl WilsonTable {
         }
         Some(())
     }
-    /// Returns the levels of all monomials, pseudofermions first. The determinant is cheap, and goes to the innermost level.
+    /// Returns the levels of all monomials, pseudofermions first. The determinant goes to the innermost level, because its force is cheap.
     pub(super) fn levels_of_parts(&self) -> Vec<usize> {
         let innermost = self.levels.iter().copied().max().filter(|_| self.quarks.has_determinant());
         self.levels.iter().copied().chain(innermost).collect()
@@ -75,8 +75,8 @@ impl WilsonTable {
             ..Default::default()
         }
     }
-    /// Returns the settings of quarks with any number of flavours, for records: with method CG and without heavier quarks, unless the
-    /// caller replaces these.
+    /// Returns the settings of quarks with any number of flavours, for records. They name CG as the method and no heavier quarks, unless
+    /// the caller replaces these.
     pub(super) fn settings(&self, flavours: u32, pseudofermions: usize) -> WilsonSettings<'_> {
         let WilsonLike { definition, wilson, schur, .. } = self.quarks.operator;
         WilsonSettings {
@@ -137,7 +137,7 @@ pub(super) enum RecordedStout {
     Named(&'static str),
 }
 
-/// Parameters of multigrid, for records: `null` if the program chooses.
+/// Parameters of multigrid, for records. A parameter that the program chooses is `null`.
 #[derive(Serialize)]
 pub(super) struct RecordedMultigrid {
     vectors: usize,

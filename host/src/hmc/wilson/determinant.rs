@@ -14,9 +14,9 @@ use gpu_kernels::wilson_force::{LOG_DETERMINANT, LogDeterminant};
 use gpu_kernels::{FermionKind, Format};
 use std::ops::Range;
 
-/// The action −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, minus
-/// its value for links that are 1. For a doublet of twisted mass A is that of one of the two quarks. It is 0 if blocks do not depend on
-/// links, and for the exponential clover term without a twisted mass.
+/// Monomial with the action −N Σ ln |det A| of N quarks, minus its value for links that are 1. The sum is over the odd sites for the
+/// asymmetric complement and over all sites for the symmetric complement. For a doublet of twisted mass, A is the block of one of the two
+/// quarks. The action is 0 if the blocks do not depend on the links, and for the exponential clover term without a twisted mass.
 pub struct BlockDeterminant {
     name: String,
     quarks: WilsonQuarks,
@@ -24,8 +24,8 @@ pub struct BlockDeterminant {
 }
 
 impl WilsonQuarks {
-    /// Whether the blocks of A have a determinant that depends on the links, which is then a part of the action: a [`BlockDeterminant`].
-    /// The determinant of the exponential clover term is constant unless there is a twisted mass, too.
+    /// Whether the determinant of the blocks of A depends on the links, so that the action contains a [`BlockDeterminant`]. The determinant
+    /// of the exponential clover term is constant unless there is also a twisted mass.
     pub fn has_determinant(&self) -> bool {
         match self.operator.dependence() {
             LinkDependence::None => false,
@@ -36,7 +36,7 @@ impl WilsonQuarks {
 }
 
 impl BlockDeterminant {
-    /// Makes the action of `flavours` quarks with one mass.
+    /// Makes the monomial of `flavours` quarks with one mass.
     pub fn new(name: String, quarks: WilsonQuarks, flavours: u32) -> Self {
         BlockDeterminant { name, quarks, flavours: f64::from(flavours) }
     }

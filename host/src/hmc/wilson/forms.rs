@@ -1,4 +1,4 @@
-//! Forms Re Σ Y† M̂ X and their gradient.
+//! The forms Re Σ Y† M̂ X and their gradient.
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, GaugeField, HermitianBlocks};
@@ -18,10 +18,10 @@ use solvers::VectorSpace;
 
 /// Vectors X_j and Y_j of the forms Σ_j Re Y_j† M̂ X_j, in the precision of the gradient.
 ///
-/// With X_o = h A_oo⁻¹ D X_e and Y_o = h A_oo⁻† D† Y_e the asymmetric complement has Y_e† dM̂ X_e = Y† dM X. For the symmetric one the
-/// same holds with A_ee⁻† Y_e in place of Y_e, less (A_ee⁻† Y_e)† dA_ee M̂ X_e.
+/// Let X_o = h A_oo⁻¹ D X_e and Y_o = h A_oo⁻† D† Y_e. The asymmetric complement has Y_e† dM̂ X_e = Y† dM X. For the symmetric complement,
+/// A_ee⁻† Y_e replaces Y_e, and (A_ee⁻† Y_e)† dA_ee M̂ X_e is subtracted.
 pub(super) struct Forms {
-    /// Hops, clover coefficients and links of all operators.
+    /// Hops, clover coefficients and links of the operators whose vectors are added.
     quarks: WilsonQuarks,
     domain: Domain,
     precision: Precision,
@@ -35,7 +35,8 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Allocates `count` pairs. All operators whose vectors are added have the hops, the clover coefficients and the links of these quarks.
+    /// Allocates `count` pairs of vectors. All operators whose vectors are added must have the hops, the clover coefficients and the links
+    /// of `quarks`.
     pub fn new(domain: &Domain, quarks: WilsonQuarks, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FieldShape::spinors(precision, count));
         let operator = quarks.operator;
@@ -44,7 +45,7 @@ impl Forms {
         let (x, y) = ([field()?, field()?], [field()?, field()?]);
         Ok(Forms { quarks, domain: domain.clone(), precision, x, y, beside_term, added: 0, diagonals: Vec::new() })
     }
-    /// Adds `factors`_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
+    /// Adds the form `factor` Σ_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
     pub fn add(
         &mut self,
         operator: &TwistedComplement,
@@ -91,8 +92,8 @@ impl Forms {
         let (sites, nrhs) = (self.domain.half_sites(), from.nrhs() as u32);
         Ok(self.domain.backend().launch(&COPY_REGION, to.format(), &kernel, sites, nrhs)?)
     }
-    /// *Collective.* Computes P ← P + ε A, where A is the traceless anti-Hermitian part of U G†, with the gradient of the forms, dB = Re Σ
-    /// tr (G† dU).
+    /// *Collective.* Computes P ← P + ε A for the momenta P, where ε is `step` and A is the traceless anti-Hermitian part of U G†. G is the
+    /// gradient of the sum B of the forms: dB = Re Σ tr (G† dU).
     pub fn kick(self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result {
         let quarks = self.quarks;
         add_force(&quarks, self.gradient(links)?, links, step, momenta)
@@ -102,7 +103,7 @@ impl Forms {
         let gauge = self.quarks.links(links, self.precision)?;
         let gradient = gauge.empty_like()?;
         self.hops(&gradient)?;
-        // Hops are over e^{iφ} U. If G is the gradient with respect to that, Re tr (G† e^{iφ} dU) is the change along e^{−iφ} G.
+        // Hops use e^{iφ} U. If G is the gradient with respect to e^{iφ} U, then e^{−iφ} G is the gradient with respect to U.
         gradient.multiply(self.quarks.operator.theta.of_hops(self.domain.global()).conj())?;
         match self.quarks.operator.dependence() {
             LinkDependence::None => {}
@@ -123,7 +124,7 @@ impl Forms {
             _ => &self.x[parity],
         }
     }
-    /// Computes W of a clover term.
+    /// Computes W for a clover term that is linear in the field strength.
     fn pairs(&self, coefficients: [f64; 2], links: &GaugeField) -> Result<InsertionField> {
         let insertions = InsertionField::new(links)?;
         for parity in 0..2 {
@@ -141,7 +142,7 @@ impl Forms {
         }
         Ok(insertions)
     }
-    /// Computes W of d exp(C/d): operators of different masses have different d.
+    /// Computes W for the term d exp(C/d), where d is different for operators of different masses.
     fn blocks(
         &self,
         coefficients: [f64; 2],
@@ -199,7 +200,8 @@ impl Forms {
                     }
                     Ok(out)
                 };
-                // The geometry has the ends of the whole lattice if hops cross them, and none if the vectors include their sign.
+                // If t is partitioned, the ghost zones include the sign of the boundary condition, and the geometry has no end of the
+                // lattice in t. Otherwise hops apply the sign there.
                 bordered = [fill(x)?, fill(y)?];
                 (&bordered[0], &bordered[1], Bordered { geometry: wide.geometry(), ..vectors })
             }
@@ -224,10 +226,10 @@ impl Forms {
     }
 }
 
-/// Width, in sites, of the ghost zone of vectors around a lattice that is cut: one is needed, and ghost zones have an even width.
+/// Width, in sites, of the ghost zone of vectors in partitioned directions. One site is needed, but ghost zones have an even width.
 const GHOST_WIDTH: u32 = 2;
 
-/// Field of W for all planes.
+/// Matrices W of Σ tr (W dQ) for all planes.
 struct InsertionField([GaugeField; 2]);
 
 impl InsertionField {
@@ -237,7 +239,7 @@ impl InsertionField {
     fn on(&self, parity: usize) -> Insertions {
         self.0.each_ref().map(|field| field.links(parity))
     }
-    /// *Collective.* Adds the gradient of Σ tr (W Q).
+    /// *Collective.* Adds the gradient of Σ tr (W Q) to `gradient`.
     fn add_gradient(&self, gauge: &GaugeField, gradient: &GaugeField) -> Result {
         self.0.iter().try_for_each(GaugeField::fill_border)?;
         let domain = gauge.domain();

@@ -13,19 +13,19 @@ pub(super) struct Guesses {
     solutions: RefCell<VecDeque<DeviceField>>,
 }
 
-/// Fraction of the norm of a vector, without the components along others, below which it is treated as linearly dependent.
+/// Part of the norm of a vector, orthogonal to the others, below which the vector is treated as linearly dependent.
 const NEW: f64 = 1e-8;
 
 impl Guesses {
-    /// Makes an empty store for at most `most` solutions; 0 for none.
+    /// Makes an empty store for at most `most` solutions; with 0, no solution is stored.
     pub fn new(most: usize) -> Self {
         Guesses { most, solutions: RefCell::default() }
     }
-    /// Drops all solutions, before those of another system, or of the same one in another trajectory.
+    /// Drops all solutions. Required before solutions of another system or of another trajectory are stored.
     pub fn clear(&self) {
         self.solutions.borrow_mut().clear();
     }
-    /// Stores a solution.
+    /// Stores a copy of a solution; if the store is full, the oldest solution is dropped.
     pub fn keep(&self, space: &FieldSpace, x: &DeviceField) -> Result {
         if self.most == 0 {
             return Ok(());
@@ -40,7 +40,8 @@ impl Guesses {
         solutions.push_front(copy);
         Ok(())
     }
-    /// *Collective.* Returns the combination x of solutions for which x† M̂†M̂ x − 2 Re b† x is smallest; `None` without any.
+    /// *Collective.* Returns the combination x of the stored solutions for which x† M̂†M̂ x − 2 Re b† x is smallest; `None` without
+    /// solutions.
     pub fn guess(&self, system: &ComplementSolver<'_>, b: &DeviceField) -> Result<Option<DeviceField>> {
         let (space, solutions) = (&system.space, self.solutions.borrow());
         let norm = |x: &DeviceField| -> Result<f64> {
@@ -54,7 +55,7 @@ impl Guesses {
             Ok(dot[0])
         };
         let one = [Complex64::ONE];
-        // An orthonormal basis, orthogonalised twice, and its images M̂ v.
+        // Orthonormal basis of the solutions, orthogonalised twice because of rounding, and the images M̂ v of its vectors.
         let (mut basis, mut images): (Vec<DeviceField>, Vec<DeviceField>) = (Vec::new(), Vec::new());
         for solution in solutions.iter() {
             let (mut v, mut image) = (space.allocate()?, space.allocate()?);
@@ -66,7 +67,7 @@ impl Guesses {
                 }
             }
             let left = norm(&v)?;
-            // Also drops vectors that are no longer numbers.
+            // Vectors that depend linearly on the others are left out, as are vectors whose norm is NaN.
             if left.is_nan() || left <= NEW * before {
                 continue;
             }
@@ -94,7 +95,7 @@ impl Guesses {
     }
 }
 
-/// Returns x of A x = b for a positive definite A, whose rows have b as their last element.
+/// Solves A x = b for a positive definite A. The last element of each row is that of b.
 fn solved(mut rows: Vec<Vec<Complex64>>) -> Vec<Complex64> {
     let n = rows.len();
     for k in 0..n {

@@ -1,13 +1,14 @@
 //! Wilson-like quarks: hybrid Monte Carlo on the even-odd preconditioned system (Duane, Kennedy, Pendleton and Roweth 1987;
 //! Jansen and Liu 1996).
 //!
-//! det M = det A_oo det M̂ for the asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe, and det A_ee det A_oo det M̂ for the symmetric
-//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]) unless their determinant is a constant, like that of
-//! the exponential clover term; M̂ has pseudofermions: for two quarks exactly ([`two_flavours`]), for one by a rational function
-//! ([`one_flavour`]).
+//! For the asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe, det M = det A_oo det M̂. The symmetric complement is A_ee⁻¹ times that
+//! M̂, so that det M = det A_ee det A_oo det M̂. The blocks of A have an action of their own ([`determinant`]) unless their determinant is
+//! constant, as for the exponential clover term. M̂ has pseudofermions: for two quarks exactly ([`two_flavours`]), for one quark by a
+//! rational function ([`one_flavour`]).
 //!
-//! Heavier quarks split det M̂†M̂ into factors, each with its own pseudofermion (Hasenbusch 2001): by another mass, or by iμγ_5 beside
-//! A_ee, M̂(μ) = M̂ + iμγ_5 or M̂ + iμ A_ee⁻¹ γ_5, which leaves the determinants of A as they are (Lüscher and Schaefer 2013).
+//! Heavier quarks split det M̂†M̂ into factors, each with its own pseudofermion (Hasenbusch 2001). They have another mass, or a twist iμγ_5
+//! beside A_ee: M̂(μ) = M̂ + iμγ_5 for the asymmetric complement and M̂ + iμ A_ee⁻¹ γ_5 for the symmetric one. The twist does not change
+//! the determinants of A (Lüscher and Schaefer 2013).
 
 mod forms;
 mod guess;
@@ -33,14 +34,14 @@ use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The Dirac operator of quarks, M̂ + iμ γ_5 or, for the symmetric complement, M̂ + iμ A_ee⁻¹ γ_5.
+/// Dirac operator of quarks: M̂ + iμ γ_5 for the asymmetric complement, M̂ + iμ A_ee⁻¹ γ_5 for the symmetric one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonQuarks {
     /// Operator M.
     pub operator: WilsonLike,
-    /// Twist μ of Hasenbusch's factors; the twisted mass of quarks is in the operator.
+    /// Twist μ of Hasenbusch's factors; the twisted mass of the quarks themselves is a parameter of `operator`.
     pub twist: f64,
-    /// Smearing of its links, made from those that evolve.
+    /// Stout smearing of the operator's links; `None` if the operator uses the links that evolve.
     pub stout: Option<StoutSmearing>,
 }
 
@@ -53,15 +54,15 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl WilsonQuarks {
-    /// Makes quarks without a twist, on the links that evolve.
+    /// Makes quarks without a twist, whose operator uses the links that evolve.
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
     }
-    /// Whether the operator has a twisted mass, or the twist of a factor.
+    /// Whether the operator has a twisted mass or the twist of a Hasenbusch factor.
     fn is_twisted(&self) -> bool {
         self.twist != 0.0 || self.operator.definition.partner().is_some()
     }
-    /// Returns the operator's links, in a precision, without the phases of twisted boundary conditions, which only its hops have.
+    /// Returns the operator's links in a precision. They have no phases of twisted boundary conditions, which only hops include.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
         links.smeared(self.stout, precision)
     }
@@ -75,7 +76,7 @@ impl WilsonQuarks {
         let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
         links.cache(self.stout).exponents.get(coefficients, || make().map(Rc::new))
     }
-    /// Returns the storage of links in a precision: all reals in double, and two rows where there are kernels for these.
+    /// Returns the storage of links in a precision: all reals in double precision, otherwise two rows if there are kernels for them.
     fn storage(&self, precision: Precision) -> LinkStorage {
         let two_rows = LinkStorage::of(12);
         match precision == Precision::Double || !self.operator.definition.exists(precision, two_rows) {
@@ -83,7 +84,7 @@ impl WilsonQuarks {
             false => Operator::from(self.operator).storage(two_rows),
         }
     }
-    /// Makes M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
+    /// Makes M̂ without the twist of Hasenbusch's factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
         let format = LinkFormatKey { theta: self.operator.theta, precision, storage: self.storage(precision) };
         let term = self.term(links)?;
@@ -118,7 +119,7 @@ impl TwistedComplement {
     fn ones(&self) -> Vec<Complex64> {
         vec![Complex64::ONE; self.space.nrhs()]
     }
-    /// Computes A_ee⁻† y for the symmetric complement, or copies y: the factor in Y†(M̂_asymmetric) X.
+    /// Computes A_ee⁻† y for the symmetric complement, or copies y for the asymmetric one.
     fn divided(&self, y: &DeviceField, out: &mut DeviceField) -> Result {
         match self.schur {
             Schur::Symmetric => self.inner.apply_diagonal(even(true, true), y, out),
@@ -161,18 +162,17 @@ impl LinearOperator<FieldSpace> for TwistedComplement {
     }
 }
 
-/// Draws spinors with the normal distribution, ⟨|z|²⟩ = 1 for each complex number, on the even sites, as [`draw_noise`] draws colour
-/// vectors.
+/// Draws spinors on the even sites, as [`draw_noise`] draws colour vectors. Their numbers are normally distributed with ⟨|z|²⟩ = 1.
 ///
 /// [`draw_noise`]: super::fermions::draw_noise
 ///
 /// # Panics
-/// For numbers of vectors of 4096 or more.
+/// If a vector has a number of 4096 or more.
 fn draw_noise(out: &mut DeviceField, which: u32, seed: u64, trajectory: u32) -> Result {
     draw_noise_for(out, purpose::PSEUDOFERMIONS, which, seed, trajectory)
 }
 
-/// Draws noise for another purpose.
+/// Draws noise like [`draw_noise`] for another purpose than pseudofermions.
 fn draw_noise_for(out: &mut DeviceField, purpose: u64, which: u32, seed: u64, trajectory: u32) -> Result {
     let (nrhs, domain) = (out.nrhs() as u32, out.domain());
     assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");

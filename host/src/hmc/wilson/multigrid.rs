@@ -1,4 +1,4 @@
-//! Multigrid for the systems of a trajectory, whose near-null vectors follow the links.
+//! Multigrid for the systems of a trajectory. Its near-null vectors follow the links.
 use super::WilsonQuarks;
 use crate::hmc::links::EvolvingLinks;
 use crate::multigrid::{CycleResult, Multigrid, MultigridParams};
@@ -8,12 +8,12 @@ use solvers::Observer;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Multigrid of one operator. It is set up anew in each trajectory, so that a chain that continues from a file takes the same steps, and
-/// refreshed within a trajectory if solves have become longer.
+/// Multigrid of one operator. Each trajectory makes a new setup, so that a chain that continues from a file takes the same steps. Within a
+/// trajectory the setup is refreshed if solves have become longer.
 pub(super) struct EvolvingMultigrid {
     params: MultigridParams,
     setup: RefCell<Option<Rc<Multigrid>>>,
-    /// Iterations of the first solve of molecular dynamics with this setup.
+    /// Iterations of the first solve of molecular dynamics with the present setup.
     first: Cell<Option<usize>>,
     /// Whether the setup is refreshed before the next solve.
     is_worn: Cell<bool>,
@@ -21,18 +21,18 @@ pub(super) struct EvolvingMultigrid {
     is_used: Cell<bool>,
 }
 
-/// Ratio of the iterations of a solve to those of the first one at which the setup is worn.
+/// Ratio of the iterations of a solve to those of the first solve, above which the setup counts as worn.
 const WORN: f64 = 1.4;
-/// Number of times that the cycle improves near-null vectors of links of a few steps before.
+/// Number of times that a refresh improves the near-null vectors of earlier links.
 const IMPROVEMENTS: usize = 1;
 
 impl EvolvingMultigrid {
-    /// Makes multigrid without a setup.
+    /// Makes multigrid with these parameters; the setup is made when it is first needed.
     pub fn new(params: MultigridParams) -> Self {
         let (setup, first) = Default::default();
         EvolvingMultigrid { params, setup, first, is_worn: Cell::new(false), is_used: Cell::new(false) }
     }
-    /// Drops the setup before another trajectory.
+    /// Drops the setup, so that the next trajectory makes a new one.
     pub fn clear(&self) {
         self.setup.take();
         self.forget();
@@ -46,8 +46,8 @@ impl EvolvingMultigrid {
         self.is_worn.set(false);
         self.is_used.set(false);
     }
-    /// *Collective.* Returns multigrid for an operator on the present links: with a setup made if there is none, and a refreshed one if it
-    /// is worn.
+    /// *Collective.* Returns multigrid for an operator on the present links. Makes the setup if there is none, and refreshes it if it is
+    /// worn.
     pub fn on(
         &self,
         quarks: &WilsonQuarks,
@@ -65,12 +65,12 @@ impl EvolvingMultigrid {
         let setup = self.setup.borrow().clone().expect("it was made just now");
         Ok(BlockMultigrid::new(setup, &params, &make, links.own().domain(), 1)?)
     }
-    /// *Collective.* Refreshes the setup for these links.
+    /// *Collective.* Refreshes the setup for these links: its near-null vectors are improved and coarse operators are made again.
     pub fn refresh(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> CycleResult {
         let params = self.params_on(quarks, links);
         let make = |precision, nrhs| quarks.complement(links, precision, nrhs);
         let gauge = quarks.links(links, Precision::Double)?;
-        // Never two setups at once: they are large.
+        // The old setup is dropped before a new one is made: two setups at once would take too much memory.
         let Some(before) = self.setup.take() else { return Ok(()) };
         let vectors = before.near_null_vectors().copied()?;
         drop(before);
@@ -81,18 +81,19 @@ impl EvolvingMultigrid {
     fn params_on(&self, quarks: &WilsonQuarks, links: &EvolvingLinks) -> MultigridParams {
         self.params.smoothing_on(links.own().domain().backend(), &quarks.operator)
     }
-    /// Records the iterations of a solve of molecular dynamics.
+    /// Records the iterations of a solve of molecular dynamics, which decide whether the setup is worn.
     pub fn note(&self, iterations: usize) {
         match self.first.get() {
             None => self.first.set(Some(iterations)),
             Some(first) => self.is_worn.set(iterations as f64 > WORN * first as f64),
         }
     }
-    /// Records a solve with the setup.
+    /// Records that a solve has used the setup.
     pub fn set_used(&self) {
         self.is_used.set(true);
     }
-    /// Whether the setup may be that of other links: then [`refresh`](Self::refresh) may help if a solve failed.
+    /// Whether a solve has used the setup, so that the setup may belong to earlier links. If a later solve failed,
+    /// [`refresh`](Self::refresh) may help.
     pub fn is_used(&self) -> bool {
         self.is_used.get()
     }

@@ -15,7 +15,8 @@ use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{LinearOperator, Normal, VectorSpace};
 
-/// Pseudofermions with the action Σ ‖r(K) φ‖², K = M̂†M̂: for `n` of them and |det M̂|^N, r² is K^{−N/2n}.
+/// Monomial of Wilson-like quarks with the action Σ ‖r(K) φ‖² of n pseudofermions φ, where K = M̂†M̂. For the weight |det M̂|^N, r²
+/// approximates K^{−N/2n}.
 pub struct OneFlavour {
     name: String,
     quarks: WilsonQuarks,
@@ -29,8 +30,8 @@ pub struct OneFlavour {
 }
 
 impl OneFlavour {
-    /// Makes `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular dynamics,
-    /// and of heat bath and Metropolis step.
+    /// Makes a monomial with `count` pseudofermions; `first` is the number of pseudofermions before them in the action. `solvers` are the
+    /// solver of molecular dynamics and the solver of heat bath and Metropolis step.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -44,7 +45,7 @@ impl OneFlavour {
         let counts = SolverCounts::default();
         Ok(OneFlavour { name, quarks, functions, solvers, field, first, counts })
     }
-    /// *Collective.* Computes φ† r φ with the function of molecular dynamics, whose derivative is its force.
+    /// *Collective.* Computes φ† r(K) φ with the rational function r of molecular dynamics. The force is the derivative of this action.
     pub fn dynamics_action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.field.nrhs()];
@@ -65,7 +66,7 @@ impl OneFlavour {
         let x = self.solve(links, &self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 1.0, b, &x)?)
     }
-    /// Computes (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    /// Computes (K + σ_j)⁻¹ b for all poles of a function, and true residuals if `check` is set.
     fn solve(
         &self,
         links: &EvolvingLinks,

@@ -1,4 +1,4 @@
-//! Systems with M̂ of Wilson-like quarks, by the methods of [`solve`](crate::solve).
+//! Solution of systems with M̂ of Wilson-like quarks, by the methods of [`solve`](crate::solve).
 use super::multigrid::EvolvingMultigrid;
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{Domain, Result};
@@ -17,10 +17,10 @@ use solvers::{Info, LinearOperator, Normal, Observer, SolveError, VectorSpace, w
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Number of iterations without a new smallest residual after which a restarting method, which may stagnate for ever, is given up.
+/// Number of iterations without a new smallest residual after which a restarting method gives up; it could otherwise stagnate for ever.
 const WINDOW: usize = 500;
 
-/// M̂ of quarks in double and in the precision of iterations, with a method for its systems.
+/// M̂ of quarks in double precision and in the precision of iterations, with a method that solves its systems.
 pub(super) struct ComplementSolver<'a> {
     pub space: FieldSpace,
     pub exact: Rc<TwistedComplement>,
@@ -53,9 +53,9 @@ impl LinearOperator<FieldSpace> for Adjoint<'_> {
 }
 
 impl<'a> ComplementSolver<'a> {
-    /// Prepares systems with one right-hand side, by the method, the precision and the limits of a request. True residuals are recorded
-    /// with `noted`. Without `multigrid`, the method that replaces it is BiCGstab, or CG if the operator has a twist, whose spectrum does
-    /// not suit BiCGstab.
+    /// Prepares systems with one right-hand side, with the method, the precision and the limits of `request`. True residuals are recorded
+    /// if `noted` is set. CG replaces multigrid for operators with a twist, whose spectrum does not suit BiCGstab. BiCGstab replaces
+    /// multigrid for other operators if `multigrid` is `None`.
     ///
     /// # Errors
     /// Failures of the device.
@@ -72,7 +72,7 @@ impl<'a> ComplementSolver<'a> {
             _ => request.method,
         };
         let stagnation_window = if method.restarts { WINDOW } else { 0 };
-        // In one precision and on the same links the iteration needs no reliable updates.
+        // δ is 0: an iteration in double precision on the links of the check needs no reliable updates.
         let delta = (request.precision == Precision::Double).then_some(0.0);
         let correction = Correction::Reliable { delta };
         let operator = quarks.operator.into();
@@ -86,7 +86,8 @@ impl<'a> ComplementSolver<'a> {
         let (quarks, method) = (*quarks, RefCell::default());
         Ok(ComplementSolver { space, exact, sloppy, quarks, links, request, multigrid, method, noted })
     }
-    /// Computes \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X: by the normal equations, or with M̂† Y = b and M̂ X = Y.
+    /// Computes \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X. Methods of the normal equations solve for X at once; other
+    /// methods solve M̂† Y = b, and then M̂ X = Y.
     pub fn solve_normal(
         &self,
         name: &str,
@@ -112,7 +113,7 @@ impl<'a> ComplementSolver<'a> {
         }
         Ok([x, y])
     }
-    /// Computes Y with M̂† Y = b, from a guess of (M̂†M̂)⁻¹ b.
+    /// Solves M̂† Y = b for Y, from a guess of (M̂†M̂)⁻¹ b. Methods of the normal equations ignore the guess.
     pub fn solve_dagger(
         &self,
         name: &str,
@@ -131,8 +132,8 @@ impl<'a> ComplementSolver<'a> {
         self.solve(name, OperatorForm::Dagger, b, &mut y, counts)?;
         Ok(y)
     }
-    /// Solves for x from the guess in it, and records the work of the method. A method that gave up may have reached the tolerance: true
-    /// residuals decide.
+    /// Solves for x from the guess in it, and records the work of the method. If the method gave up, true residuals decide whether the
+    /// tolerance was reached.
     fn solve(
         &self,
         name: &str,
@@ -149,8 +150,8 @@ impl<'a> ComplementSolver<'a> {
         if let (Some(multigrid), Err(error)) = (old, &solved)
             && !matches!(error, SolveError::Backend(_) | SolveError::Cancelled { .. })
         {
-            // The near-null vectors are those of links that are too far away. The method holds them: never two setups at once, they are
-            // large.
+            // The setup belongs to earlier links that differ too much. `method` holds it and is dropped before the refresh, because two
+            // setups at once would take too much memory.
             self.method.take();
             multigrid.refresh(&self.quarks, self.links).map_err(failed)?;
             self.prepare().map_err(in_setup)?;

@@ -1,4 +1,4 @@
-//! Bounds of the spectrum of K = M̂†M̂, on which rational functions depend.
+//! Spectral bounds of K = M̂†M̂, on which rational functions depend.
 use super::solver::ComplementSolver;
 use super::{VECTORS, WilsonQuarks, draw_noise_for, space};
 use crate::field::DeviceField;
@@ -12,13 +12,14 @@ use gpu_kernels::random::purpose;
 use num_complex::Complex64;
 use solvers::{Normal, VectorSpace, largest_eigenvalue};
 
-/// Most applications of K for the largest eigenvalue, and the largest relative excess of its bound.
+/// Maximum number of applications of K for the largest eigenvalue, and largest relative excess of its bound.
 const STEPS: (usize, f64) = (60, 1e-3);
-/// Steps of inverse iteration for the smallest eigenvalue.
+/// Number of steps of inverse iteration for the smallest eigenvalue.
 const INVERSE_STEPS: usize = 8;
 
-/// *Collective.* Computes the smallest and the largest eigenvalue of K: an upper bound of the largest one to a thousandth; the smallest by
-/// eight steps of inverse iteration from noise, whose quotient is above it by about a tenth. Systems are solved by the given request.
+/// *Collective.* Computes the smallest and the largest eigenvalue of K = M̂†M̂. The largest one is an upper bound, accurate to a
+/// thousandth. The smallest one is the Rayleigh quotient after eight steps of inverse iteration from noise, which is about a tenth too
+/// large. `request` determines how systems are solved.
 pub fn extremes(
     links: &EvolvingLinks,
     quarks: &WilsonQuarks,
@@ -44,7 +45,7 @@ pub fn extremes(
         let mut unit = space.allocate()?;
         space.axpby(&scale, &x, &[Complex64::ZERO], &mut unit)?;
         let [next, image] = system.solve_normal("the smallest eigenvalue", &unit, None, &counts)?;
-        // (y, K y) / (y, y) of y = K⁻¹ x.
+        // Rayleigh quotient (y, K y) / (y, y) of y = K⁻¹ x, where (y, K y) = ‖M̂ y‖².
         let (mut above, mut below) = ([0.0], [0.0]);
         space.norm2(&image, &mut above)?;
         space.norm2(&next, &mut below)?;

@@ -1,4 +1,4 @@
-//! Two Wilson-like quarks of one mass, exactly.
+//! Two Wilson-like quarks of one mass, without a rational function.
 use super::forms::Forms;
 use super::guess::Guesses;
 use super::multigrid::EvolvingMultigrid;
@@ -17,10 +17,11 @@ use crate::solve::{Method, Request};
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 
-/// Largest number of solutions for initial guesses that users may request.
+/// Largest number of solutions that users may request for initial guesses.
 pub const MOST_GUESSES: usize = 32;
 
-/// A pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ for det M̂†M̂ / det W†W, where W is the operator of heavier quarks, or 1.
+/// Pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ, whose weight is det M̂†M̂ / det W†W. W is the operator of heavier quarks, or 1
+/// without them.
 pub struct TwoFlavours {
     name: String,
     quarks: WilsonQuarks,
@@ -37,10 +38,10 @@ pub struct TwoFlavours {
 }
 
 impl TwoFlavours {
-    /// Makes the pseudofermion. `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular
-    /// dynamics, and of heat bath and Metropolis step, of which method, precision, limits and multigrid count; forces are computed in
-    /// `precision`, double or single. [`Method::MULTIGRID`] is for the quarks without a twisted mass, not the heavier ones; others have
-    /// BiCGstab, or CG if they have a twist.
+    /// Makes the pseudofermion. `first` is the number of pseudofermions before it in the action. `solvers` are the requests for molecular
+    /// dynamics and for heat bath and Metropolis step; only their method, precision, limits and multigrid parameters are used. Forces are
+    /// computed in `precision`, double or single. If [`Method::MULTIGRID`] is requested, `quarks` use it unless they are twisted. Other
+    /// quarks use BiCGstab instead, or CG if they are twisted.
     pub fn new(
         domain: &Domain,
         name: String,
@@ -57,13 +58,13 @@ impl TwoFlavours {
         let multigrid = with_multigrid.map(|request| EvolvingMultigrid::new(request.multigrid));
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
     }
-    /// Sets initial guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). In a reversibility
-    /// check the guesses differ: residuals have to be so small that this does not matter.
+    /// Makes initial guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A reversibility
+    /// check has other guesses, so residuals must be small enough that guesses do not matter.
     #[must_use]
     pub fn with_guesses(self, count: usize) -> Self {
         TwoFlavours { guesses: Guesses::new(count), ..self }
     }
-    /// Selects another method if that of the solvers is multigrid.
+    /// Replaces multigrid by another method, if multigrid is the method of the solvers.
     #[must_use]
     pub(in crate::hmc) fn without_multigrid(self) -> Self {
         TwoFlavours { multigrid: None, ..self }

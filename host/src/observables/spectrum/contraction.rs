@@ -19,13 +19,13 @@ const SPINS: usize = 16;
 /// Shape of a propagator of spinors: a right-hand side for each component.
 const SPINORS: FieldShape = FieldShape::spinors(Precision::Double, 12);
 const COLOURS: FieldShape = FieldShape::colours(Precision::Double, 3);
-/// Most bytes of pairs that are computed together, if more than one is.
+/// Maximum number of bytes of pairs that are computed together; a single pair may take more.
 const MOST_BYTES: usize = 1 << 30;
-/// Most momenta of a direction with which one launch sums.
+/// Maximum number of momenta in a direction with which one launch sums.
 const MOMENTA_OF_LAUNCH: usize = 16;
 
-/// Returns the bytes on the device, for this process's part of a lattice of `sites` sites, of hadrons from `propagators` propagators: the
-/// propagators, one that is being reordered, products at each site, and sums of these.
+/// Returns the bytes of device memory for hadrons from `propagators` propagators, on a part of the lattice with `sites` sites: the
+/// propagators, one propagator that is being reordered, products at each site, and their sums.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
     let components = 3 * kind.spins();
     let products = match kind.spins() {
@@ -36,20 +36,20 @@ pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) ->
     (propagators + 1) * sites * components * components * size_of::<Complex64>() + 2 * products.max(one)
 }
 
-/// Sums over space with momenta, on a device.
+/// Sums over space with the phases of momenta, on a device.
 pub(crate) struct MomentumSums {
     domain: Domain,
-    /// Phases e^{−i p_k (x_k − x₀_k)} for x, y and z, for each of the direction's momenta p_k, and the number of these.
+    /// Phases e^{−i p_k (x_k − x₀_k)} in each direction k for the different momenta p_k, and the number of these momenta.
     axes: [(DeviceArray, usize); 3],
     /// Indices into the momenta of x, y and z for each momentum.
     momenta: Vec<[usize; 3]>,
     origin: [usize; 4],
-    /// Most bytes of pairs that are computed together: [`MOST_BYTES`].
+    /// Maximum number of bytes of pairs that are computed together: [`MOST_BYTES`] except in tests.
     most_bytes: usize,
 }
 
 impl MomentumSums {
-    /// Makes the sums for momenta in units of 2π/L, and hadrons that start at `origin`.
+    /// Makes the sums for momenta in units of 2π/L, for hadrons with the source position `origin`.
     pub fn new(domain: &Domain, origin: [usize; 4], momenta: &[[i32; 3]]) -> Result<Self> {
         let section = domain.section();
         let mut indices = vec![[0; 3]; momenta.len()];
@@ -78,12 +78,12 @@ impl MomentumSums {
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         Ok(MomentumSums { domain: domain.clone(), axes, momenta: indices, origin, most_bytes: MOST_BYTES })
     }
-    /// Sums `count` numbers at each site, `[number][t][z][y][x]`, over the local sites: returns `[number][momentum][time]` for all times of
-    /// the whole lattice, counted from the origin.
+    /// Sums `count` numbers at each local site, `[number][t][z][y][x]`, over space. Returns `[number][momentum][time]` for all times of the
+    /// whole lattice, counted from the source time.
     pub fn of(&self, numbers: DeviceArray, count: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let [x, y, z, t] = self.domain.local().size();
         let mut sums = numbers;
-        // Adjacent threads have adjacent sites as long as x is not summed over.
+        // x is summed over last, because adjacent threads work on adjacent sites until then.
         let mut before = count * t;
         for (k, extent, inner) in [(2, z, x * y), (1, y, x), (0, x, 1)] {
             let (factors, count) = &self.axes[k];
@@ -107,7 +107,7 @@ impl MomentumSums {
         }
         let mut all = vec![Complex64::ZERO; sums.len()];
         sums.download(0, &mut all)?;
-        // x was the last direction to be summed over: [x][y][z][number][t]
+        // The layout of the sums is [k_x][k_y][k_z][number][t], because x was summed over last.
         let section = self.domain.section();
         let extent = section.global.size()[3];
         let of_momentum = |number: usize, [kx, ky, kz]: [usize; 3]| -> Vec<Complex64> {
@@ -142,7 +142,7 @@ impl MomentumSums {
     ) -> Result {
         self.domain.launch_on_parities(kernel, propagator.even.format(), nrhs, arguments)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators with 12 components in double precision, as
     /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pub fn of_pairs(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let bytes = SPINS * self.domain.local().volume() * size_of::<Complex64>();
@@ -153,7 +153,7 @@ impl MomentumSums {
         }
         Ok(all)
     }
-    /// Computes the sums of [`of_pairs`](Self::of_pairs) for one u' of each s' only; empty for the others.
+    /// Computes the sums of [`of_pairs`](Self::of_pairs) for a single u' for each s', given by `columns`. Other sums are left empty.
     pub fn of_columns(
         &self,
         quark: &FullField,
@@ -191,7 +191,7 @@ impl MomentumSums {
         }
         Ok(())
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator of 12 components in double precision, C as in [`NucleonSpins`]:
+    /// Computes Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator with 12 components in double precision, with C as in [`NucleonSpins`], as
     /// `[γ' + 4 γ][momentum][time]`.
     pub fn of_nucleon(&self, quark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, SPINORS)?;
@@ -205,9 +205,9 @@ impl MomentumSums {
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with links
-    /// `[site][μ][row][column]`, the spin of the columns of Σ for each spin of the source, and a sign for terms `across` the end of the
-    /// lattice: `[spin][momentum][time]`.
+    /// Computes Σ_x e^{−i p (x−x₀)} of the [`ChargeDensity`] of two propagators with 12 components in double precision, as
+    /// `[spin][momentum][time]`. `links` are `[site][μ][row][column]`. `spins` are the spins of the columns of Σ for each spin of the
+    /// source, and `across` is the sign of terms across the end of the lattice in t.
     pub fn of_charge(
         &self,
         links: &DeviceArray,
@@ -233,8 +233,8 @@ impl MomentumSums {
         })?;
         self.of(out, 4)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} of one right-hand side of noise and solutions in double precision:
-    /// `[4 s + t][momentum][time]`, with one number instead of 16 for colour vectors.
+    /// Computes Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} for right-hand side `rhs` of noise and solutions in double precision, as
+    /// `[4 s + t][momentum][time]`. Colour vectors have one number instead of 16.
     pub fn of_noise(&self, noise: &FullField, solution: &FullField, rhs: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let kind = noise.even.kind();
         for part in [&noise.even, &noise.odd, &solution.even, &solution.odd] {
@@ -251,7 +251,7 @@ impl MomentumSums {
         })?;
         self.of(out, count)
     }
-    /// Computes Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, for two propagators of three components in double precision:
+    /// Computes Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, for two propagators with three components in double precision, as
     /// `[which][momentum][time]`.
     pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<[Vec<Vec<Complex64>>; 2]> {
         self.expect(quark, COLOURS)?;

@@ -2,12 +2,12 @@
 //! basis. γ_5 is number 15.
 use num_complex::Complex64;
 
-/// A matrix in spin space with one number, 1, −1, i or −i, in each row and column.
+/// Matrix in spin space with one non-zero element in each row and column, which is 1, −1, i or −i.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gamma {
-    /// The column of each row's number.
+    /// Column of the non-zero element in each row.
     pub column: [usize; 4],
-    /// Number of each row.
+    /// Non-zero element of each row.
     pub value: [Complex64; 4],
 }
 
@@ -28,10 +28,10 @@ const DIRECTIONS: [Gamma; 4] = [
 pub const COUNT: usize = 16;
 
 impl Gamma {
-    /// The unit matrix.
+    /// Unit matrix.
     pub const UNIT: Gamma = Gamma { column: [0, 1, 2, 3], value: [ONE; 4] };
 
-    /// Returns Γ_n; of `number` the four lowest bits count.
+    /// Returns Γ_n for n = `number`, of which only the four lowest bits are used.
     pub fn new(number: usize) -> Self {
         let direction = |mu: &usize| number >> mu & 1 == 1;
         (0..4).filter(direction).fold(Self::UNIT, |product, mu| product * DIRECTIONS[mu])
@@ -54,7 +54,7 @@ impl Gamma {
         }
         adjoint
     }
-    /// Returns γ_t Γ† γ_t: the matrix of the operator that is conjugate to ψ̄ Γ ψ.
+    /// Returns γ_t Γ† γ_t, the matrix of the operator that is conjugate to ψ̄ Γ ψ.
     #[must_use]
     pub fn bar(&self) -> Self {
         Self::time() * self.adjoint() * Self::time()
@@ -75,7 +75,7 @@ impl std::ops::Mul for Gamma {
     }
 }
 
-/// Returns the name of a matrix: `1`, `gx`, `gxgy` … and `g5`.
+/// Returns the name of Γ_n for n = `number`, such as `1`, `gx`, `gxgy` or `g5`.
 pub fn name(number: usize) -> String {
     match number & 15 {
         0 => "1".into(),

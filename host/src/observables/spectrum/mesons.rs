@@ -4,14 +4,14 @@
 //!
 //! C(t, p) = Σ_x e^{−i p (x−x₀)} ⟨O_Γ(x) O†_Γ'(x₀)⟩ = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5],  Γ̄ = γ_t Γ† γ_t,
 //!
-//! so that the pion's, Γ = Γ' = γ_5, is Σ |S|² of one mass. The spins are summed at the end, and all Γ cost as much as one.
+//! The pion of two quarks of one mass, Γ = Γ' = γ_5, therefore has Σ |S|². Spins are summed last, so that all Γ cost as much as one.
 use super::contraction::MomentumSums;
 use super::gamma::Gamma;
 use crate::domain::Result;
 use crate::field::FullField;
 use num_complex::Complex64;
 
-/// Mesons at all times, with open spin indices.
+/// Correlators of all mesons at all times, before the sums over spins.
 #[derive(Clone, Debug)]
 pub struct Mesons {
     /// Sums Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'}: `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
@@ -21,20 +21,21 @@ pub struct Mesons {
 }
 
 impl Mesons {
-    /// Computes mesons from the solutions for all 12 sources at `origin`, `[3 spin + colour]`, of the quark and of the quark whose
-    /// antiquark is meant, in double precision on one device, and momenta in units of 2π/L.
+    /// Computes mesons of a quark and an antiquark. `quark` are the solutions for all 12 sources at `origin`, in the order 3 spin + colour,
+    /// in double precision; `antiquark` are those of the quark whose antiquark is in the meson, on the same device. Momenta are in units of
+    /// 2π/L.
     ///
     /// # Errors
-    /// Other fields; failures of the device.
+    /// Fields of another shape or lattice; failures of the device.
     pub fn new(quark: &FullField, antiquark: &FullField, origin: [usize; 4], momenta: &[[i32; 3]]) -> Result<Self> {
         let domain = quark.even.domain();
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_pairs(quark, antiquark)?, times: domain.global().size()[3] })
     }
-    /// Computes mesons for one Γ' at the source, which is a quarter of the work.
+    /// Computes mesons for a single Γ' at the source, which is a quarter of the work of [`new`](Self::new).
     ///
     /// # Errors
-    /// See [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn with_source(
         quark: &FullField,
         antiquark: &FullField,
@@ -46,17 +47,17 @@ impl Mesons {
         let sums = MomentumSums::new(domain, origin, momenta)?;
         Ok(Mesons { pairs: sums.of_columns(quark, antiquark, right.column)?, times: domain.global().size()[3] })
     }
-    /// Returns C(t) for Γ at the sink and Γ' at the source, and one of the momenta.
+    /// Returns C(t) for Γ = `sink` at the sink and Γ' = `source` at the source, with momentum number `momentum`.
     ///
     /// # Panics
-    /// If there is no such momentum, or the mesons were computed for another source.
+    /// If there is no such momentum, or if the mesons were computed for another source.
     pub fn correlator(&self, sink: Gamma, source: Gamma, momentum: usize) -> Vec<Complex64> {
         let (five, right) = (Gamma::five(), source.bar() * Gamma::five());
         let at_time = |time: usize| -> Complex64 {
             let mut sum = Complex64::ZERO;
             for a in 0..4 {
                 for s1 in 0..4 {
-                    // γ_5 is diagonal.
+                    // γ_5 is diagonal, so it adds only a factor to the element of Γ.
                     let (s, u1) = (sink.column[a], right.column[s1]);
                     let pair = &self.pairs[u1 + 4 * (a + 4 * (s1 + 4 * s))];
                     sum += sink.value[a] * right.value[s1] * five.value[a] * pair[momentum][time];
@@ -66,7 +67,7 @@ impl Mesons {
         };
         (0..self.times).map(at_time).collect()
     }
-    /// Returns C(t) for the same Γ at source and sink.
+    /// Returns C(t) for one Γ at both source and sink, with momentum number `momentum`.
     pub fn of(&self, gamma: Gamma, momentum: usize) -> Vec<Complex64> {
         self.correlator(gamma, gamma, momentum)
     }

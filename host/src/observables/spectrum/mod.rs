@@ -13,8 +13,8 @@
 //! | [`tastes`] | mesons of staggered quarks of any spin and taste |
 //! | [`effective`], [`pcac`] | effective masses, the quark mass of the axial current; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
-//! Propagators are fields on a device, and mesons and nucleons are computed there. Correlators are sums over the sites that a process has,
-//! for all times of the whole lattice: the correlator is the sum over processes. Time is counted from the source.
+//! Propagators are fields on a device, which also computes mesons and nucleons. Each process sums over its own sites, for all times of the
+//! whole lattice; a correlator is the sum over processes. Time is counted from the source.
 mod contraction;
 pub mod gamma;
 pub mod mesons;

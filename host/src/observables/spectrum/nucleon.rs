@@ -1,10 +1,11 @@
 //! Correlators of the nucleon.
 //!
-//! χ = ε_abc (u_aᵀ C γ_5 d_b) u_c with u and d of one mass; with G = C γ_5 = γ_x γ_z and G̃ = γ_t G† γ_t
+//! The nucleon is χ = ε_abc (u_aᵀ C γ_5 d_b) u_c, where u and d have one mass. With G = C γ_5 = γ_x γ_z and G̃ = γ_t G† γ_t its correlator
+//! is
 //!
 //! C_γγ'(t) = Σ_x ε_abc ε_a'b'c' G_αβ G̃_β'α' S_{βb,β'b'} [S_{αa,α'a'} S_{γc,γ'c'} − S_{αa,γ'c'} S_{γc,α'a'}],
 //!
-//! and tr P_± C with P_± = (1 ± γ_t)/2 are the nucleon, running forwards, and its partner of negative parity (Montvay and
+//! where tr P_+ C with P_± = (1 ± γ_t)/2 is the nucleon that propagates forwards, and tr P_− C its partner of negative parity (Montvay and
 //! Münster 1994).
 use super::contraction::MomentumSums;
 use super::gamma::Gamma;
@@ -13,20 +14,20 @@ use crate::field::FullField;
 use crate::operators::TimeBoundary;
 use num_complex::Complex64;
 
-/// Correlators tr P_+ C and tr P_− C at all times for each momentum, in units of 2π/L: `[momentum][time]`.
+/// Correlators tr P_+ C and tr P_− C of the nucleon at all times for each momentum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nucleon {
-    /// Correlator with P_+.
+    /// Correlator with P_+, `[momentum][time]`.
     pub positive: Vec<Vec<Complex64>>,
-    /// Correlator with P_−.
+    /// Correlator with P_−, `[momentum][time]`.
     pub negative: Vec<Vec<Complex64>>,
 }
 
-/// Computes the nucleon from the solutions for all 12 sources at `origin`, `[3 spin + colour]`, in double precision, with this boundary
-/// condition in t, whose sign is removed: the correlator is that from t = 0.
+/// Computes the correlators of the nucleon. `propagator` has the solutions for all 12 sources at `origin`, in the order 3 spin + colour, in
+/// double precision. Momenta are in units of 2π/L. The sign of the boundary condition in t is removed, as if the source were at t = 0.
 ///
 /// # Errors
-/// Other fields; failures of the device.
+/// Fields of another shape or lattice; failures of the device.
 pub fn nucleon(
     propagator: &FullField,
     origin: [usize; 4],
@@ -39,7 +40,7 @@ pub fn nucleon(
     let (unit, time) = (Gamma::UNIT, Gamma::time());
     let all = |parity: f64| -> Vec<Vec<Complex64>> {
         let at = |k: usize, t: usize| -> Complex64 {
-            // Remove the sign of three quarks that have crossed the boundary: as if the source were at t = 0.
+            // Three quarks that have crossed the boundary have a sign, which is removed as if the source were at t = 0.
             let sign = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
             let trace = |gamma: Gamma| -> Complex64 {
                 (0..4).map(|row| gamma.value[row] * open[row + 4 * gamma.column[row]][k][t]).sum()

@@ -5,12 +5,12 @@
 //! C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩
 //! = −Σ_y e^{−i q (y−x₀)} tr [Γ_J S₁(y) Γ̄' γ_5 Σ†(y) γ_5],  M₁ Σ = η,  η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x),
 //!
-//! without the disconnected part, in which the current's quark annihilates. By γ_5-hermiticity γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p
-//! (x−x₀)} S₁(x, y). It is therefore the correlator of a meson of S₁ and an antiquark Σ: [`Mesons`](super::mesons::Mesons) computes all
-//! Γ_J and momenta q from it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is
-//! [`conserved_charge`].
+//! without the disconnected part, in which the current's quark annihilates. By γ_5-hermiticity, γ_5 Σ†(y) γ_5 is Σ_x S₂(x₀, x) Γ e^{−i p
+//! (x−x₀)} S₁(x, y). C is therefore the correlator of a meson of S₁ and an antiquark Σ. [`Mesons`](super::mesons::Mesons) computes all Γ_J
+//! and momenta q from these propagators, with Γ_J at the sink and Γ' at the source. [`conserved_charge`] is for the conserved charge, whose
+//! density joins neighbouring sites.
 //!
-//! Sinks are smeared like sources: S₂ smeared, times Γ, and η smeared once more, as smearing is Hermitian.
+//! A smeared sink needs the smeared S₂ times Γ, and η smeared once more, because smearing is Hermitian.
 use super::contraction::MomentumSums;
 use super::gamma::Gamma;
 use super::{check, phases};
@@ -23,8 +23,9 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::array::from_fn;
 
-/// Computes η for all 12 components, from those of the quark whose antiquark the meson has, with Γ at the sink, the momentum p in units of
-/// 2π/L, and the sink's `time` on the whole lattice. Panics unless there are 12 fields on the local lattice and such a time.
+/// Computes the sequential source η for all 12 components. `antiquark` are the solutions for the quark whose antiquark is in the meson,
+/// `sink` is Γ at the sink, `momentum` is p in units of 2π/L, and `time` is that of the sink on the whole lattice. Panics unless there are
+/// 12 fields on the local lattice and `time` exists.
 pub fn sequential_source(
     section: impl Into<Section>,
     antiquark: &[HostSpinor],
@@ -59,7 +60,7 @@ pub struct ChargeLinks {
 }
 
 impl ChargeLinks {
-    /// Copies the links of the operator, which are those of a configuration.
+    /// Copies the links of a configuration, over which the operator hops.
     ///
     /// # Errors
     /// Links on another lattice; failures of the device.
@@ -72,19 +73,19 @@ impl ChargeLinks {
     }
 }
 
-/// Computes C(τ, q) with the conserved charge density of Wilson-like quarks in place of J,
+/// Computes the three-point function C(τ, q) of a meson with the conserved charge density of Wilson-like quarks as the current J:
 ///
-/// V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)],
+/// V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)].
 ///
-/// `[momentum][time]`, by the time of y from the origin. On each configuration its sum over space without momentum changes
-/// only at source and sink, by the two-point function: between them it is that plus what goes around the lattice. `quark` and
-/// `sequential` are S₁ and Σ in double precision, and `boundary` is that of the quarks.
+/// The result is `[momentum][time]`, with the time of y counted from the source time. Without momentum, the charge on each configuration
+/// changes only at source and sink, by the two-point function. Between them it is the two-point function plus what goes around the lattice.
+/// `quark` and `sequential` are S₁ and Σ in double precision, and `boundary` is the boundary condition of the quarks.
 ///
 /// # Errors
-/// Other fields; failures of the device.
+/// Fields of another shape or lattice; failures of the device.
 ///
 /// # Panics
-/// If the lattice is cut in t: the time after the last local one is then on another process.
+/// If the lattice is partitioned in t, because another process then has the time after the last local one.
 pub fn conserved_charge(
     links: &ChargeLinks,
     [quark, sequential]: [&FullField; 2],

@@ -6,16 +6,16 @@
 //! C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} tr Γ_p ⟨χ(x, t_s) J(y, τ) χ̄(x₀)⟩
 //! = Σ_y e^{−i q (y−x₀)} tr [Γ_J S(y) Σ†(y) γ_5],  M Σ = η,  η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*,
 //!
-//! without the disconnected part, in which the current's quark annihilates. L_ij is the derivative of tr Γ_p C by those propagators S_ij
-//! that are of the current's flavour: each of them in turn becomes Σ_y S(x, y) Γ_J S(y, x₀) (Martinelli and Sachrajda 1989). Of u there
-//! are two. As γ_5 γ_5 = 1, this is the correlator of a [meson](super::mesons::Mesons) of S and an antiquark Σ with Γ_J at the sink and
-//! Γ' = γ_5 at the source, and so is the [conserved charge](super::sequential::conserved_charge).
+//! without the disconnected part, in which the current's quark annihilates. L_ij is the derivative of tr Γ_p C with respect to the
+//! propagators S_ij of the current's flavour, two of u and one of d; each of them in turn becomes Σ_y S(x, y) Γ_J S(y, x₀) (Martinelli and
+//! Sachrajda 1989). Since γ_5 γ_5 = 1, C is the correlator of a [meson](super::mesons::Mesons) of S and an antiquark Σ, with Γ_J at the
+//! sink and Γ' = γ_5 at the source. The same holds for the [conserved charge](super::sequential::conserved_charge).
 //!
 //! With (A × B)_cc' = ε_abc ε_a'b'c' A_aa' B_bb' of matrices in colour, Q = G S G̃, and all spins written out,
 //!
 //! tr Γ_p C = Σ tr_c (S_αα' × Q_αα')ᵀ R + Σ tr_c Q_αα'ᵀ ((S Γ_p)_αγ × S_γα'),  R = tr_s Γ_p S,
 //!
-//! where the second sum has the sign of the exchange of two colours twice. Its derivatives are sums of such products, too.
+//! where two exchanges of colours give the second sum its sign. Derivatives of tr Γ_p C are also sums of such products.
 use super::gamma::Gamma;
 use super::{check, phases};
 use crate::field::host::{HostSpinor, Spinor};
@@ -27,7 +27,7 @@ use std::array::from_fn;
 
 /// A matrix in colour space.
 type ColourBlock = [[Complex64; 3]; 3];
-/// Blocks by spin at the sink and at the source; each block by colour there.
+/// Colour matrices by spin at the sink and at the source.
 type SpinBlocks = [[ColourBlock; 4]; 4];
 
 /// Spin projector Γ_p.
@@ -39,7 +39,7 @@ pub enum SpinProjector {
     Polarised(usize),
 }
 
-/// Names of the projectors.
+/// Spin projectors with their names in inputs.
 pub const PROJECTORS: [(&str, SpinProjector); 4] = [
     ("unpolarised", SpinProjector::Unpolarised),
     ("polarised-x", SpinProjector::Polarised(0)),
@@ -48,7 +48,7 @@ pub const PROJECTORS: [(&str, SpinProjector); 4] = [
 ];
 
 impl SpinProjector {
-    /// Returns the projector as a matrix.
+    /// Returns the projector Γ_p as a matrix in spin space.
     pub fn matrix(self) -> [[Complex64; 4]; 4] {
         let mut right = match self {
             SpinProjector::Unpolarised => Gamma::UNIT,
@@ -60,13 +60,13 @@ impl SpinProjector {
         let other = Gamma::time() * right;
         from_fn(|row| from_fn(|column| 0.5 * (right.at(row, column) + other.at(row, column))))
     }
-    /// Returns the name: `unpolarised`, `polarised-x` …
+    /// Returns the name of the projector, such as `unpolarised` or `polarised-x`.
     pub fn name(self) -> &'static str {
         PROJECTORS.iter().find(|(_, projector)| *projector == self).map_or("", |(name, _)| name)
     }
 }
 
-/// Quarks of the nucleon χ, both with one mass.
+/// Flavour of a quark in the nucleon χ; both flavours have one mass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
     /// Up quarks, of which the nucleon has two.
@@ -75,17 +75,17 @@ pub enum Flavour {
     Down,
 }
 
-/// Names of the flavours.
+/// Flavours with their names in inputs.
 pub const FLAVOURS: [(&str, Flavour); 2] = [("u", Flavour::Up), ("d", Flavour::Down)];
 
 impl Flavour {
-    /// Returns the name: `u` or `d`.
+    /// Returns the name of the flavour, `u` or `d`.
     pub fn name(self) -> &'static str {
         FLAVOURS.iter().find(|(_, flavour)| *flavour == self).map_or("", |(name, _)| name)
     }
 }
 
-/// The sink of a nucleon.
+/// Sink of a three-point function of the nucleon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NucleonSink {
     /// Spin projector Γ_p.
@@ -94,13 +94,13 @@ pub struct NucleonSink {
     pub flavour: Flavour,
     /// Momentum p, in units of 2π/L.
     pub momentum: [i32; 3],
-    /// Time on the whole lattice.
+    /// Time of the sink on the whole lattice.
     pub time: usize,
 }
 
-/// Computes η for all 12 components, from the solutions for all 12 sources at `origin` with this boundary condition in t. The sign is that
-/// of the [two-point function](super::nucleon::nucleon), as if the source were at t = 0. Panics unless there are 12 fields on the local
-/// lattice and such a time.
+/// Computes the sequential source η for all 12 components from `propagator`, the solutions for all 12 sources at `origin` with this
+/// boundary condition in t. The sign of η is that of the [two-point function](super::nucleon::nucleon), as if the source were at t = 0.
+/// Panics unless there are 12 fields on the local lattice and the sink's time exists.
 pub fn sequential_nucleon_source(
     section: impl Into<Section>,
     propagator: &[HostSpinor],
@@ -140,7 +140,7 @@ pub fn sequential_nucleon_source(
         .collect()
 }
 
-/// Computes (A × B)_cc' = Σ ε_abc ε_a'b'c' A_aa' B_bb', which is B × A.
+/// Computes (A × B)_cc' = Σ ε_abc ε_a'b'c' A_aa' B_bb', which equals B × A.
 fn cross(a: &ColourBlock, b: &ColourBlock) -> ColourBlock {
     let others = |c: usize| [(c + 1) % 3, (c + 2) % 3];
     from_fn(|c| {
@@ -192,7 +192,7 @@ impl ContractionParts {
     }
 }
 
-/// Computes ∂ tr Γ_p C / ∂S_ij, of both u quarks.
+/// Computes ∂ tr Γ_p C / ∂S_ij for both u quarks.
 fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     let ContractionParts { q, right, left, trace } = ContractionParts::of(s, projector);
     let (mut both, mut out) = (ColourBlock::default(), SpinBlocks::default());
@@ -217,7 +217,7 @@ fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     out
 }
 
-/// Computes ∂ tr Γ_p C / ∂S_ij, of the d quark.
+/// Computes ∂ tr Γ_p C / ∂S_ij for the d quark.
 fn by_down(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     let ([g, tilde], ContractionParts { right, trace, .. }) = (diquark(), ContractionParts::of(s, projector));
     let mut out = SpinBlocks::default();

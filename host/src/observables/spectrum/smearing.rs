@@ -4,17 +4,17 @@
 //!
 //! (Δ ψ)(x) = Σ_{k=x,y,z} e^{−iκ_k} U_k(x) ψ(x+k̂) + e^{iκ_k} U_k†(x−k̂) ψ(x−k̂) − 2 ψ(x), κ_k = 2π p_k / L_k,
 //!
-//! which for many steps is exp(w² Δ/4): on unit links a plane wave of momentum q gets exp(−w² (q − κ)²/4). Without momentum
-//! it is Chroma's `GAUGE_INV_GAUSSIAN` with `wvf_param` = w and `wvfIntPar` = n. Staggered quarks take steps of two sites,
-//! which stay in one corner of the hypercubes and so keep spin and taste:
+//! which for many steps is exp(w² Δ/4): on unit links it multiplies a plane wave of momentum q by exp(−w² (q − κ)²/4). Without momentum it
+//! is Chroma's `GAUGE_INV_GAUSSIAN` with `wvf_param` = w and `wvfIntPar` = n. Staggered quarks take steps of two sites, which stay in one
+//! corner of the hypercubes and so keep spin and taste:
 //!
 //! (Δ₂ χ)(x) = ¼ Σ_k e^{−2iκ_k} W_k(x) χ(x+2k̂) + e^{2iκ_k} W_k†(x−2k̂) χ(x−2k̂) − 2 χ(x), W_k(x) = U_k(x) U_k(x+k̂).
 //!
-//! **Hops.** Smearing does not act on spin: a spinor is four colour vectors, and a kernel of naive staggered quarks moves them, with its
-//! many right-hand sides, its halos and its CPU form. That kernel, without the signs η, has D = Σ_k U_k ψ(x+k̂) − U_k† ψ(x−k̂) where H = D
-//! with a plus is needed. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only where
-//! the first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of the lattice
-//! get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}.
+//! **Hops.** Smearing does not act on spin, so a spinor is smeared as four colour vectors. A kernel of naive staggered quarks computes the
+//! hops, with its many right-hand sides, its halos and its CPU form. Without the signs η, the kernel has D = Σ_k U_k ψ(x+k̂) − U_k†
+//! ψ(x−k̂), but smearing needs H, which is D with a plus. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4). Between
+//! neighbours c changes sign only if the first of them, in the order of the sum, is odd. Therefore H is D on even sites and −D on odd ones.
+//! Links that join the ends of the lattice get the sign (−1)^{L/2}, by which c(x + L k̂) differs from c(x).
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField, HopPhases};
@@ -34,24 +34,24 @@ pub struct GaussianSmearing {
     pub width: f64,
     /// Number of steps n.
     pub steps: usize,
-    /// Momentum p, in units of 2π/L: quarks of this momentum are smeared like those at rest without it.
+    /// Momentum p, in units of 2π/L. Quarks of momentum p are smeared as quarks at rest are with p = 0.
     pub momentum: [f64; 3],
 }
 
-/// Largest number of steps that users may request.
+/// Largest number of smearing steps that users may request.
 pub const MOST_SMEARING_STEPS: usize = 10_000;
 
-/// Links on a device for the smearing of quarks of a kind.
+/// Links on a device for the Gaussian smearing of quarks of one fermion type.
 pub struct SmearingLinks {
     section: Section,
     kind: FermionKind,
     precision: Precision,
-    /// Hopping terms: for Wilson quarks one, over all directions; for staggered quarks one for each direction, as they hop twice in the
-    /// same.
+    /// Hopping terms. Wilson quarks have one, over all directions; staggered quarks have one for each direction, because they hop twice in
+    /// it.
     hops: Vec<Staggered>,
 }
 
-/// Whether quarks are smeared by hops of two sites in a direction, like staggered ones, which have one spin.
+/// Whether quarks are smeared by hops of two sites in a direction, as staggered quarks are, which have one spin.
 fn hops_twice(kind: FermionKind) -> bool {
     kind.spins() == 1
 }
@@ -70,8 +70,8 @@ fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
 }
 
 impl SmearingLinks {
-    /// *Collective.* Makes links for quarks of a kind, in the precision in which fields are smeared, with the momentum p in units of 2π/L.
-    /// `gauge` has this process's part of the links, which may have been smeared themselves.
+    /// *Collective.* Makes links for quarks of a fermion type. `precision` is that in which fields are smeared, and `momentum` is p in
+    /// units of 2π/L. `gauge` has this process's part of the links, which may be smeared themselves.
     ///
     /// # Errors
     /// Failures of the device.
@@ -113,14 +113,14 @@ impl SmearingLinks {
         let hops = groups.iter().map(make).collect::<Result<_>>()?;
         Ok(SmearingLinks { section, kind, precision, hops })
     }
-    /// *Collective.* Makes links for sources, which have one time: on a domain of two times, of which the first has the links of a `time`
-    /// of `gauge` and the other one has none.
+    /// *Collective.* Makes links for sources at a single time. The domain has two times: the first one gets the links at `time` of `gauge`,
+    /// and the second one gets links that are zero.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// If the domain has other extents than `gauge` in space, or not two times, or if `gauge` has no such time.
+    /// If the domain does not have the spatial extents of `gauge` and two times, or if `gauge` has no such time.
     pub fn of_time(
         domain: &Domain,
         (gauge, time): (&HostGauge, usize),
@@ -137,32 +137,34 @@ impl SmearingLinks {
         links.par_iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         Self::new(domain, &HostGauge::from_links(few, links), kind, precision, momentum)
     }
-    /// Returns the bytes of device memory for links and for `together` fields of quarks of a kind, with `sites` sites of each parity.
+    /// Returns the bytes of device memory for the links, and for `together` fields of quarks of a fermion type, with `sites` sites of each
+    /// parity.
     pub fn bytes(kind: FermionKind, precision: Precision, sites: usize, together: usize) -> [(&'static str, usize); 2] {
         let groups = if hops_twice(kind) { 3 } else { 1 };
         let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
             + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
         let field = |precision| FieldShape::colours(precision, kind.spins() * together).bytes(sites);
-        // Two fields and two halves between hops of two sites, and the field that is smeared.
+        // Halves of fields: two fields and two halves for the hops in `precision`, and the smeared field in double precision.
         let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
     }
-    /// Returns the bytes of device memory for [shifts](Self::shifted) of `together` fields of staggered quarks in double precision, in
-    /// `directions` directions.
+    /// Returns the bytes of device memory for [shifts](Self::shifted) of `together` fields of staggered quarks in `directions` directions,
+    /// in double precision, with `sites` sites of each parity.
     pub fn shift_bytes(sites: usize, together: usize, directions: usize) -> [(&'static str, usize); 2] {
         let [links, _] = Self::bytes(FermionKind::Staggered, Precision::Double, sites, together);
-        // The field, the field times c, and for each shift that waits for those before it a sum and the next field.
+        // `symmetric` calls itself for each direction. In addition to the field and c times the field, each call has a sum and the next
+        // field.
         let halves = 2 * (2 + 2 * directions);
         let field = FieldShape::colours(Precision::Double, together).bytes(sites);
         [links, ("fields that are shifted", halves * field)]
     }
-    /// *Collective.* Returns smeared copies of host fields, all smeared at once.
+    /// *Collective.* Returns smeared copies of host fields, all smeared together.
     ///
     /// # Errors
     /// Failures of the device.
     ///
     /// # Panics
-    /// If fields and domain have different extents, or fields are of another kind than the links are for.
+    /// If fields and domain have different extents, or if the links are for another fermion type.
     pub fn smear<F: Fermion>(&self, smearing: &GaussianSmearing, fields: &[HostField<F>]) -> Result<Vec<HostField<F>>> {
         assert!(fields.iter().all(|field| field.lattice() == self.section.local), "fields are those of the section");
         self.smear_on_device(smearing, FullField::of_host(self.domain(), fields)?)?.download()
@@ -171,13 +173,13 @@ impl SmearingLinks {
     pub fn domain(&self) -> &Domain {
         self.hops[0].links().domain()
     }
-    /// *Collective.* Smears fields in double precision on the device of the links, all right-hand sides at once.
+    /// *Collective.* Smears all right-hand sides of a field in double precision on the device of the links.
     ///
     /// # Errors
     /// Fields of another device or precision; failures of the device.
     ///
     /// # Panics
-    /// If fields are of another kind than the links are for.
+    /// If the links are for another fermion type.
     pub fn smear_on_device(&self, smearing: &GaussianSmearing, mut field: FullField) -> Result<FullField> {
         assert_eq!(field.even.kind(), self.kind, "links are for another kind of quarks");
         let (domain, nrhs) = (self.domain(), field.even.nrhs());
@@ -199,14 +201,14 @@ impl SmearingLinks {
         self.join(psi, &mut field)?;
         Ok(field)
     }
-    /// *Collective.* Shifts staggered quarks in some of the directions x, y, z: the mean over all orders of the products of D_k χ(x) = ½
-    /// [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)], in double precision on the device of the links.
+    /// *Collective.* Shifts staggered quarks in those directions x, y, z that are set, in double precision on the device of the links. The
+    /// shift is the mean over all orders of the products of D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)].
     ///
     /// # Errors
     /// Fields of another device or precision; failures of the device.
     ///
     /// # Panics
-    /// If the links are for other quarks.
+    /// If the links are not for staggered quarks.
     pub fn shifted(&self, directions: [bool; 3], mut field: FullField) -> Result<FullField> {
         assert!(hops_twice(self.kind), "links are for another kind of quarks");
         let shape = FieldShape::colours(Precision::Double, field.even.nrhs());
@@ -215,8 +217,8 @@ impl SmearingLinks {
         self.join(shifted, &mut field)?;
         Ok(field)
     }
-    /// Computes [`shifted`](Self::shifted) of c χ. The last shift is a sum over its directions, each after the mean over all orders of the
-    /// others.
+    /// Computes [`shifted`](Self::shifted) of c χ. Each direction in turn comes last, after the mean over all orders of the other
+    /// directions.
     fn symmetric(&self, directions: [bool; 3], psi: &FullField) -> Result<FullField> {
         let (domain, nrhs) = (self.domain(), psi.even.nrhs());
         let zero = || FullField::zero(domain, FieldShape::colours(self.precision, nrhs));
@@ -227,7 +229,7 @@ impl SmearingLinks {
             others[mu] = false;
             let before = if count > 1 { Some(self.symmetric(others, psi)?) } else { None };
             let before = before.as_ref().unwrap_or(psi);
-            // H is D on even sites, and −D on odd ones.
+            // Hops with a plus, H, are D on even sites and −D on odd ones.
             for (parity, sign) in [(0, 0.5), (1, -0.5)] {
                 let (sum, input) = (sum.parity(parity), before.parity(1 - parity));
                 let share = sign / count as f64;
@@ -237,7 +239,7 @@ impl SmearingLinks {
         }
         Ok(sum)
     }
-    /// Returns x+y+z+t of the first site.
+    /// Returns x+y+z+t (mod 4) of the first site of this process's part.
     fn first(&self) -> u32 {
         (self.section.origin.iter().sum::<usize>() % 4) as u32
     }
@@ -251,7 +253,7 @@ impl SmearingLinks {
     /// Joins colour vectors times c to `field`, which undoes [`split`](Self::split).
     fn join(&self, colours: FullField, field: &mut FullField) -> Result {
         let colours = in_precision(colours, Precision::Double)?;
-        // c is its own inverse.
+        // A field with one spin needs only the factor c, which is its own inverse.
         if self.kind.spins() == 1 {
             return self.split_to(&colours, field);
         }
@@ -281,7 +283,7 @@ impl SmearingLinks {
         }
         Ok(())
     }
-    /// Computes `next` = (1 + σ Δ₂) ψ: for each direction H² − 4 over 4, with H² = −D².
+    /// Computes `next` = (1 + σ Δ₂) ψ, where Δ₂ is the sum of (H² − 4)/4 over the directions, with H² = −D².
     fn double_step(
         &self,
         smearing: &GaussianSmearing,

@@ -28,19 +28,19 @@ fn on_wall<T: Fermion>(
     field
 }
 
-/// Returns a wall source, one at all sites of a time: quarks without momentum, in a gauge in which that is meaningful. Panics if the
+/// Returns a wall source: the component is 1 at all sites of `time`. If the gauge is fixed, its quarks have no momentum. Panics if the
 /// lattice has no such time, or the field no such component.
 pub fn wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize) -> HostField<T> {
     on_wall(section.into(), time, component, |_| Complex64::ONE)
 }
 
-/// Returns (±1 ± i)/√2 at all sites of a time, the same for all components: products of two propagators from these sources are, averaged
-/// over seeds, sums over all points of the time (Foster and Michael 1999). Panics like [`wall`].
+/// Returns a source with (±1 ± i)/√2 at all sites of `time`, with the same numbers for all components. Averaged over seeds, products of two
+/// propagators from such sources are sums over all points of the time (Foster and Michael 1999). Panics like [`wall`].
 pub fn noise_wall<T: Fermion>(section: impl Into<Section>, time: usize, component: usize, seed: u64) -> HostField<T> {
     on_wall(section.into(), time, component, |site| z2(seed, site))
 }
 
-/// Returns (±1 ± i)/√2.
+/// Returns the random number (±1 ± i)/√2 of a site.
 fn z2(seed: u64, site: usize) -> Complex64 {
     let bits = Philox::new(seed, site as u64, NOISE).next_u32();
     let sign = |bit: u32| {
@@ -49,16 +49,16 @@ fn z2(seed: u64, site: usize) -> Complex64 {
     Complex64::new(sign(0), sign(1))
 }
 
-/// Whether a site of the whole lattice is an even number of steps from `origin` in each of x, y and z: in the same corner of
-/// the hypercubes.
+/// Whether a site of the whole lattice is an even number of steps from `origin` in x, y and z each, and thus in the same corner of the
+/// hypercubes.
 fn is_corner(section: Section, origin: [usize; 4], site: usize) -> bool {
     let place = section.global.coordinates(site);
     (0..3).all(|k| (place[k] + origin[k]).is_multiple_of(2))
 }
 
-/// Returns a [`wall`] for staggered quarks: one at the sites of the origin's time that are an even number of steps from it in x, y and z,
-/// which are one corner of the hypercubes, an eighth of all (Gupta et al. 1991). Phases φ(x − x₀) of local mesons are the same from each of
-/// these sites; summed over all sites of the time they would cancel. Panics like [`wall`].
+/// Returns a [`wall`] for staggered quarks: 1 at the sites of the origin's time that are an even number of steps from the origin in x, y
+/// and z. These sites are one corner of the hypercubes, an eighth of all sites (Gupta et al. 1991). Phases φ(x − x₀) of local mesons are
+/// the same from each of them; in a sum over all sites of the time they would cancel. Panics like [`wall`].
 pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], component: usize) -> HostField<T> {
     let section = section.into();
     on_wall(section, origin[3], component, |site| {
@@ -66,8 +66,8 @@ pub fn corner_wall<T: Fermion>(section: impl Into<Section>, origin: [usize; 4], 
     })
 }
 
-/// Returns a [`noise_wall`] at the sites of [`corner_wall`]: products of two propagators from it are, averaged over seeds, sums over these
-/// points. Panics like [`wall`].
+/// Returns a [`noise_wall`] that is zero except at the sites of [`corner_wall`]. Averaged over seeds, products of two propagators from such
+/// sources are sums over these sites. Panics like [`wall`].
 pub fn noise_corner_wall<T: Fermion>(
     section: impl Into<Section>,
     origin: [usize; 4],

@@ -1,9 +1,9 @@
 //! Local mesons and the local nucleon of staggered quarks: sources and sinks at one site (Golterman 1986).
 //!
-//! With G₁ and G₂ the propagators from x₀ of quark and antiquark, the ε-hermiticity of M makes all of them sums of
-//! e^{−i p (x−x₀)} φ(x − x₀) tr G₁(x) G₂†(x) over space, with |G|² of one mass:
+//! Let G₁ and G₂ be the propagators from x₀ of quark and antiquark. By the ε-hermiticity of M, all correlators are sums over space of e^{−i
+//! p (x−x₀)} φ(x − x₀) tr G₁(x) G₂†(x), where the trace is |G|² for one mass:
 //!
-//! | name | φ | spin and taste, and of the state that alternates in time |
+//! | name | φ | spin and taste of the meson, and of the state that alternates in time |
 //! |---|---|---|
 //! | `pion` | 1 | γ_5 ⊗ γ_5, none |
 //! | `scalar` | (−1)^{x+y+z} | γ_t γ_5 ⊗ γ_t γ_5 (a pion), 1 ⊗ 1 |
@@ -19,19 +19,20 @@ use std::array::from_fn;
 /// Names of the mesons, in the order of [`local_mesons`].
 pub const NAMES: [&str; 4] = ["pion", "scalar", "vector", "pseudovector"];
 
-/// Returns the momenta p + π n for each of `momenta` and all eight n of zeros and ones, n = x + 2 y + 4 z: e^{−i π n (x−x₀)} are the signs
-/// of φ.
+/// Returns the momenta p + π n for each of `momenta` and all eight n of zeros and ones, with number x + 2 y + 4 z. The phases e^{−i π n
+/// (x−x₀)} are the signs of φ.
 pub(super) fn with_corners(domain: &Domain, momenta: &[[i32; 3]]) -> Vec<[i32; 3]> {
     let half = domain.global().size().map(|extent| extent as i32 / 2);
     let corner = |p: &[i32; 3], n: i32| from_fn(|k| p[k] + half[k] * (n >> k & 1));
     momenta.iter().flat_map(|p| (0..8).map(move |n| corner(p, n))).collect()
 }
 
-/// Computes the four correlators of the table for momenta in units of 2π/L, `[meson][momentum][time]`, from the solutions for the three
-/// colours of a source at `origin`, of the quark and of the quark whose antiquark is meant, in double precision on one device.
+/// Computes the correlators of the four local mesons in the order of [`NAMES`], as `[meson][momentum][time]`. `quark` are the solutions for
+/// the three colours of a source at `origin`, in double precision; `antiquark` are those of the quark whose antiquark is in the meson, on
+/// the same device. Momenta are in units of 2π/L.
 ///
 /// # Errors
-/// Other fields; failures of the device.
+/// Fields of another shape or lattice; failures of the device.
 pub fn local_mesons(
     quark: &FullField,
     antiquark: &FullField,
@@ -48,17 +49,17 @@ pub fn local_mesons(
     Ok([corners(&[0]), corners(&[7]), corners(&[1, 2, 4]), corners(&[6, 5, 3])])
 }
 
-/// Computes the local nucleon for momenta in units of 2π/L, `[momentum][time]`,
+/// Computes the correlator of the local nucleon for momenta in units of 2π/L, as `[momentum][time]`:
 ///
 /// C(t, p) = Σ_x e^{−i p (x−x₀)} ε_abc ε_a'b'c' G_aa'(x) G_bb'(x) G_cc'(x) = 6 Σ_x e^{−i p (x−x₀)} det G(x)
 ///
-/// over the sites an even number of steps from x₀ in x, y and z (Golterman and Smit 1985; Gupta et al. 1991), from the solutions for the
-/// three colours of a source at `origin`. The partner of negative parity alternates in sign from one time to the next. The sign of three
-/// quarks that have crossed the boundary is removed, and so is the sign by which quarks with other `phases` than MILC's differ between x₀
-/// and x: the correlator depends on neither.
+/// The sum is over the sites an even number of steps from x₀ in x, y and z (Golterman and Smit 1985; Gupta et al. 1991). `propagator` has
+/// the solutions for the three colours of a source at `origin`. The partner of negative parity alternates in sign from one time to the
+/// next. Two signs are removed from the correlator: that of three quarks that have crossed the boundary, and that by which quarks with
+/// another `convention` than MILC's differ between x₀ and x.
 ///
 /// # Errors
-/// Other fields; failures of the device.
+/// Fields of another shape or lattice; failures of the device.
 pub fn local_nucleon(
     propagator: &FullField,
     origin: [usize; 4],
@@ -72,11 +73,12 @@ pub fn local_nucleon(
     let extent = domain.global().size()[3];
     let at = |k: usize, t: usize| -> Complex64 {
         let around = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
-        // χ of other phases is (−1)^{t (x+y+z)} χ of MILC's, and x+y+z is here even or odd as it is at the origin.
+        // χ of the lexicographic convention is (−1)^{t (x+y+z)} times χ of MILC's. On the sites of the sum, x+y+z is even or odd like that
+        // of the origin.
         let turns = ((origin[3] + t) % extent + origin[3]) * (origin[0] + origin[1] + origin[2]);
         let turned = convention == StaggeredPhases::Lexicographic && !turns.is_multiple_of(2);
         let sign = if turned { -around } else { around };
-        // The mean over all signs is 1 at the sites an even number of steps away, and 0 at all others.
+        // The mean of e^{−i π n (x−x₀)} over all eight n is 1 at the sites an even number of steps from x₀, and 0 at all others.
         let sum: Complex64 = (0..8).map(|n| determinants[8 * k + n][t]).sum();
         6.0 / 8.0 * sign * sum
     };

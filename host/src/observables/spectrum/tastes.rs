@@ -1,18 +1,19 @@
 //! Mesons of staggered quarks with any spin and taste that need no shift in time.
 //!
-//! O(x) = χ̄(x) φ(x) (D_δ χ)(x) has the spin γ_S and the taste ξ_T, with S and T as sets of directions, for δ = S △ T, the directions that
-//! are in one of them only, and
+//! O(x) = χ̄(x) φ(x) (D_δ χ)(x) has the spin γ_S and the taste ξ_T, where S and T are sets of directions, if δ = S △ T, the directions that
+//! are in one of the sets only, and
 //!
 //! φ(x) = ¼ tr Γ_x† Γ_S Γ_{x△δ} Γ_T†,  Γ_x = γ_x^{x} γ_y^{y} γ_z^{z} γ_t^{t}
 //!
 //! (Kluberg-Stern et al. 1983; Golterman 1986), which is a sign for each corner of a hypercube. D_δ is the mean over all orders of the
-//! shifts D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)] in the directions of δ. Such an operator couples to γ_S ⊗ ξ_T and, alternating
-//! in time, γ_tγ_5γ_S ⊗ ξ_tξ_5ξ_T. With G from x₀ and the ε-hermiticity of M the correlator of O with itself is
+//! shifts D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)] in the directions of δ. Such an operator couples to γ_S ⊗ ξ_T, and to
+//! γ_tγ_5γ_S ⊗ ξ_tξ_5ξ_T, which alternates in time. With the propagator G from x₀ and the ε-hermiticity of M, the correlator of O with
+//! itself is
 //!
 //! C(t, p) = Σ_x e^{−i p (x−x₀)} s(x − x₀) tr (D_δ G D_δ)(x, x₀) G₂†(x, x₀),
 //!
-//! where s = φ ε is a sign, ±1 for even and odd distances in some of the directions, and 1 at x₀. As for
-//! [local mesons](super::staggered::local_mesons) the sign of all is left out.
+//! where s = φ ε is a sign, ±1 for even and odd distances in some of the directions, and 1 at x₀. The overall sign is left out, as for
+//! [local mesons](super::staggered::local_mesons).
 use super::contraction::MomentumSums;
 use super::gamma;
 use super::staggered::with_corners;
@@ -23,7 +24,8 @@ use num_complex::Complex64;
 use std::fmt;
 use std::str::FromStr;
 
-/// Spin and taste γ_S ⊗ ξ_T: sets of directions, one bit each, x first, as in [gamma::Gamma::new].
+/// Spin and taste γ_S ⊗ ξ_T of a staggered meson. S and T are sets of directions with one bit for each direction, x first, as in
+/// [gamma::Gamma::new].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpinTaste {
     /// Set S of directions of the spin.
@@ -32,7 +34,7 @@ pub struct SpinTaste {
     pub taste: usize,
 }
 
-/// The pions by their usual names, each with the operators of which it is the mean: 16 tastes in eight multiplets.
+/// Usual names of the pions, each with the operators whose mean it is. The 16 tastes form eight multiplets.
 pub const PIONS: [(&str, &[&str]); 8] = [
     ("pion-5", &["g5-g5"]),
     ("pion-05", &["gtg5-gtg5"]),
@@ -52,12 +54,12 @@ impl SpinTaste {
     pub fn is_at_one_time(self) -> bool {
         (self.spin ^ self.taste) & TIME == 0
     }
-    /// Returns the directions x, y, z of δ.
+    /// Returns which of the directions x, y and z are in δ; quarks are shifted in these directions.
     pub fn shift(self) -> [bool; 3] {
         std::array::from_fn(|k| (self.spin ^ self.taste) >> k & 1 == 1)
     }
-    /// Returns the directions in which s alternates from one site to the next, one bit each, for quarks with these phases: Γ_x has its
-    /// factors in the order in which directions get their signs, t first in MILC's.
+    /// Returns the directions in which s alternates from one site to the next, with one bit for each direction. The convention of `phases`
+    /// determines the order of the factors in Γ_x: directions come in the order in which they get their signs, t first in MILC's.
     fn alternating(self, phases: StaggeredPhases) -> usize {
         let (spin, shift) = (self.spin, self.spin ^ self.taste);
         let before = |mu: usize| match phases {
@@ -65,7 +67,7 @@ impl SpinTaste {
             StaggeredPhases::Milc if mu == 3 => 0,
             StaggeredPhases::Milc => TIME | ((1 << mu) - 1),
         };
-        // Γ_S commuted through γ_μ, then γ_μ through the factors of δ that come before it; and ε.
+        // A step in μ has three signs: Γ_S is moved through γ_μ, γ_μ through the factors of δ before it, and ε alternates.
         let one = |mu: usize| (spin & !(1 << mu)).count_ones() + (shift & before(mu)).count_ones() + 1;
         (0..4).map(|mu| (one(mu) as usize & 1) << mu).sum()
     }
@@ -77,7 +79,7 @@ impl fmt::Display for SpinTaste {
     }
 }
 
-/// Parses a product such as `gtg5`, whose sign does not matter.
+/// Parses a product such as `gtg5`, whose sign is ignored.
 fn product(text: &str) -> Option<usize> {
     let factor = |rest: &str| {
         let known = [("gx", 1), ("gy", 2), ("gz", 4), ("gt", 8), ("g5", 15)];
@@ -113,11 +115,12 @@ impl FromStr for SpinTaste {
     }
 }
 
-/// Computes C(t, p) of each of `operators`, all of one δ, for momenta in units of 2π/L, `[operator][momentum][time]`: from D_δ G D_δ of the
-/// quark, and G₂ of the quark whose antiquark is meant, for the three colours of a source at `origin`, in double precision on one device.
+/// Computes C(t, p) of each of `operators`, which share one δ, as `[operator][momentum][time]`. `quark` is D_δ G D_δ for the three colours
+/// of a source at `origin`, in double precision; `antiquark` is G₂ of the quark whose antiquark is in the meson, on the same device.
+/// Momenta are in units of 2π/L.
 ///
 /// # Errors
-/// Other fields; failures of the device.
+/// Fields of another shape or lattice; failures of the device.
 pub fn taste_mesons(
     quark: &FullField,
     antiquark: &FullField,
@@ -133,7 +136,7 @@ pub fn taste_mesons(
     let one = |operator: &SpinTaste| {
         let signs = operator.alternating(phases);
         let at = |k: usize, t: usize| {
-            // Around the end of the lattice, whose extent is even, distances are even or odd as before.
+            // The extent in t is even, so a distance around the end of the lattice is even or odd like the direct one.
             let turned = signs & TIME != 0 && !t.is_multiple_of(2);
             let sum = products[8 * k + (signs & 7)][t];
             if turned { -sum } else { sum }

@@ -1,5 +1,5 @@
-//! Operators of a configuration in every format. A configuration creates them and they take their links from it, so the two modules depend
-//! on each other.
+//! Operators of a configuration in every format. The two modules depend on each other: a configuration creates the operators, and they take
+//! their links from it.
 use super::Configuration;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceGauge, FieldShape};
@@ -20,7 +20,7 @@ pub(in crate::solve) struct WilsonFormats<'c, 'g> {
     configuration: &'c Configuration<'g>,
     operator: WilsonLike,
     nrhs: usize,
-    /// Diagonal term in double.
+    /// Diagonal term in double precision.
     term: Diagonal,
     exact: Rc<dyn EvenOdd>,
 }
@@ -35,10 +35,11 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
     fn storage(&self, precision: Precision, storage: LinkStorage) -> LinkStorage {
         Operator::from(self.operator).compiled_storage(precision, storage)
     }
-    /// Makes the preconditioner in a format.
+    /// Makes the Schwarz preconditioner with links in this storage.
     pub fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
         let (domain, precision) = (self.configuration.domain(), schwarz.precision);
-        // The end of the whole lattice, across which links in temporal gauge are not 1, may lie within a domain.
+        // An overlapping domain may contain the end of the whole lattice in t, across which links in temporal gauge are not 1, so such
+        // links cannot be used.
         let has_end_within = schwarz.overlap > 0 && domain.grid().is_partitioned(3);
         let storage = if has_end_within && storage.temporal { LinkStorage::of(12) } else { storage };
         let storage = self.storage(precision, storage);
@@ -67,7 +68,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let links = self.configuration.links(self.operator.theta, precision, storage)?;
         self.operator.on(links, self.term.convert(precision)?, nrhs)
     }
-    /// Makes the Schur complement cut into blocks.
+    /// Makes the Schur complement divided into independent blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson).in_blocks(block);
         Ok(Rc::new(EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, self.nrhs)?))
@@ -108,7 +109,7 @@ impl Formats for WilsonFormats<'_, '_> {
         Ok(Some(BlockMultigrid::new(multigrid, &params, &make, self.domain(), self.nrhs)?))
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
-        // A build may lack some formats.
+        // Multigrid is impossible if this build lacks one of its formats.
         let params = params.smoothing_on(self.configuration.domain().backend(), &self.operator);
         let backend = self.configuration.domain().backend();
         let formats = [Precision::Single, params.precision_on(backend), params.smoother_on(backend)];
@@ -122,7 +123,7 @@ impl Formats for WilsonFormats<'_, '_> {
 /// Function that makes an even-odd system in a format.
 type MakeSystem<'c> = Box<dyn Fn(Precision, LinkStorage) -> Result<Rc<dyn EvenOdd>> + 'c>;
 
-/// Even-odd system of any operator in every format.
+/// Even-odd system of an operator of any family in every format.
 pub(in crate::solve) struct SystemFormats<'c, 'g> {
     configuration: &'c Configuration<'g>,
     operator: Operator,
@@ -131,7 +132,7 @@ pub(in crate::solve) struct SystemFormats<'c, 'g> {
 }
 
 impl<'c, 'g> SystemFormats<'c, 'g> {
-    /// Makes the formats of the Schur complement.
+    /// Makes the formats of an operator's Schur complement.
     pub fn new(configuration: &'c Configuration<'g>, operator: Operator, nrhs: usize) -> Result<Self> {
         let of_system = operator.clone();
         let make = move |precision, storage| of_system.even_odd(configuration, (precision, storage), nrhs);

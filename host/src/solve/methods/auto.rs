@@ -1,24 +1,25 @@
-//! BiCGstab, multigrid or CG, as [`choice`](super::super::choice) advises.
+//! Method that chooses BiCGstab, multigrid or CG, as [`choice`](super::super::choice) advises.
 use super::super::formats::{Formats, MultigridState};
 use super::super::request::Request;
 use super::{Method, multigrid};
 use crate::domain::Result;
 
 impl Method {
-    /// BiCGstab, which gives way to multigrid if that is faster, setup included, for all of the [`Request::sources`], and to CG on the
-    /// normal equations if it gives up in double precision, is far from the solution after half of the iterations, or multigrid does not
-    /// converge.
+    /// BiCGstab, which gives way to other methods. Multigrid takes over if it is faster for all of the [`Request::sources`], setup
+    /// included. CG on the normal equations takes over if BiCGstab gives up in double precision or is far from the solution after half of
+    /// the iterations, or if multigrid does not converge.
     pub const AUTO: &'static Method = &Method {
         name: "auto",
         titles: ["BiCGstab, multigrid or CG"; 2],
-        help: "bicgstab, then multigrid once that is faster for all sources together, setup included; cg if these fail",
+        help: "bicgstab, then multigrid once multigrid with its setup is faster for all sources together; cg if both \
+               fail",
         keys: multigrid::KEYS,
-        // Requested aggregates have to fit, even if they may never be needed.
+        // Requested aggregates must fit even if multigrid is never used.
         check: |request, local, grid| match request.multigrid.blocks[0] {
             Some(_) => (Method::MULTIGRID.check)(request, local, grid),
             None => Ok(()),
         },
-        // Multigrid takes over only if enough memory is left for it.
+        // Memory is counted for BiCGstab only, because multigrid takes over only if enough memory is left.
         vectors: Method::BICGSTAB.vectors,
         choose: Some(choose),
         prepare: |formats, request, storage, observer| {
@@ -28,7 +29,7 @@ impl Method {
     };
 }
 
-/// Chooses multigrid if its setup exists already.
+/// Returns multigrid if its setup exists already, otherwise BiCGstab.
 fn choose(formats: &dyn Formats, request: &Request) -> Result<&'static Method> {
     let is_ready = formats.multigrid_state(&request.multigrid)? == MultigridState::Ready;
     Ok(if is_ready { Method::MULTIGRID } else { Method::BICGSTAB })

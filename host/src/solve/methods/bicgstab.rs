@@ -15,8 +15,8 @@ impl Method {
     };
 }
 
-/// Returns the patience of BiCGstab. Solves at small masses on large lattices have plateaus by nature, whereas exceptional configurations
-/// occur on small lattices; docs/measurements/solver-stagnation.md has the measurements behind the numbers.
+/// Returns the patience of BiCGstab. Solves at small masses on large lattices have plateaus by nature, but exceptional configurations occur
+/// on small lattices. docs/measurements/solver-stagnation.md has the measurements behind the numbers.
 fn patience(sites: usize) -> Patience {
     let size = (sites as f64 / 4096.0).sqrt().max(1.0);
     Patience { least: (150.0 * size) as usize, share: 0.5 }

@@ -1,4 +1,4 @@
-//! Block CG.
+//! Block CG on the normal equations.
 use super::Method;
 use super::krylov::krylov;
 use crate::field::FERMION_KINDS;
@@ -6,8 +6,8 @@ use gpu_kernels::Precision;
 use solvers::inverter;
 
 impl Method {
-    /// Block CG, all right-hand sides of a batch in one Krylov space (Dubrulle 2001, BCGrQ), on the normal equations of
-    /// the Schur complement; on M†M itself for staggered operators. With one right-hand side it is [`Method::CG`].
+    /// Block CG (Dubrulle 2001, BCGrQ), with all right-hand sides of a batch in one Krylov space, on the normal equations of the Schur
+    /// complement. For staggered operators, it works on the even-odd part of M†M. With one right-hand side it is [`Method::CG`].
     pub const BLOCK_CG: &'static Method = &Method {
         name: "block-cg",
         titles: ["block CG on the normal equations", "block CG"],
@@ -15,7 +15,7 @@ impl Method {
         kinds: &FERMION_KINDS,
         is_normal: true,
         is_block: true,
-        // One of them is scratch.
+        // One of the five vectors is scratch.
         vectors: |_| 5,
         prepare: |_, _, _, _| {
             krylov(|pair, _| {
@@ -30,6 +30,6 @@ impl Method {
     };
 }
 
-/// Square of the sine of an angle at which a residual counts as dependent on the others: for an iteration in double precision, and for
-/// others. Far above the rounding of vectors in 16 bits, squared.
+/// Square of the sine of the angle at which a residual counts as dependent on the others, in double and in other precisions. It is far
+/// above the squared rounding error of vectors in 16 bits.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];

@@ -5,11 +5,12 @@ use crate::field::FERMION_KINDS;
 use solvers::inverter;
 
 impl Method {
-    /// CG on the normal equations of the Schur complement, M†M x = M†b (CGNR); on M†M itself for staggered operators.
+    /// CG on the normal equations of the Schur complement, M̂†M̂ x = M̂†b (CGNR). For staggered operators, CG works on the even-odd part of
+    /// M†M, which is Hermitian and positive.
     pub const CG: &'static Method = &Method {
         name: "cg",
         titles: ["CG on the normal equations", "CG"],
-        help: "on the normal equations",
+        help: "CG on the normal equations",
         kinds: &FERMION_KINDS,
         is_normal: true,
         vectors: |_| 4,

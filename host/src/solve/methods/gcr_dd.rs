@@ -74,7 +74,8 @@ static DOMAIN_OVERLAP: Key = Key::new(
 static KMAX: Key =
     Key::new("kmax", "K", KeyKind::Count, "Number of directions after which GCR restarts [default: 16]", "16");
 
-/// Returns the bytes of the preconditioner's residual and image, of its input and output vectors, and of an operator's vectors.
+/// Returns the bytes of the preconditioner: its residual and image, the vectors of its operator, links and diagonal term, and the vectors
+/// of overlapping domains.
 fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
     let (operator, precision) = (&request.operator, request.schwarz.precision);
     let sites = request.schwarz.domain_sites(scope.local, scope.grid);

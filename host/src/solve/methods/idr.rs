@@ -12,7 +12,8 @@ impl Method {
     pub const IDR: &'static Method = &Method {
         name: "idr",
         titles: ["IDR(s)"; 2],
-        help: "induced dimension reduction: fewer applications than bicgstab in difficult solves, but more vectors",
+        help: "induced dimension reduction, which needs fewer applications of the operator than bicgstab in difficult \
+               solves, but more vectors",
         keys: &[&DIMENSION.key],
         counts: &[&DIMENSION],
         heading: Some("IDR(s)"),
@@ -40,13 +41,13 @@ static DIMENSION: CountKey = CountKey {
     default: 4,
 };
 
-/// Returns the patience of BiCGstab, in iterations that have about twice as many applications.
+/// Returns the patience of BiCGstab, converted to iterations of IDR(s), which have about twice as many applications of the operator.
 fn patience(sites: usize) -> Patience {
     let bicgstab = Method::BICGSTAB.patience.expect("it has one");
     Patience { least: bicgstab(sites).least / 2, ..bicgstab(sites) }
 }
 
-/// Returns random vectors, the same for all right-hand sides and on every process grid.
+/// Returns random vectors, which are the same for all right-hand sides and on every process grid.
 fn shadow(space: &FieldSpace, s: usize) -> Result<Vec<DeviceField>> {
     let level = LevelLattice::finest(space.domain());
     let one = FieldSpace::new(space.domain(), FieldShape::new(space.kind(), space.precision(), 1));
@@ -61,5 +62,5 @@ fn shadow(space: &FieldSpace, s: usize) -> Result<Vec<DeviceField>> {
     (0..s).map(shadow).collect()
 }
 
-/// Seed of the shadow space.
+/// Seed of the random vectors of the shadow space.
 const SEED: u64 = 1;

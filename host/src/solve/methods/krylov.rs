@@ -1,4 +1,4 @@
-//! Krylov methods with reliable updates, or within defect correction.
+//! Krylov methods, with reliable updates or in defect correction.
 use super::super::report::EscalationError;
 use super::super::request::{Correction, Request};
 use super::{Limits, OperatorPair, PreparedMethod};
@@ -8,10 +8,10 @@ use solvers::inverter::{Inverter, OneSpace, TwoSpaces, defect_correcting};
 use solvers::{DefectParams, Info, Observer, SolverParams};
 
 /// δ of CG on a positive operator in 16 bits. The rounded operator has other small eigenvalues, so the iteration needs the true residual
-/// far more often than rounding alone requires: docs/measurements/staggered.md.
+/// far more often than rounding alone requires; docs/measurements/staggered.md has measurements.
 const HALF_DELTA: f64 = 0.6;
 
-/// An inverter on fields, in two precisions or in one.
+/// Inverter on fields, in two precisions or in one.
 pub(super) trait FieldInverter:
     for<'a> Inverter<TwoSpaces<'a, FieldSpace, FieldSpace>> + for<'a> Inverter<OneSpace<'a, FieldSpace>>
 {
@@ -21,12 +21,12 @@ impl<I> FieldInverter for I where
 {
 }
 
-/// A method that needs only the operator.
+/// Method that needs nothing but the operator.
 struct Krylov(MakeInverter);
 
 type MakeInverter = fn(&OperatorPair, &Request) -> Box<dyn FieldInverter>;
 
-/// Prepares a method that needs only the operator, with the inverter that `make` makes for it.
+/// Prepares a method that needs nothing but the operator; `make` makes its inverter.
 pub(super) fn krylov(make: MakeInverter) -> Result<Box<dyn PreparedMethod>, EscalationError> {
     Ok(Box::new(Krylov(make)))
 }
@@ -55,9 +55,9 @@ impl PreparedMethod for Krylov {
     }
 }
 
-/// Returns δ of reliable updates; `None` for that of the solvers. On identical links in the same precision the iteration needs no reliable
-/// updates. Reconstructed links differ slightly: those of a file in single precision are unitary to 1e-7 only, and so far from their
-/// reconstruction.
+/// Returns the default δ of reliable updates; `None` for the default of the solvers. With all reals of the links and in the same precision,
+/// the iteration needs no reliable updates. Reconstructed links differ slightly: links of a file in single precision are unitary only to
+/// 1e-7, and differ from their reconstruction by that much.
 fn default_delta(pair: &OperatorPair) -> Option<f64> {
     let level = pair.level;
     match level.reconstruction {

@@ -1,7 +1,7 @@
-//! Methods that solve a system: their names, the systems that they suit, their memory and their runs, and the registry of all of them.
+//! Methods that solve a system: their names, the systems that they suit, their memory, their execution, and the registry of all methods.
 //!
-//! A request names its method, and a method reads its request, counts its memory and fills in its report. This module therefore needs
-//! `request`, `memory`, `choice` and `report`, and they need [`Method`].
+//! A request contains its method, and a method reads its request, counts its memory and completes its report. This module therefore needs
+//! `request`, `memory`, `choice` and `report`, which in turn need [`Method`].
 mod auto;
 mod bicgstab;
 mod block_cg;
@@ -29,7 +29,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// All methods that users can choose, in the order of help texts. The first one for a fermion type is its default in the program.
+/// All methods that users can choose, in the order of help texts. The first method for a fermion type is the default of the program.
 pub static METHODS: [&Method; 8] = [
     Method::AUTO,
     Method::BICGSTAB,
@@ -41,7 +41,7 @@ pub static METHODS: [&Method; 8] = [
     Method::MULTIGRID,
 ];
 
-/// Returns the methods for operators on fermions of a type, with their names.
+/// Returns the methods that solve for operators of a fermion type, each with its name.
 pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
     METHODS.into_iter().filter(|method| method.kinds.contains(&kind)).map(|method| (method.name, method)).collect()
 }
@@ -55,10 +55,10 @@ pub(super) fn not_for_staggered() -> &'static str {
     &WHY
 }
 
-/// A parameter of a method: a whole number within a range.
+/// Parameter of a method that is a whole number within a range.
 #[derive(Debug)]
 pub struct CountKey {
-    /// Name and description.
+    /// Key with the name and the description of the parameter.
     pub key: Key,
     /// Range of allowed values.
     pub range: RangeInclusive<usize>,
@@ -66,66 +66,68 @@ pub struct CountKey {
     pub default: usize,
 }
 
-/// Values of [`CountKey`]s that were given.
+/// Values that were given for [`CountKey`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts([Option<(&'static str, usize)>; 4]);
 
 impl Counts {
-    /// Sets a value.
+    /// Sets the value of a parameter.
     ///
     /// # Panics
-    /// If there are more values than any method has parameters.
+    /// If there are more values than a method can have parameters.
     pub fn set(&mut self, count: &CountKey, value: usize) {
         let name = count.key.name;
         let place = self.0.iter_mut().find(|place| place.is_none_or(|(known, _)| known == name));
         *place.expect("room for all parameters of a method") = Some((name, value));
     }
-    /// Returns a value, or the default.
+    /// Returns the value of a parameter, or its default if no value was given.
     pub fn get(&self, count: &CountKey) -> usize {
         self.0.iter().flatten().find(|(known, _)| *known == count.key.name).map_or(count.default, |(_, value)| *value)
     }
 }
 
-/// A method that users can choose.
+/// Definition of a method that users can choose.
 pub struct Method {
-    /// Name in flags, input files and JSON.
+    /// Name of the method in flags, input files and JSON.
     pub name: &'static str,
-    /// Names in sentences: on a general operator, and on a Hermitian positive one.
+    /// Names of the method in sentences: on a general operator, and on a Hermitian positive operator.
     pub titles: [&'static str; 2],
-    /// Description in help texts; empty where the name is enough.
+    /// Description in help texts; empty if the name is enough.
     pub help: &'static str,
-    /// Parameters of this method only.
+    /// Parameters that only this method has.
     pub keys: &'static [&'static Key],
-    /// Parameters of this method only that are whole numbers: [`Request::counts`] holds their values.
+    /// Parameters of this method that are whole numbers; [`Request::counts`] holds their values.
     pub counts: &'static [&'static CountKey],
-    /// Heading of the keys in help texts.
+    /// Heading of the method's keys in help texts, if they have one.
     pub heading: Option<&'static str>,
-    /// Fermion types whose operators the method solves for.
+    /// Fermion types of the operators for which the method solves.
     pub kinds: &'static [FermionKind],
     /// Whether the method uses the normal equations if the operator is not Hermitian and positive.
     pub is_normal: bool,
     /// Whether all right-hand sides of a batch share a Krylov space.
     pub is_block: bool,
-    /// Whether the method itself restarts from true residuals, so that defect correction around it is of no use.
+    /// Whether the method itself restarts from true residuals, so that defect correction around it is useless.
     pub restarts: bool,
-    /// Method that takes over if this one cannot be set up, or does not converge.
+    /// Method that takes over if this one cannot be set up or does not converge.
     pub successor: Option<&'static Method>,
-    /// Patience on a lattice with a number of sites: iterations without progress after which the method has to give up below double
-    /// precision, where a higher precision may help.
+    /// Function that returns the patience on a lattice with a number of sites: iterations without progress after which the method gives up.
+    /// It applies below double precision, where a higher precision may help.
     pub patience: Option<fn(usize) -> Patience>,
-    /// Checks whether the method can work on parts of the lattice of this size; the error is the reason if not.
+    /// Function that checks whether the method can work on parts of the lattice with these extents; the error is the reason if it cannot.
     pub check: fn(&Request, Lattice, &ProcessGrid) -> std::result::Result<(), SolveFailure>,
-    /// Number of vectors of the iteration.
+    /// Function that returns the number of vectors of the iteration.
     pub(super) vectors: fn(&Request) -> usize,
-    /// Device memory besides vectors of the solver.
+    /// Function that returns the device memory of the method in addition to vectors of the solver.
     pub(super) needs: fn(&Request, &NeedsScope<'_>) -> Needs,
-    /// Exchanges, besides those of the operator, for batches of a number of right-hand sides.
+    /// Function that adds the exchanges of the method to those of the operator, for batches of a number of right-hand sides.
     pub(super) exchanges: fn(&Request, Exchanges, Lattice, &ProcessGrid, usize) -> Exchanges,
-    /// Formats with which the method begins if these are requested; the argument is `true` if the method itself was chosen.
+    /// Function that returns the formats with which the method begins if these formats are requested; the flag is set if the method was
+    /// chosen automatically.
     pub(super) first_level: fn(PrecisionLevel, bool) -> PrecisionLevel,
-    /// *Collective.* Function that chooses the method with which a solve begins, for a method that only chooses among others.
+    /// *Collective.* Function that chooses the method with which a solve begins; `None` if the method does not choose among others.
     pub(super) choose: Option<Choose>,
-    /// *Collective.* Preparation of the method for an operator with links in this storage. The observer gets the steps of a setup.
+    /// *Collective.* Function that prepares the method for an operator with links in this storage. The observer receives the steps of a
+    /// setup.
     pub(crate) prepare: Prepare,
 }
 
@@ -138,7 +140,7 @@ type Prepare = fn(
 ) -> std::result::Result<Box<dyn PreparedMethod>, EscalationError>;
 
 impl Method {
-    /// Whether a key is one of this method only.
+    /// Whether only this method has a key of this name.
     pub fn has_key(&self, name: &str) -> bool {
         self.keys.iter().any(|key| key.name == name)
     }
@@ -146,7 +148,7 @@ impl Method {
     pub fn is_choice(&self) -> bool {
         self.choose.is_some()
     }
-    /// A Krylov method on a general operator without parameters of its own.
+    /// Krylov method on a general operator, without parameters of its own.
     const KRYLOV: Method = Method {
         name: "",
         titles: [""; 2],
@@ -183,9 +185,9 @@ impl PartialEq for Method {
 }
 impl Eq for Method {}
 
-/// A method prepared for an operator.
+/// Method prepared for an operator.
 pub(crate) trait PreparedMethod {
-    /// Solves from the present solution in `x`.
+    /// Solves from the present solution in `x`, and writes the new solution to `x`.
     fn iterate(
         &self,
         pair: &OperatorPair,
@@ -194,13 +196,13 @@ pub(crate) trait PreparedMethod {
         limits: &Limits<'_>,
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, EscalationError>;
-    /// Returns the multigrid report of a solve with this many iterations and seconds.
+    /// Returns the multigrid report of a solve that took this many iterations and seconds; `None` without multigrid.
     fn multigrid_report(&self, _iterations: usize, _seconds: f64) -> Option<MultigridReport> {
         None
     }
 }
 
-/// An operator in the two precisions of a solver.
+/// Operator in the two precisions of a solver.
 pub(crate) struct OperatorPair<'a> {
     pub level: PrecisionLevel,
     pub outer_space: FieldSpace,
@@ -214,22 +216,22 @@ pub(crate) struct OperatorPair<'a> {
 }
 
 impl OperatorPair<'_> {
-    /// Returns the system for solvers.
+    /// Returns the system in the form that solvers take.
     fn mixed(&self) -> TwoSpaces<'_, FieldSpace, FieldSpace> {
         let [outer, sloppy]: [&dyn LinearOperator<FieldSpace>; 2] = [&*self.outer, &*self.sloppy];
         Mixed::new(&self.outer_space, outer, &self.sloppy_space, sloppy)
     }
 }
 
-/// Limits of a run of a method.
+/// Limits for one run of a method.
 pub(crate) struct Limits<'a> {
-    /// Residual to reach, relative to the right-hand side.
+    /// Requested residual, relative to the right-hand side.
     pub tol: f64,
     /// Maximum number of iterations of this run.
     pub max_iterations: usize,
-    /// Iterations without progress after which the method gives up, below [`Request::stagnation_window`].
+    /// Iterations without progress after which the method gives up, in addition to [`Request::stagnation_window`].
     pub patience: Option<Patience>,
-    /// Request, for all other parameters.
+    /// Request with all other parameters.
     pub request: &'a Request,
 }
 
@@ -240,7 +242,7 @@ impl Limits<'_> {
         let stagnation_window = Some(request.stagnation_window);
         SolverParams { tol, max_iterations, delta, stagnation_window, patience, ..Default::default() }
     }
-    /// Returns the parameters of a solver that itself restarts from true residuals; its δ is this one if the request has none.
+    /// Returns the parameters of a solver that itself restarts from true residuals. δ is `default_delta` if the request gives none.
     fn restarting_params(&self, default_delta: Option<f64>) -> std::result::Result<SolverParams, EscalationError> {
         match self.request.correction {
             Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
@@ -260,14 +262,14 @@ pub(crate) struct PrecisionLevel {
 }
 
 impl PrecisionLevel {
-    /// Returns the next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise as the
-    /// solver's check, then the check becomes double, then the iteration, and at last the links are unrounded. `half_links`: whether
-    /// kernels exist for links in 16 bits beside fields in single precision.
+    /// Returns the next level. From 16-bit floating point, it is fixed point, which has more digits. Then the iteration becomes as precise
+    /// as the solver's check, the check becomes double, the iteration becomes double, and finally the links have all reals. `half_links`
+    /// states whether kernels exist for links in 16 bits beside fields in single precision.
     pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
             PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
-            // Staggered operators, whose CG fails in half because of its vectors, keep the links in 16 bits first.
+            // Staggered operators keep links in 16 bits at first, because CG in half precision fails due to the rounding of its vectors.
             PrecisionLevel { precision: P::Half, .. } => {
                 let reconstruction = self.reconstruction.half(half_links);
                 Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })

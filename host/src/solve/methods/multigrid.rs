@@ -14,7 +14,7 @@ use solvers::{Converted, Info, Observer, SolveError};
 use std::collections::BTreeSet;
 
 impl Method {
-    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. If it does not converge,
+    /// GCR on the Schur complement with an adaptive [multigrid](crate::multigrid) cycle as its preconditioner. If it does not converge,
     /// BiCGstab takes over.
     pub const MULTIGRID: &'static Method = &Method {
         name: "multigrid",
@@ -39,7 +39,7 @@ impl Method {
     };
 }
 
-/// Keys of the cycle and its setup.
+/// Keys of the multigrid cycle and its setup.
 pub(super) const KEYS: &[&Key] =
     &[&VECTORS, &LEVELS, &BLOCK, &SMOOTHING, &RELAXATIONS, &IMPROVEMENTS, &PRECISION, &SETUP, &CHECK_SETUP];
 
@@ -62,8 +62,8 @@ static BLOCK: Key = Key::new(
     "mg-block",
     "X,Y,Z,T",
     KeyKind::Texts,
-    "Extents of an aggregate, once for each level that has a coarser one, beginning with the lattice itself \
-     [default: chosen for the lattice]",
+    "Extents of an aggregate; repeat the flag for each level except the coarsest, starting with the finest [default: \
+     chosen for the lattice]",
     "[\"4,4,4,4\", \"2,2,2,2\"]",
 );
 static SMOOTHING: Key = Key::new(
@@ -85,7 +85,7 @@ static IMPROVEMENTS: Key = Key::new(
     "mg-improvements",
     "N",
     KeyKind::Count,
-    "Number of setup iterations that improve the near-null vectors by the cycle [default: 4]",
+    "Number of setup iterations that improve the near-null vectors by the multigrid cycle [default: 4]",
     "4",
 );
 static PRECISION: Key = Key::new(
@@ -100,7 +100,7 @@ static SETUP: Key = Key::new(
     "setup",
     "FILE",
     KeyKind::Text,
-    "File of near-null vectors: read them from it, or write them to it if it does not exist",
+    "File of near-null vectors; read if it exists, otherwise written",
     "\"multigrid.setup\"",
 );
 static CHECK_SETUP: Key = Key::new(
@@ -111,14 +111,14 @@ static CHECK_SETUP: Key = Key::new(
     "false",
 );
 
-/// Returns the formats of GCR around the cycle, which has little to do: 16 bits are of no use, nor is double precision if the method was
-/// chosen automatically.
+/// Returns the formats of GCR around the cycle. Because GCR has little to do, 16 bits are of no use, nor is double precision if the method
+/// was chosen automatically.
 fn first_level(asked: PrecisionLevel, automatic: bool) -> PrecisionLevel {
     let short = matches!(asked.precision, Precision::Half | Precision::Fp16);
     PrecisionLevel { precision: if short || automatic { Precision::Single } else { asked.precision }, ..asked }
 }
 
-/// Returns the memory of the cycle and of its setup, which is freed before vectors of the solver are allocated.
+/// Returns the memory of the cycle and of its setup. The setup's memory is freed before vectors of the solver are allocated.
 fn needs(request: &Request, scope: &NeedsScope<'_>) -> Needs {
     let MultigridBytes { setup, solve } = request.multigrid.bytes(scope.local, scope.nrhs);
     let (operator, sites) = (&request.operator, scope.local.half_volume());
@@ -170,7 +170,7 @@ impl PreparedMethod for BlockMultigrid {
                 0 => coarsenings[0].space.fine().lattice(),
                 _ => coarsenings[depth - 1].operator.level().lattice(),
             };
-            // The finest level is the preconditioner of the solver whose iterations are given.
+            // Iterations and seconds on the finest level are those of the solver, whose preconditioner is the cycle.
             let report = done.get(depth).copied().unwrap_or_default();
             MultigridLevel {
                 lattice: lattice.size(),

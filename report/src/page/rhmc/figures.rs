@@ -9,12 +9,12 @@ use crate::text::{count, digits};
 use std::f64::consts::TAU;
 use std::ops::Range;
 
-/// Maximum number of points of a curve; more cannot be distinguished at this width.
+/// Maximum number of points of a curve; more would not be distinguishable at this width.
 const POINTS: usize = 2000;
-/// Maximum number of points that are marked individually.
+/// Maximum number of points that are marked by symbols.
 const FEW: usize = 100;
 
-/// Returns the range of trajectory numbers with a margin.
+/// Returns the range of trajectory numbers, with a margin.
 fn across(points: &[(u64, f64)]) -> Range<f64> {
     between(points.first().map_or(0.0, |p| p.0 as f64), points.last().map_or(1.0, |p| p.0 as f64))
 }
@@ -24,7 +24,7 @@ fn between(first: f64, last: f64) -> Range<f64> {
     first - room..last + room
 }
 
-/// Returns the range of values to show: values that count, and earlier values near them.
+/// Returns the range of values to show: all values that count, and earlier values near them.
 fn upwards(observable: &Observable) -> Range<f64> {
     let values = |points: &[(u64, f64)]| points.iter().map(|p| p.1).collect::<Vec<_>>();
     let (before, kept) = observable.points.split_at(observable.first);
@@ -43,7 +43,7 @@ fn thinned(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
     thin(&values, POINTS).into_iter().map(|j| (points[j].0 as f64, points[j].1)).collect()
 }
 
-/// Returns a sentence if not all points are drawn.
+/// Returns a sentence on thinning if not all points are drawn, otherwise an empty text.
 fn thinning(points: &[(u64, f64)]) -> String {
     if points.len() <= POINTS {
         return String::new();
@@ -51,10 +51,10 @@ fn thinning(points: &[(u64, f64)]) -> String {
     format!(" Of {} points, the figure shows the extremes of {} intervals.", points.len(), POINTS / 2)
 }
 
-/// Lower and upper ends by position.
+/// Lower and upper ends of an error band, each with its position.
 type Band = Vec<(f64, f64, f64)>;
 
-/// Returns the error band and the running average of the values that count.
+/// Returns the error band and the running average, of the values that count.
 fn averages(observable: &Observable) -> (Band, Vec<(f64, f64)>) {
     let kept: Vec<(u64, f64)> = observable.kept().collect();
     let values: Vec<f64> = kept.iter().map(|p| p.1).collect();
@@ -73,7 +73,7 @@ fn averages(observable: &Observable) -> (Band, Vec<(f64, f64)>) {
 pub fn history(observable: &Observable) -> Result<Figure, ReportError> {
     let (before, kept) = observable.points.split_at(observable.first);
     let (band, average) = averages(observable);
-    // The band is drawn first, so that it hides nothing.
+    // The band is drawn before the other layers, so that it does not cover them.
     let mut layers = Vec::new();
     if average.len() > 1 {
         layers.push(layer("error", PlotColour::Orange, LayerShape::Band(band)));
@@ -104,7 +104,7 @@ pub fn history(observable: &Observable) -> Result<Figure, ReportError> {
     figure(&panel, format!("{name}: {}.{}", mean(observable), thinning(&observable.points)))
 }
 
-/// Describes mean and error in words.
+/// Describes the mean of an observable with its error.
 fn mean(observable: &Observable) -> String {
     let [mean, error] = digits(observable.estimate.mean, observable.estimate.error);
     match observable.estimate.count {
@@ -114,12 +114,12 @@ fn mean(observable: &Observable) -> String {
     }
 }
 
-/// Returns a name that is short enough for an axis.
+/// Shortens the name of an observable if it is too long for an axis.
 fn axis(name: &str) -> String {
     if name.chars().count() > 34 { name.chars().take(33).chain(['…']).collect() } else { name.into() }
 }
 
-/// Draws ΔH of each trajectory: accepted, rejected, and without a Metropolis step.
+/// Draws ΔH of each trajectory, and marks trajectories as accepted, rejected, or without a Metropolis step.
 pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure, ReportError> {
     let of = |wanted: &dyn Fn(bool, bool) -> bool| {
         let there = run.trajectories.iter().filter(|t| wanted(t.metropolis, t.accepted));
@@ -146,7 +146,7 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
         caption += &format!(" Not a number: {none}.");
     }
     caption += &thinning(&observable.points);
-    // The line at 0 is drawn first, so that it hides nothing.
+    // The line at 0 is drawn before the points, so that it does not cover them.
     let [x, _] = ranges.clone();
     let zero = LayerShape::Line { points: vec![(x.start, 0.0), (x.end, 0.0)], width: 1, dashed: false };
     let mut layers = vec![layer("", PlotColour::Black, zero)];
@@ -168,14 +168,14 @@ pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure
     figure(&Panel { about, axes: ["trajectory".into(), "ΔH".into()], ranges, counts: true, layers }, caption)
 }
 
-/// Draws a histogram of ΔH with a Gaussian of the same mean and width; `None` if no value counts.
+/// Draws a histogram of ΔH with a Gaussian of equal mean and width; returns `None` if no value counts.
 pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportError>> {
     let kept: Vec<f64> = observable.kept().map(|p| p.1).collect();
     let found = histogram(&kept)?;
     let heights: Vec<f64> = found.counts.iter().map(|n| *n as f64).collect();
     let mut top = heights.iter().copied().fold(1.0, f64::max);
     let x = roomy((found.low, found.high));
-    // Outliers would make the Gaussian too wide for a comparison.
+    // Outliers are left out, because they would make the Gaussian too wide for a comparison.
     let seen: Vec<f64> = kept.iter().copied().filter(|x| (found.low..=found.high).contains(x)).collect();
     let mut layers =
         vec![layer(&count(seen.len(), "value"), PlotColour::Sky, LayerShape::Bars(found.low, found.width(), heights))];
@@ -198,18 +198,18 @@ pub fn delta_histogram(observable: &Observable) -> Option<Result<Figure, ReportE
     Some(figure(&Panel { about, axes, ranges: [x, 0.0..1.08 * top], counts: false, layers }, caption))
 }
 
-/// Returns mean and standard deviation, if they exist.
+/// Returns mean and standard deviation of the values, or `None` if the deviation is not positive.
 fn width(values: &[f64]) -> Option<(f64, f64)> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     Some((mean, (squares / (values.len() as f64 - 1.0)).sqrt())).filter(|(_, sigma)| *sigma > 0.0)
 }
 
-/// Draws the running average of exp(−ΔH), which is 1 in equilibrium; `None` if no value counts.
+/// Draws the running average of exp(−ΔH), which is 1 in equilibrium; returns `None` if no value counts.
 pub fn exponential(observable: &Observable) -> Option<Result<Figure, ReportError>> {
     let (band, average) = averages(observable);
     let (first, last) = (average.first()?.0, average.last()?.0);
-    // The first averages are over few numbers and would set the scale.
+    // The first averages fluctuate strongly, so the range does not depend on them.
     let settled = || band.iter().skip(band.len() / 10).filter(|(_, low, high)| low.is_finite() && high.is_finite());
     let ends = settled().fold((1.0_f64, 1.0_f64), |(low, high), (_, a, b)| (low.min(*a), high.max(*b)));
     let y = roomy(if ends.0 < ends.1 { ends } else { (average.last()?.1.min(1.0), average.last()?.1.max(1.0)) });
@@ -230,7 +230,7 @@ pub fn exponential(observable: &Observable) -> Option<Result<Figure, ReportError
     Some(figure(&Panel { about, axes, ranges: [x, y], counts: true, layers }, caption))
 }
 
-/// Draws several histories in one picture with names in the legend; `None` without histories.
+/// Draws several histories in one picture, with names in the legend; returns `None` if `chosen` is empty.
 pub fn together(chosen: &[(&str, &Observable)], what: &str, axis: &str) -> Option<Result<Figure, ReportError>> {
     const COLOURS: [PlotColour; 3] = [PlotColour::Blue, PlotColour::Vermilion, PlotColour::Green];
     let longest = chosen.iter().map(|(_, o)| &o.points).max_by_key(|points| points.len())?;

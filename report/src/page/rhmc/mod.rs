@@ -1,4 +1,4 @@
-//! Page of a run of `ferrite rhmc`.
+//! Page on a run of `ferrite rhmc`.
 mod figures;
 mod observables;
 mod sections;
@@ -15,7 +15,7 @@ use observables::{Observable, ObservableKind};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Report of a run of `ferrite rhmc`.
+/// Report on a run of `ferrite rhmc`.
 pub struct RhmcReport {
     name: String,
     run: RunHistory,
@@ -24,7 +24,8 @@ pub struct RhmcReport {
 }
 
 impl RhmcReport {
-    /// Makes the report of a run with a name; means leave out the first `skip` trajectories, or by default those without a Metropolis step.
+    /// Creates the report of a run with a name. Means leave out the first `skip` trajectories, or by default those without a Metropolis
+    /// step.
     pub fn new(name: String, run: RunHistory, skip: Option<usize>) -> Self {
         let skip = skip.unwrap_or_else(|| run.thermalisation()).min(run.trajectories.len());
         let observables = observables::collect(&run, skip);
@@ -36,17 +37,17 @@ impl RhmcReport {
     fn kept(&self) -> &[TrajectoryLine] {
         &self.run.trajectories[self.skip..]
     }
-    /// Returns the numbers of the first and the last trajectory, and the number of trajectories.
+    /// Returns the number of the first trajectory, the number of the last one, and their count.
     fn numbers(&self) -> (u64, u64, usize) {
         let all = &self.run.trajectories;
         (all.first().map_or(0, |t| t.trajectory), all.last().map_or(0, |t| t.trajectory), all.len())
     }
-    /// Returns the numbers of accepted trajectories and of trajectories with a Metropolis step.
+    /// Returns the counts of accepted trajectories and of trajectories with a Metropolis step.
     fn accepted(&self) -> (usize, usize) {
         let steps = self.kept().iter().filter(|t| t.metropolis);
         steps.fold((0, 0), |(accepted, all), t| (accepted + usize::from(t.accepted), all + 1))
     }
-    /// Describes the run in a sentence.
+    /// Returns a sentence that summarises the run.
     pub fn sentence(&self) -> String {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
         let settings = self.run.settings();
@@ -63,7 +64,7 @@ impl RhmcReport {
         }
         match self.skip {
             0 => {}
-            1 => text += "; the first one is skipped",
+            1 => text += "; the first trajectory is skipped",
             n => text += &format!("; the first {n} are skipped"),
         }
         text += ".";
@@ -73,7 +74,7 @@ impl RhmcReport {
         }
         text
     }
-    /// Describes the fraction of time outside kernels in a sentence, if kernels were timed.
+    /// Returns a sentence on the fraction of time outside of kernels, or `None` if kernels were not timed.
     fn outside(&self) -> Option<String> {
         let inside = self.of(ObservableKind::Inside).map(|o| o.estimate).filter(|estimate| estimate.count > 0)?;
         let timed = if inside.count == 1 { "one trajectory".into() } else { count(inside.count, "trajectory") };
@@ -83,7 +84,7 @@ impl RhmcReport {
              time."
         ))
     }
-    /// Returns notes on points that need attention.
+    /// Returns notes on problems that need attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.run.half {
@@ -106,7 +107,7 @@ impl RhmcReport {
                 ));
             }
         }
-        // The errors of short series are rough estimates.
+        // Short series are left out, because their errors are rough estimates.
         let exponential = self.of(ObservableKind::Exponential).filter(|o| !o.is_short());
         if let Some(off) = exponential.map(|o| (o.estimate.mean - 1.0).abs() / o.estimate.error)
             && off > 4.0
@@ -130,7 +131,7 @@ impl RhmcReport {
         notes.extend(settings::changes(&self.run));
         notes
     }
-    /// Returns the record of the report; the page is at `path`.
+    /// Returns the JSON record of the report; `path` is that of the page.
     pub fn record(&self, folder: &Path, path: &Path) -> RunReportRecord {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
         RunReportRecord {
@@ -148,7 +149,7 @@ impl RhmcReport {
             notes: self.notes(),
         }
     }
-    /// Returns the text for a terminal.
+    /// Returns the report as text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.sentence());
         let head = ["", "mean", "± error", "τ_int", "values"].map(String::from);
@@ -177,7 +178,7 @@ impl RhmcReport {
         }
         text
     }
-    /// Returns the whole page, made by `program`.
+    /// Returns the page in HTML; the footer names `program` as its maker.
     ///
     /// # Errors
     /// Fails if a picture cannot be drawn.
@@ -187,12 +188,12 @@ impl RhmcReport {
         page::end(&mut page, program, self.runs());
         Ok(page)
     }
-    /// Returns the legend that a page with the run needs.
+    /// Returns the kind of legend that a page with this run needs.
     pub(super) fn runs(&self) -> page::RunsOnPage {
         let has_condensates = self.observables.iter().any(|o| o.key == "condensate");
         if has_condensates { page::RunsOnPage::WithCondensates } else { page::RunsOnPage::Plain }
     }
-    /// Writes the report to a page; `id` begins the names of its sections.
+    /// Appends the report to a page; `id` is the prefix of the names of its sections.
     pub(super) fn put(&self, page: &mut String, id: &str) -> Result<(), ReportError> {
         sections::put(page, self, id)
     }

@@ -1,4 +1,4 @@
-//! Observables of a run: their series, and means without the first trajectories.
+//! Observables of a run: their series, and their means without the first trajectories.
 use super::series::{SeriesEstimate, estimate};
 use crate::records::run_settings::is_wilson_like;
 use crate::records::trajectories::RunHistory;
@@ -10,15 +10,15 @@ use ferrite_records::report::ObservableMeans;
 /// Kind of an observable, which determines its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObservableKind {
-    /// Measurement on links, with a history of its own.
+    /// A measurement on links, with a figure of its history.
     Measured,
-    /// Number that is shown in the table only.
+    /// A number that only the table shows.
     Detail,
     /// Change ΔH of the Hamiltonian.
     Delta,
     /// Exponential exp(−ΔH).
     Exponential,
-    /// Number with mean 0 if forces are those of the distribution; in the table only.
+    /// A number with mean 0 if the forces match the distribution; only the table shows it.
     Identity,
     /// Acceptance: 1 for accepted, 0 for rejected.
     Acceptance,
@@ -26,11 +26,11 @@ pub enum ObservableKind {
     Iterations,
     /// Seconds of a trajectory or of parts of it.
     Seconds,
-    /// Fraction of the time inside kernels.
+    /// Fraction of the time inside of kernels.
     Inside,
 }
 
-/// Mass, or group of quarks, of an observable that exists for each.
+/// Mass or group of quarks to which an observable belongs, if it exists once for each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObservableOf {
     /// Bare mass.
@@ -39,44 +39,44 @@ pub enum ObservableOf {
     Quarks(String),
 }
 
-/// Series with one number for each trajectory.
+/// An observable of a run: a series with one number for each trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observable {
-    /// Key in the trajectory's line, with dots.
+    /// Key in the line of a trajectory; dots separate nested keys.
     pub key: &'static str,
-    /// Displayed name.
+    /// Displayed name of the observable.
     pub name: String,
-    /// Mass or group of quarks; `None` if the observable exists once.
+    /// Mass or group of quarks of the observable; `None` if the observable exists once.
     pub of: Option<ObservableOf>,
-    /// Kind, which determines the figures.
+    /// Kind of the observable, which determines its figures.
     pub kind: ObservableKind,
-    /// Numbers of trajectories with the values after them; NaN if the value is not a number.
+    /// Trajectory numbers with the values of the observable; a value may be NaN.
     pub points: Vec<(u64, f64)>,
-    /// Index of the first point that counts.
+    /// Index of the first point that counts in means.
     pub first: usize,
-    /// Mean and error of the finite values that count.
+    /// Mean and error of the finite points that count.
     pub estimate: SeriesEstimate,
 }
 
 impl Observable {
-    /// Returns the points that count and are finite.
+    /// Returns the points that count in means and are finite.
     pub fn kept(&self) -> impl Iterator<Item = (u64, f64)> {
         self.points[self.first..].iter().copied().filter(|(_, x)| x.is_finite())
     }
-    /// Returns the number of points that count but are not finite.
+    /// Returns the number of points that count in means but are not finite.
     pub fn not_numbers(&self) -> usize {
         self.points.len() - self.first - self.estimate.count
     }
-    /// Returns the number of trajectories from one value to the next.
+    /// Returns the distance in trajectories between successive values.
     pub fn every(&self) -> u64 {
         let steps = self.points.windows(2).map(|pair| pair[1].0 - pair[0].0);
         steps.min().unwrap_or(1)
     }
-    /// Returns whether the series is so short that its error is a rough estimate: fewer than fifty times 2 τ numbers.
+    /// Whether the series is so short that its error is a rough estimate: it has fewer than fifty times 2 τ numbers.
     pub fn is_short(&self) -> bool {
         (self.estimate.count as f64) < 100.0 * self.estimate.tau
     }
-    /// Returns the record of the means.
+    /// Returns the JSON record of mean and error.
     pub fn record(&self) -> ObservableMeans {
         let SeriesEstimate { mean, error, tau, tau_error, count } = self.estimate;
         let (mass, quarks) = match &self.of {
@@ -99,10 +99,10 @@ impl Observable {
     }
 }
 
-/// Function that finds values in trajectories.
+/// Function that takes a value from the line of a trajectory.
 type Find<'a> = &'a dyn Fn(&TrajectoryLine) -> Option<f64>;
 
-/// Collects all observables of the lines, in the order of the report; the first `skip` trajectories do not count.
+/// Collects all observables of a run, in the order of the report. The first `skip` trajectories do not count in means.
 pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.trajectory);
     use ObservableKind::{Acceptance, Delta, Detail, Exponential, Identity, Inside, Iterations, Measured, Seconds};
@@ -113,7 +113,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         if points.is_empty() {
             return;
         }
-        // Times of kernels are few and do not require equilibrium: all count.
+        // Times of kernels are rare and do not require equilibrium, so all of them count.
         let left_out = |&(number, _): &(u64, f64)| number < first && kind != Inside;
         let start = points.partition_point(left_out);
         let kept: Vec<f64> = points[start..].iter().map(|p| p.1).filter(|x| x.is_finite()).collect();
@@ -128,7 +128,8 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     add("polyakov_loop.abs", "|Polyakov loop|".into(), None, Measured, &modulus);
     add("polyakov_loop.re", "Re Polyakov loop".into(), None, Measured, &|t| Some(t.polyakov_loop?[0]));
     for (place, mass, name) in condensates(run) {
-        // By position and mass: two groups of quarks may have the same mass, and masses may change during the run.
+        // Condensates are identified by position and mass: two groups of quarks may have equal masses, and masses may change during the
+        // run.
         let find =
             |t: &TrajectoryLine| t.condensate.get(place).filter(|found| found.mass == mass).map(|found| found.mean);
         add("condensate", name, Some(ObservableOf::Mass(mass)), Measured, &find);
@@ -147,7 +148,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         let tag = || Some(ObservableOf::Quarks(name.clone()));
         let [actions, dynamics] = ["action", "dynamics"].map(|part| format!("iterations, {part}, {name}"));
         let iterations = |t: &TrajectoryLine| Some(t.quarks.iter().find(|quarks| quarks.name == *name)?.iterations);
-        // Determinants of clover terms are computed without a solver.
+        // Determinants of clover terms take no solver, so they have no iterations.
         let solves = run.trajectories.iter().filter_map(iterations).any(|n| n.action + n.dynamics > 0);
         if solves {
             let action = |t: &TrajectoryLine| Some(iterations(t)?.action as f64);
@@ -174,7 +175,7 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     all
 }
 
-/// Returns positions in the list of condensates, masses found there, and names that distinguish them.
+/// Returns the condensates of a run: each with its position in the list of condensates, its mass, and a name that distinguishes it.
 fn condensates(run: &RunHistory) -> Vec<(usize, f64, String)> {
     let mut found: Vec<(usize, f64)> = Vec::new();
     for trajectory in &run.trajectories {

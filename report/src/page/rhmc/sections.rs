@@ -1,4 +1,4 @@
-//! Sections of a run's page.
+//! Sections of the page on a run.
 use super::RhmcReport;
 use super::figures::{delta_histogram, delta_history, exponential, history, together};
 use super::observables::{Observable, ObservableKind, ObservableOf};
@@ -8,7 +8,7 @@ use crate::records::run_settings as settings;
 use crate::text::{digits, escape};
 use std::fmt::Write;
 
-/// Writes all sections of a run; `id` begins the names of the sections.
+/// Appends all sections of a run to a page; `id` is the prefix of their names.
 pub fn put(page: &mut String, report: &RhmcReport, id: &str) -> Result<(), ReportError> {
     head(page, report, &escape(&report.name));
     table(page, report, id);
@@ -41,7 +41,7 @@ fn table(page: &mut String, report: &RhmcReport, id: &str) {
     }
 }
 
-/// Formats mean, error, autocorrelation time and number of values for a table; `–` for unknown values.
+/// Formats mean, error, autocorrelation time and number of values for a table, with `–` for unknown values.
 pub fn cells(observable: &Observable) -> [String; 4] {
     let estimate = &observable.estimate;
     let [mean, error] = digits(estimate.mean, estimate.error);

@@ -2,14 +2,14 @@
 use statistics::{Average, average};
 use std::ops::Range;
 
-/// A mean with its error.
+/// Mean of a series with its error and autocorrelation time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesEstimate {
     /// Mean; NaN without values.
     pub mean: f64,
     /// One standard deviation of the mean; NaN for fewer than two numbers.
     pub error: f64,
-    /// Integrated autocorrelation time in steps of the series, ½ for independent numbers; NaN for fewer than two numbers.
+    /// Integrated autocorrelation time in steps of the series; ½ for independent numbers, NaN for fewer than two numbers.
     pub tau: f64,
     /// One standard deviation of the autocorrelation time.
     pub tau_error: f64,
@@ -17,11 +17,11 @@ pub struct SeriesEstimate {
     pub count: usize,
 }
 
-/// Length above which a series is first averaged in blocks.
+/// Length above which the means of blocks may determine the error of a series.
 const LONG: usize = 20_000;
 
-/// Returns mean, error and autocorrelation time, see [`average`]. The error of the time is τ √((4 W + 2) / n), where W = 6 τ is the window
-/// of the sum (Madras and Sokal 1988).
+/// Returns mean, error and autocorrelation time of a series as [`average`] does. The error of the time is τ √((4 W + 2) / n), where W = 6
+/// τ is the window of the sum (Madras and Sokal 1988).
 pub fn estimate(values: &[f64]) -> SeriesEstimate {
     let Average { mean, error, autocorrelation: tau } =
         if values.len() > LONG { of_many(values) } else { average(values) };
@@ -30,8 +30,8 @@ pub fn estimate(values: &[f64]) -> SeriesEstimate {
     SeriesEstimate { mean, error, tau, tau_error: tau * ((4.0 * window + 2.0) / count as f64).sqrt(), count }
 }
 
-/// Estimates a long series. The cost of the sum over autocorrelations grows with their range; if they extend over more than a few blocks,
-/// the means of blocks determine the error.
+/// Estimates mean and error of a long series. The cost of the sum over autocorrelations grows with their range. If they extend over more
+/// than a few blocks, the means of blocks determine the error.
 fn of_many(values: &[f64]) -> Average {
     let block = values.len().div_ceil(LONG);
     let means: Vec<f64> =
@@ -42,13 +42,13 @@ fn of_many(values: &[f64]) -> Average {
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    // error² = 2 τ σ² / n is the definition of τ.
+    // Inverts the definition of τ, error² = 2 τ σ² / n.
     let tau = error * error * (values.len() - 1) as f64 / (2.0 * squares / values.len() as f64);
     Average { mean, error, autocorrelation: tau }
 }
 
-/// Returns mean and error of the first one, two, three … numbers, with the autocorrelation time `tau` of the whole series; the first error
-/// is NaN.
+/// Returns mean and error of the first one, two, three … numbers, with the autocorrelation time `tau` of the whole series. The first
+/// error is NaN.
 pub fn running(values: &[f64], tau: f64) -> Vec<[f64; 2]> {
     let (mut mean, mut squares) = (0.0, 0.0);
     let of = |(j, x): (usize, &f64)| {
@@ -62,28 +62,29 @@ pub fn running(values: &[f64], tau: f64) -> Vec<[f64; 2]> {
     values.iter().enumerate().map(of).collect()
 }
 
-/// Counts of numbers in bins of equal width.
+/// Histogram of numbers in bins of equal width.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// Lower end of the first bin.
     pub low: f64,
     /// Upper end of the last bin.
     pub high: f64,
-    /// Count of numbers in each bin; a bin includes its lower end, and the last bin its upper end.
+    /// Count of numbers in each bin. A bin includes its lower end; the last bin also includes its upper end.
     pub counts: Vec<usize>,
-    /// Count of numbers outside: not finite, or far from the others.
+    /// Count of numbers outside of the histogram: not finite, or far from the others.
     pub outside: usize,
 }
 
 const BINS: Range<f64> = 1.0..80.0;
 
-/// Sorts numbers into bins of width 2 (q_¾ − q_¼) / ∛n (Freedman and Diaconis 1981) over [`limits`]; `None` without numbers.
+/// Counts numbers in bins of width 2 (q_¾ − q_¼) / ∛n (Freedman and Diaconis 1981) over the range of [`limits`]. Returns `None` without
+/// numbers.
 pub fn histogram(values: &[f64]) -> Option<Histogram> {
     let (low, high) = limits(values)?;
     let [quarter, _, three_quarters] = quartiles(values)?;
     let (range, best) = (high - low, 2.0 * (three_quarters - quarter) / (values.len() as f64).cbrt());
     let bins = if best > 0.0 { (range / best).ceil().clamp(BINS.start, BINS.end) } else { BINS.start } as usize;
-    // One number has no width.
+    // If all numbers are equal, the histogram gets the width 1.
     let (low, high) = if range > 0.0 { (low, high) } else { (low - 0.5, high + 0.5) };
     let mut found = Histogram { low, high, counts: vec![0; bins], outside: 0 };
     for x in values {
@@ -111,9 +112,9 @@ fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     Some([1, 2, 3].map(|quarter| sorted[last * quarter / 4]))
 }
 
-/// Returns the smallest and the largest number whose distance from the median is at most 8 times that of the quartiles, eleven standard
-/// deviations of a Gaussian; if the quartiles coincide, of all numbers. Numbers above 10¹⁰⁰ in modulus do not count, as their squares would
-/// not be finite; `None` if there are no others.
+/// Returns the smallest and the largest number whose distance from the median is at most 8 times that of the quartiles, which is eleven
+/// standard deviations of a Gaussian. If the quartiles coincide, all numbers count. Numbers above 10¹⁰⁰ in modulus are ignored, because
+/// their squares would not be finite. Returns `None` if there are no others.
 pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     let [quarter, median, three_quarters] = quartiles(values)?;
     let reach = 8.0 * (three_quarters - quarter);
@@ -124,8 +125,8 @@ pub fn limits(values: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-/// Selects positions of at most about `most` numbers, among them the first and the last, and the smallest and the largest of each stretch,
-/// so that a line through them looks like a line through all.
+/// Selects the positions of at most about `most` numbers: the first and the last, and the smallest and the largest of each stretch. A
+/// line through them looks like a line through all.
 pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
     if values.len() <= most {
         return (0..values.len()).collect();
@@ -138,7 +139,7 @@ pub fn thin(values: &[f64], most: usize) -> Vec<usize> {
         let finite = || stretch.clone().filter(|j| values[*j].is_finite());
         let (low, high) = (finite().min_by(by), finite().max_by(by));
         places.extend(low.into_iter().chain(high));
-        // Something that interrupts the line where nothing is finite.
+        // If a stretch has no finite number, one of its numbers is selected to interrupt the line.
         places.extend(low.is_none().then_some(stretch.start));
     }
     places.push(values.len() - 1);
