@@ -159,7 +159,7 @@ fn lanczos<S: VectorSpace, E: From<S::Error>>(
     Ok(found)
 }
 
-/// Returns the largest eigenvalue of a symmetric tridiagonal matrix, and the last component of its unit eigenvector; both are
+/// Returns the largest eigenvalue of a symmetric tridiagonal matrix and the last component of its unit eigenvector. Both are
 /// NaN if an entry is not finite.
 fn largest_of(alphas: &[f64], betas: &[f64]) -> (f64, f64) {
     if alphas.iter().chain(betas).any(|entry| !entry.is_finite()) {

@@ -3,12 +3,12 @@
 use nalgebra::DMatrixView;
 use num_complex::Complex64;
 
-/// Returns a view of a matrix as the transposed one: nalgebra's matrices are stored column by column.
+/// Returns a view of the transpose of `a`: nalgebra stores matrices by columns.
 fn transposed(n: usize, a: &[Complex64]) -> DMatrixView<'_, Complex64> {
     DMatrixView::from_slice(a, n, n)
 }
 
-/// Returns a b.
+/// Returns the matrix product a b.
 pub(crate) fn product(n: usize, a: &[Complex64], b: &[Complex64]) -> Vec<Complex64> {
     (transposed(n, b) * transposed(n, a)).as_slice().to_vec()
 }

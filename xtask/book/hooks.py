@@ -50,15 +50,18 @@ def on_page_markdown(markdown, page, config, **_):
         check(top, path, f"docs/{page.file.src_uri}")
         if config.repo_url:
             return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{path})"
+        text = " ".join(text.split())
         name = text.strip("`").rstrip("/")
         return f"`{path}`" if path.endswith(name) else f"{text} (`{path}`)"
 
+    # The text of a link may continue on the next line.
+    parts = re.split(r"(^\s*```.*?^\s*```[^\n]*$)", markdown, flags=re.M | re.S)
+    parts[::2] = [OUTSIDE.sub(link, part) for part in parts[::2]]
     lines, in_block = [], False
-    for line in markdown.splitlines():
+    for line in "".join(parts).splitlines():
         if FENCE.match(line):
             in_block = not in_block
         elif not in_block:
-            line = OUTSIDE.sub(link, line)
             # Lists may follow a paragraph without an empty line; Python's Markdown wants one.
             before = lines[-1] if lines else ""
             if ITEM.match(line) and before.strip() and not before.startswith(" ") and not ITEM.match(before):

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use nalgebra::{Cholesky, DMatrix, DVectorViewMut};
 
-/// Estimator of the covariance.
+/// Estimator of the covariance of the mean of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CovarianceKind {
     /// Sample covariance, without changes.
@@ -111,9 +111,9 @@ impl Whitening {
         if errors.iter().any(|e| !(*e > 0.0 && e.is_finite())) {
             return None;
         }
-        // Factorises the correlations, so that orders of magnitude between the means cost no digits.
+        // The correlations are factorised instead of the covariances, so that means of different magnitude lose no digits.
         let lower = Cholesky::new(DMatrix::from_fn(n, n, correlation))?.l();
-        // Correlations are accurate to some 1e-16, so that smaller pivots are rounding errors.
+        // Correlations are accurate to about 1e-16, so smaller pivots are rounding errors.
         if lower.diagonal().min() < 1e-7 {
             return None;
         }
@@ -123,7 +123,7 @@ impl Whitening {
     pub fn apply(&self, v: &mut [f64]) {
         v.iter_mut().zip(&self.errors).for_each(|(v, e)| *v /= e);
         let n = v.len();
-        // The diagonal has no zeros, so that the solution exists.
+        // The diagonal has no zeros, so a solution exists.
         self.lower.solve_lower_triangular_mut(&mut DVectorViewMut::from_slice(v, n));
     }
     /// Estimates how much rounding of v may change L⁻¹ v: a few units of the last digit of each v_k, propagated by the columns of L⁻¹.
