@@ -65,7 +65,7 @@ impl ConvertArguments {
             Content::Other(n) => {
                 let why = format!(
                     "{input}: the file holds {n} numbers per site, but convert expects 36 (links), 12 (spinors), 3 \
-                     (colour vectors), 144 or 9 (propagators of these)"
+                     (colour vectors), 144 or 9 (propagators)"
                 );
                 return Err(Failure::refused(why));
             }

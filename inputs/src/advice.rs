@@ -39,7 +39,7 @@ pub(crate) fn advice(kind: Kind, value: &DeValue) -> String {
             _ => String::new(),
         },
         (Kind::Text | Kind::Word | Kind::Texts, value) if number(value).is_some() => {
-            format!("; write it in quotes: \"{}\"", number(value).unwrap_or_default())
+            format!("; write the value in quotes: \"{}\"", number(value).unwrap_or_default())
         }
         (Kind::Text | Kind::Word | Kind::Number | Kind::Count | Kind::Switch, DeValue::Array(list))
             if list.len() == 1 =>

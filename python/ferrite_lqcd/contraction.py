@@ -42,7 +42,7 @@ def contract(subscripts: str, *arrays: Any) -> Any:
     if not arrow:
         raise InputError(f"'{subscripts}' has no '->': write it before the names that are not summed over")
     if len(operands) != len(arrays):
-        raise InputError(f"{len(operands)} lists of names for {len(arrays)} arrays")
+        raise InputError(f"'{subscripts}' names the axes of {len(operands)} arrays, but {len(arrays)} arrays are given")
     letters: "dict[str, str]" = {}
     sizes: "dict[str, int]" = {}
     for names, array in zip(operands, arrays):
@@ -53,7 +53,7 @@ def contract(subscripts: str, *arrays: Any) -> Any:
                 raise InputError(f"{name} has {sizes[name]} values in one array, but {size} in another")
             letters.setdefault(name, string.ascii_letters[len(letters) % 52])
     if len(letters) > 52:
-        raise InputError(f"{len(letters)} names: at most 52 are possible")
+        raise InputError(f"'{subscripts}' has {len(letters)} names of axes, but at most 52 are possible")
     for name in result:
         if name not in letters:
             raise InputError(f"{name} follows '->', but is not an axis of any array")

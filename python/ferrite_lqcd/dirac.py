@@ -80,7 +80,7 @@ class Multigrid:
             If the file cannot be written.
         """
         if self._operator._setups != self._number:
-            raise InputError("the operator has a newer setup: save that one, or set this one up again")
+            raise InputError("the operator has a newer setup: save the newer setup, or make this setup again with D.setup()")
         self._operator._dirac.save_setup(os.fspath(path))
 
     def __reduce__(self) -> Any:

@@ -275,7 +275,7 @@ def mesons(
             raise InputError("quark and antiquark must be of the same kind and from the same source")
     if quark.staggered:
         if gammas is not None:
-            raise InputError("gammas does not apply to staggered quarks, which have four local mesons: remove it")
+            raise InputError("gammas does not apply to staggered quarks, which have four local mesons: remove gammas")
         found = _contracted(device, {"hadron": "staggered-mesons"}, list_of_momenta, quark, antiquark)
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]

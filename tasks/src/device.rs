@@ -277,8 +277,7 @@ pub fn threads_of_environment() -> Outcome {
         return Ok(());
     }
     Err(Failure::refused(format!(
-        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change it, or remove it from the \
-         environment"
+        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change or unset this variable"
     )))
 }
 

@@ -140,7 +140,8 @@ impl Source {
             }
             Source::File(..) => {
                 let why = format!(
-                    "{n} sources can be made from a point or a random source only; a file has a fixed number of fields: remove the number of sources"
+                    "{n} sources can be made from a point or a random source only; a file has a fixed number of \
+                     fields: remove the number of sources"
                 );
                 Err(SourceFault::Number(why))
             }

@@ -18,7 +18,7 @@ pub struct LoopFlags {
     /// --loops
     #[arg(long)]
     off_axis: bool,
-    /// Smear the spatial links of the loops with spatial staples
+    /// Smearing method for the spatial links of the loops, with spatial staples
     #[arg(long, value_name = "NAME", value_enum)]
     loop_smear: Option<LoopSmear>,
     /// Weights of the staples: one for ape; three for hyp, the outermost sum first [default for hyp: 0.75,0.6,0.3]

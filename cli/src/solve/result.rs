@@ -164,9 +164,9 @@ pub fn several<F: Fermion>(
         let precision = name_of(&PRECISIONS, plan.precision);
         text += &match (plan.strategy, report.first_precision) {
             (ShiftStrategy::MultiShift, Some(first)) => {
-                format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
+                format!("multi-shift CG in {}, then CG in {precision} for each system\n", name_of(&PRECISIONS, first))
             }
-            _ => format!("{} in {precision} for each\n", solve.scheme.title(solve.scheme.asked())),
+            _ => format!("{} in {precision} for each system\n", solve.scheme.title(solve.scheme.asked())),
         };
         text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
         for (value, outcome) in values.iter().zip(&report.shifts) {

@@ -339,7 +339,7 @@ mod with_library {
             }
         };
         let Some(offset) = found.offset else {
-            let expected = "contiguous; convert it with `h5repack -l CONTI IN OUT`";
+            let expected = "contiguous; convert the file with `h5repack -l CONTI IN OUT`";
             return bad("layout", format!("chunked, compressed or empty dataset {name}"), expected);
         };
         let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };

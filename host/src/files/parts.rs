@@ -34,7 +34,7 @@ impl<'a> FileParts<'a> {
                 .as_chunks::<4>()
                 .0
                 .split_first_chunk()
-                .ok_or_else(|| Problem::Parts { why: format!("rank {rank} does not give its part") })?;
+                .ok_or_else(|| Problem::Parts { why: format!("rank {rank} sent no part") })?;
             let wrong = |source| Problem::Lattice { place: "the part of a process", source };
             let lattice = |size: &[usize; 4]| Lattice::of_any_extents(*size).map_err(wrong);
             sections.push(Section { global: lattice(global)?, origin: *origin, local: lattice(local)? });

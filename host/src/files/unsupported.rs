@@ -5,7 +5,7 @@ use super::image::{Image, some};
 use std::io::{Seek, SeekFrom};
 
 const UNPACK: &str = "unpack it first";
-const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
+const NO_READER: &str = "convert the file to ILDG or NERSC with the program that wrote it";
 
 /// First bytes of files that users often give instead of a configuration, each with a description of the file and advice.
 const STARTS: [(&[u8], &str, &str); 10] = [

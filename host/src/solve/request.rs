@@ -80,7 +80,7 @@ impl Request {
         use Precision as P;
         match (self.outer, self.precision) {
             (P::Double, _) | (P::Single, P::Single | P::Half | P::Fp16) => Ok(()),
-            (P::Single, P::Double) => Err("the outer precision must not be below that of the iteration"),
+            (P::Single, P::Double) => Err("the outer precision must not be below the precision of the iteration"),
             (P::Half | P::Fp16, _) => Err("the outer precision must be double or single"),
         }
     }

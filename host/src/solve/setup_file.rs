@@ -96,7 +96,10 @@ pub fn load(
     let reader = SetupReader::open(file)?;
     let header = reader.header();
     if header.links != links {
-        return refused(format!("is a setup for links with checksum {}, but these links have {links}", header.links));
+        return refused(format!(
+            "is a setup for links with checksum {}, but the links of this solve have {links}",
+            header.links
+        ));
     }
     let stored = match SetupOperator::deserialize(&header.operator) {
         Ok(stored) => stored,

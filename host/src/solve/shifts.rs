@@ -81,8 +81,9 @@ pub struct ShiftsReport {
 pub type SolvedShifts<F = ColourVector> = std::result::Result<(Vec<Vec<HostField<F>>>, ShiftsReport), SolveFailure<F>>;
 
 /// Reason why block CG and multi-shift CG cannot be combined.
-const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side, block CG one for all: \
-                                   choose CG, or solve each system separately (ShiftStrategy::Sequential)";
+const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side, but block CG has one \
+                                   for all right-hand sides: choose CG, or solve each system separately \
+                                   (ShiftStrategy::Sequential)";
 
 /// Relative residual to which multi-shift CG goes in single precision. Below it, the residual of the recurrence departs from the true
 /// residual.

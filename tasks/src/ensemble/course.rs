@@ -303,7 +303,7 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
         );
         return Err(Failure::refused(why).shared());
     }
-    let what = if given > poles { "the first ones are used" } else { "the last one is used for all other poles" };
+    let what = if given > poles { "the first numbers are used" } else { "the last number is used for all other poles" };
     let numbers = text::count(given, "number");
     warn!("{key} has {numbers}, but the functions of the {name} now have {poles} poles: {what}");
     Ok(given)

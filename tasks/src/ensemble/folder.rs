@@ -121,7 +121,7 @@ impl RunFolder {
         let mut folder = Self::at(path, precision);
         comm.once(|| {
             if [LAST, PREVIOUS].iter().any(|name| folder.file(name).exists()) {
-                let why = "contains a run: continue it with --resume, or choose another folder";
+                let why = "contains a run: continue the run with --resume, or choose another folder";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             let refused = |why| Failure::refused(format!("{} cannot be created: {why}", path.display()));
@@ -194,7 +194,7 @@ impl RunFolder {
                 "contains trajectories of a run but no state.toml to resume from: restore state.toml, or start in \
                  another folder"
             }
-            Err(_) => "is not the folder of a run: it has no state.toml",
+            Err(_) => "is not the folder of a run, because state.toml is missing",
         };
         Err(Failure::refused(format!("{} {why}", self.path.display())))
     }

@@ -128,7 +128,7 @@ fn several_masses_and_shifts() {
         }
     }
     let text = room.run(&format!("{base} --masses 0.1,0.2 --source random:1 --backend cpu")).stdout;
-    assert!(text.contains("multi-shift CG in double, then CG in double for each\n"), "{text}");
+    assert!(text.contains("multi-shift CG in double, then CG in double for each system\n"), "{text}");
     let failed = room.fails(
         1,
         &format!("{base} --masses 0.01,0.2 --max-iterations 3 --source random:1 -o f.npy"),
@@ -208,7 +208,7 @@ fn blocks_of_block_cg_are_batches() {
     let report = room.json(&format!("{masses} --sources 3 --shift-solver sequential"));
     assert_eq!((&report["converged"], &report["solver"]), (&json!(true), &json!("block-cg")));
     let text = room.run(&format!("{masses} --shift-solver sequential --backend cpu")).stdout;
-    assert!(text.contains("block CG in double for each\n"), "{text}");
+    assert!(text.contains("block CG in double for each system\n"), "{text}");
 }
 
 #[test]

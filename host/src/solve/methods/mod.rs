@@ -246,9 +246,9 @@ impl Limits<'_> {
     fn restarting_params(&self, default_delta: Option<f64>) -> std::result::Result<SolverParams, EscalationError> {
         match self.request.correction {
             Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
-            Correction::Defect { .. } => {
-                Err(SolveError::Invalid("GCR restarts from true residuals: it does not support defect correction"))
-            }
+            Correction::Defect { .. } => Err(SolveError::Invalid(
+                "GCR does not support defect correction, because GCR restarts from true residuals",
+            )),
         }
     }
 }
