@@ -62,7 +62,7 @@ fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
 
 /// Checks an input file, and prints all its mistakes or the memory that the solve or the run needs.
 pub fn run(args: CheckArguments, context: &Context) -> Outcome {
-    context.comm.only_one("check")?;
+    context.comm.only_one("ferrite check")?;
     if let Some(what) = not_an_input(&args.file).filter(|_| args.file.is_file()) {
         let file = args.file.display();
         let verify =

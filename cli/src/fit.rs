@@ -164,7 +164,7 @@ fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoi
 
 /// Reads the records, fits them, and prints the results.
 pub fn run(args: &FitArguments, context: &Context) -> Outcome {
-    context.comm.only_one("fit")?;
+    context.comm.only_one("ferrite fit")?;
     if let Some(path) = args.paths.iter().find(|path| path.is_dir() && !CorrelatorRecord::is_in(path)) {
         let why = "ferrite spectrum did not write this folder; name a folder of ferrite spectrum, or a file of \
                    ferrite measure -o or ferrite trace -o";

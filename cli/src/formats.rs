@@ -18,11 +18,6 @@ pub struct FormatFlags {
 }
 
 impl FormatFlags {
-    /// Returns the name of the first format flag that was given.
-    pub fn given(&self) -> Option<&'static str> {
-        let flags = [("--precision", &self.precision), ("--reconstruct", &self.reconstruct)];
-        flags.into_iter().find_map(|(name, value)| value.as_ref().map(|_| name))
-    }
     /// Returns the precisions of `--precision`.
     pub fn precisions(&self) -> Outcome<Vec<Precision>> {
         choose("precision", self.precision.as_deref(), &PRECISIONS)

@@ -1,16 +1,18 @@
 //! The program `ferrite`: its command line, and its output. Results go to standard output, everything else to standard error. The exit code
 //! is part of the interface (see `failure::Code`). All work is in the libraries.
+//!
+//! Programs with other commands, the same global flags and the same output are a [`CommandLine`] that [`run_program`] runs.
 // Only `terminal` may print, because texts from files must be escaped before they reach a terminal.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 mod apply;
-mod bench;
+pub mod bench;
 mod check;
 mod convert;
 mod eigenvalues;
 mod fit;
 mod fix_gauge;
 mod forecast;
-mod formats;
+pub mod formats;
 mod generate;
 mod info;
 mod init;
@@ -43,10 +45,11 @@ use ferrite_tasks::{
     ahead, batch, checked, communicator, device, failure, fields, host_links, layout, method, multigrid, named, plan,
     plot, profile, provenance, stout, target, terminal,
 };
-use output::{Output, Reader};
+pub use output::Output;
+use output::Reader;
 use text::count;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use communicator::RunCommunicator;
 use device::DeviceChoice;
 use progress::{ProgressFlag, ShownProgress};
@@ -86,9 +89,37 @@ struct Cli {
     global: GlobalFlags,
 }
 
+/// Command line of a program: a command, and the flags of every command.
+pub trait CommandLine: Parser {
+    /// Command of the program.
+    type Command;
+    /// Text that the program prints if it is started without a command.
+    const FIRST_EXAMPLES: &'static str;
+
+    /// Returns the command and the flags of every command.
+    fn parts(self) -> (Self::Command, GlobalFlags);
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// A failure, which the program reports.
+    fn run(command: Self::Command, context: &Context) -> Outcome;
+}
+
+impl CommandLine for Cli {
+    type Command = Command;
+    const FIRST_EXAMPLES: &'static str = FIRST_EXAMPLES;
+
+    fn parts(self) -> (Command, GlobalFlags) {
+        (self.command, self.global)
+    }
+    fn run(command: Command, context: &Context) -> Outcome {
+        run(command, context)
+    }
+}
+
 /// Flags of every command.
 #[derive(Args)]
-struct GlobalFlags {
+pub struct GlobalFlags {
     /// Device to compute on: auto, cuda or cpu; auto uses a GPU if one works
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub backend: Option<String>,
@@ -194,18 +225,27 @@ enum Command {
     Man(shell::ManArguments),
 }
 
-/// Runs the program in this process. Signals end its work, and a panic prints where to report it.
-pub fn run_program() -> ExitCode {
-    install_panic_hook();
-    interrupt::start();
-    ferrite(std::env::args_os())
+/// Runs the program `ferrite` in this process.
+pub fn run_ferrite() -> ExitCode {
+    run_program::<Cli>()
 }
 
-/// Runs the program with these arguments, the first of which is its name. Fuzz targets call this function.
+/// Runs the program in this process. Signals end its work, and a panic prints where to report it.
+pub fn run_program<P: CommandLine>() -> ExitCode {
+    install_panic_hook();
+    interrupt::start();
+    run_arguments::<P>(std::env::args_os())
+}
+
+/// Runs the program with these arguments of `ferrite`, the first of which is its name. Fuzz targets call this function.
 pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_arguments::<Cli>(arguments)
+}
+
+fn run_arguments<P: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    processes::run(|comm| match Invocation::parse(&arguments, comm) {
-        Ok(invocation) => invocation.finish(run),
+    processes::run(|comm| match Invocation::<P>::parse(&arguments, comm) {
+        Ok(invocation) => invocation.finish(),
         Err(code) => Ok(code),
     })
 }
@@ -242,7 +282,7 @@ fn run(command: Command, context: &Context) -> Outcome {
 }
 
 /// Output, processes and global flags of a command.
-struct Context {
+pub struct Context {
     /// Destination of results.
     pub output: Output,
     /// The processes of this run.
@@ -255,7 +295,10 @@ struct Context {
 
 impl Context {
     /// Checks the global flags and returns the choice of the device.
-    fn device_choice(&self) -> Outcome<DeviceChoice> {
+    ///
+    /// # Errors
+    /// All mistakes in the flags.
+    pub fn device_choice(&self) -> Outcome<DeviceChoice> {
         let mut input = Input::new(&keys::EVERY_INPUT);
         self.add_to(&mut input);
         let choice = DeviceChoice::of(&mut input);
@@ -277,25 +320,26 @@ impl Context {
 }
 
 /// Fails if an argument is not UTF-8. Records are JSON and could not contain it, so the check comes before any work.
-fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
+fn utf8(arguments: &[OsString], program: &mut clap::Command) -> Result<(), clap::Error> {
     let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
     let why = format!("'{}' is not UTF-8, which reports require; rename the file or its folder", odd.display());
-    Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
+    Err(program.error(clap::error::ErrorKind::InvalidUtf8, why))
 }
 
 /// Command line that was parsed.
-struct Invocation {
-    command: Command,
+struct Invocation<P: CommandLine> {
+    command: P::Command,
     context: Context,
 }
 
-impl Invocation {
+impl<P: CommandLine> Invocation<P> {
     /// Parses a command line, which begins with the name of the program. Prints help, version and mistakes itself.
     fn parse(arguments: &[OsString], comm: RunCommunicator) -> Result<Self, ExitCode> {
-        let program = Cli::command();
-        let typed = || Cli::try_parse_from(usage::rearranged(arguments, &program));
-        match utf8(arguments).and_then(|()| typed()).map_err(|error| usage::explained(error, arguments, &program)) {
-            Ok(Cli { command, global }) => {
+        let program = P::command();
+        let typed = || P::try_parse_from(usage::rearranged(arguments, &program)).map(P::parts);
+        let parsed = utf8(arguments, &mut program.clone()).and_then(|()| typed());
+        match parsed.map_err(|error| usage::explained(error, arguments, &program)) {
+            Ok((command, global)) => {
                 log::start(global.verbose, global.quiet || !comm.speaks());
                 let output = Output::new(comm.rank(), Reader::of(&global), global.quiet);
                 let is_off = !comm.speaks() || (global.quiet && global.progress == ProgressFlag::Bar);
@@ -309,7 +353,7 @@ impl Invocation {
                 }
                 // Help, the version and a closed pipe are not mistakes.
                 let code = if error.use_stderr() { Code::Refused } else { Code::Done };
-                let text = if arguments.len() < 2 { FIRST_EXAMPLES.into() } else { error.render().to_string() };
+                let text = if arguments.len() < 2 { P::FIRST_EXAMPLES.into() } else { error.render().to_string() };
                 if error.use_stderr() {
                     terminal::say(&text);
                 } else {
@@ -326,10 +370,10 @@ impl Invocation {
         }
     }
     /// Runs the command and reports its end. A failure that only this process has is returned to the caller.
-    fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
+    fn finish(self) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
         let threads = context.comm.agree(device::threads_of_environment());
-        let ended = threads.and_then(|()| run(command, &context));
+        let ended = threads.and_then(|()| P::run(command, &context));
         interrupt::end();
         match ended {
             Ok(()) => Ok(Code::Done.into()),

@@ -3,5 +3,5 @@ use std::process::ExitCode;
 
 /// Runs the command line of this process.
 fn main() -> ExitCode {
-    ferrite_cli::run_program()
+    ferrite_cli::run_ferrite()
 }

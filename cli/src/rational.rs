@@ -78,7 +78,7 @@ fn interval(text: &str) -> Result<Interval, String> {
 
 /// Computes the rational approximation, and prints it.
 pub fn run(args: &RationalArguments, context: &Context) -> Outcome {
-    context.comm.only_one("rational")?;
+    context.comm.only_one("ferrite rational")?;
     let function = Power::product(args.power.iter().copied()).map_err(Failure::refused)?;
     let found = match (args.order, args.tol) {
         (Some(order), _) => approximate(&function, args.interval, order),

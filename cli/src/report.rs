@@ -32,8 +32,8 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 #[command(after_help = EXAMPLES)]
 pub struct ReportArguments {
     /// Folders of `ferrite rhmc` and `ferrite spectrum`; files of `ferrite measure -o` and `ferrite trace -o`; output of `solve`,
-    /// `fit`, `bench dslash` and `bench model` with --json, also within a log; points for `bench model --measured`; timelines of
-    /// `bench halo --trace`
+    /// `fit`, `bench dslash` and `ferrite-studies model` with --json, also within a log; points for `ferrite-studies model
+    /// --measured`; timelines of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// HTML page to write [default: report.html, in the folder if PATH is one folder, else in the working directory]
@@ -52,7 +52,7 @@ fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Writes the page, and prints the means or the contents of the page.
 pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
-    context.comm.only_one("report")?;
+    context.comm.only_one("ferrite report")?;
     let one = match args.paths.as_slice() {
         // A path that does not exist counts as a folder, so that reading it reports what is missing. A pipe counts as a file.
         [one] if one.is_dir() || !one.exists() => Some(one),

@@ -118,7 +118,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
 
 /// Writes a manual page for the program and for each command.
 pub fn man(args: &ManArguments, context: &Context) -> Outcome {
-    context.comm.only_one("man")?;
+    context.comm.only_one("ferrite man")?;
     let folder = &args.folder;
     let failed = |why: std::io::Error| Failure::failed(format!("{} cannot be written: {why}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;

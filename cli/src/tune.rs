@@ -49,7 +49,7 @@ pub struct TuneArguments {
 
 /// Times the kernels with all block sizes, saves the fastest ones, and prints a table.
 pub fn run(args: TuneArguments, context: &Context) -> Outcome {
-    context.comm.only_one("tune")?;
+    context.comm.only_one("ferrite tune")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     let operators = operators(&args.operator)?;
     args.nrhs.iter().try_for_each(|&nrhs| check_nrhs(nrhs))?;

@@ -37,7 +37,9 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
             let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             // Clap suggests nothing for an unknown command after `help`.
             let close = || (words.first() == Some(&"help")).then(|| closest(&name, program)).flatten();
-            of_command(&name, &words).or_else(close)
+            // Names of other programs' commands, and files, belong to commands of `ferrite`.
+            let known = (program.get_name() == "ferrite").then(|| of_command(&name, &words)).flatten();
+            known.or_else(close)
         }
         ErrorKind::UnknownArgument => of_argument(&argument, &words, (command, program), &called),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
@@ -66,6 +68,9 @@ pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Comma
 
 /// Returns advice on an unknown command, which may be the name of another program or a file without a command.
 fn of_command(name: &str, words: &[&str]) -> Option<String> {
+    if words.first() == Some(&"bench") && ["accuracy", "model", "rhmc"].contains(&name) {
+        return Some(format!("run 'ferrite-studies {name}', which the folder examples/studies builds"));
+    }
     if let Some(sentence) = synonyms::of_command(name) {
         let files = words.iter().skip(1).filter(|word| Path::new(word).is_file());
         let input = files.filter_map(|word| Some((InputKind::of(Path::new(word))?, word))).next();
@@ -93,7 +98,7 @@ fn closest(name: &str, program: &Command) -> Option<String> {
     let close = |command: &str| strsim::jaro_winkler(name, command);
     let names = program.get_subcommands().map(Command::get_name);
     let best = names.max_by(|a, b| close(a).total_cmp(&close(b)))?;
-    (close(best) > 0.8).then(|| format!("did you mean 'ferrite help {best}'?"))
+    (close(best) > 0.8).then(|| format!("did you mean '{} help {best}'?", program.get_name()))
 }
 
 /// Returns advice on a value that a flag does not take.
@@ -114,7 +119,7 @@ fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
 
 /// Returns the command that the first words name, with its full name.
 fn command_of<'c>(words: &[&str], program: &'c Command) -> (&'c Command, String) {
-    let (mut command, mut name) = (program, "ferrite".to_string());
+    let (mut command, mut name) = (program, program.get_name().to_string());
     for word in words {
         if let Some(below) = command.find_subcommand(word) {
             name += &format!(" {}", below.get_name());

@@ -9,7 +9,6 @@
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
 //! | [`fit`] | fits, estimates with errors |
 //! | [`links`] | gauge fields that are generated, changed, converted or verified |
-//! | [`machine`] | machines of the scaling model |
 //! | [`measure`] | measurements and traces on configurations |
 //! | [`observables`] | observables of links |
 //! | [`place`] | place of a computation: backend, device, processes |
@@ -34,7 +33,6 @@ pub mod ensemble;
 pub mod fit;
 pub mod kernels;
 pub mod links;
-pub mod machine;
 pub mod measure;
 pub mod observables;
 pub mod operator;

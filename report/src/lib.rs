@@ -1,4 +1,4 @@
-//! Plots, pages and the scaling model of Ferrite.
+//! Plots and pages of Ferrite.
 //!
 //! The crate works on plain numbers and on JSON that commands have written. It needs no backend, field or operator, so that
 //! it compiles in parallel with the library `ferrite`, which does not depend on it; the program does.
@@ -9,8 +9,6 @@
 //! | [`analysis`] | fits and scales from records of many configurations |
 //! | [`records`] | the lines of JSON that commands write for each trajectory and configuration |
 //! | [`page`] | the HTML pages of `ferrite report` |
-//! | [`model`] | the scaling model: predicts times on many GPUs from measured times |
-//! | [`precision_study`] | tables and figures of `ferrite bench rhmc` |
 //! | [`text`] | formatting of words and numbers |
 //!
 //! The crate reads files but does not write them: pictures and pages are returned as text, which the program writes.
@@ -18,10 +16,8 @@
 
 pub mod analysis;
 mod error;
-pub mod model;
 pub mod page;
 pub mod plot;
-pub mod precision_study;
 pub mod records;
 pub mod text;
 

@@ -83,14 +83,14 @@ impl RunCommunicator {
     pub fn alike(&self, mine: &str) -> Outcome<usize> {
         self.network.alike(mine).map_err(Failure::failed)
     }
-    /// Fails if a command that runs as one process was started with several.
+    /// Fails if a command that runs as one process was started with several. `command` names program and command, such as `ferrite check`.
     pub fn only_one(&self, command: &str) -> Outcome {
         match self.size() {
             1 => Ok(()),
-            n => Err(Failure::refused(format!(
-                "ferrite {command} runs as one process, not {n}: start it without mpirun"
-            ))
-            .shared()),
+            n => {
+                Err(Failure::refused(format!("{command} runs as one process, not {n}: start it without mpirun"))
+                    .shared())
+            }
         }
     }
 }

@@ -30,10 +30,10 @@ Usage: cargo xtask book [--no-run | --no-site | --keys] [PAGE...]
   PAGE       run only these pages, such as docs/tutorial.md
   --no-run   build the pages only
   --no-site  run the commands only
-  --keys     only rewrite the tables of keys in docs/output.md from the types in records/
+  --keys     only rewrite the tables of keys in docs/output.md from the types of records
 
 mkdocs builds the pages; it is installed into target/tools/book. If it cannot be installed, the pages are skipped; with
-CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one.
+CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one; `ferrite-studies` must be in the same folder.
 ";
 
 /// Runs the command.
@@ -51,7 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
     if !no_run {
         let program = match std::env::var_os("FERRITE_BIN") {
             Some(program) => PathBuf::from(program),
-            None => demo::program(&root)?,
+            None => demo::program_and_studies(&root)?,
         };
         run_pages(&root, &program, &args)?;
     }

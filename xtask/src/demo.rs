@@ -110,15 +110,23 @@ fn has_gpu() -> bool {
 /// Builds the program, and the kernels if there is a GPU for them; returns the path of the program. Without a kernel
 /// compiler the CPU still does everything.
 pub fn program(root: &Path) -> Result<PathBuf> {
+    build(root, &["ferrite-cli"])
+}
+
+/// Builds the program, and the program `ferrite-studies` into the same folder; returns the path of the former.
+pub fn program_and_studies(root: &Path) -> Result<PathBuf> {
+    build(root, &["ferrite-cli", "ferrite-studies"])
+}
+
+fn build(root: &Path, packages: &[&str]) -> Result<PathBuf> {
     if !has_gpu() {
         println!("no NVIDIA GPU on this machine: its kernels are skipped (cargo xtask build-ptx compiles them)");
     } else if let Err(error) = setup::setup(root, None).and_then(|()| build_ptx::build(root, None, &[], true)) {
         eprintln!("no GPU kernels: {error:#}. Continuing with the CPU.");
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
-    process::run(
-        process::cargo(root).args(["build", "--release", "--package", "ferrite-cli", "--bin", "ferrite"]).args(mpi),
-    )?;
+    let packages = packages.iter().flat_map(|package| ["--package", package]);
+    process::run(process::cargo(root).args(["build", "--release", "--bins"]).args(packages).args(mpi))?;
     Ok(process::target(root).join("release/ferrite"))
 }
 

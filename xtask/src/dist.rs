@@ -155,10 +155,13 @@ fn assemble(root: &Path, folder: &Path, plain: &Path, with_mpi: Option<&Path>) -
     Ok(())
 }
 
-/// Copies a file, or a folder with its contents.
+/// Copies a file, or a folder with its contents except for crates.
 fn copy_all(from: &Path, to: &Path) -> Result<()> {
     if !from.is_dir() {
         fs::copy(from, to).with_context(|| format!("{} cannot be copied", from.display()))?;
+        return Ok(());
+    }
+    if from.join("Cargo.toml").exists() {
         return Ok(());
     }
     fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;

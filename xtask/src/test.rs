@@ -220,7 +220,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     }
     let mut no_pages = None;
     steps.step("book", || {
-        let read = passed::state_of([&*program, &root.join("docs"), &root.join("README.md"), &root.join("xtask/src")])?;
+        let studies = program.with_file_name("ferrite-studies");
+        let read = passed::state_of([
+            &*program,
+            &studies,
+            &root.join("docs"),
+            &root.join("README.md"),
+            &root.join("xtask/src"),
+        ])?;
         passed.unless_same("the book's commands", Some(read), || book::run_pages(root, &program, &[]))?;
         no_pages = book::build(root)?;
         Ok(())

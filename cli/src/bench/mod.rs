@@ -1,14 +1,11 @@
 //! Command `ferrite bench` with its benchmarks.
-mod accuracy;
 mod halo;
 mod kernels;
-mod model;
-mod rhmc;
-mod solver;
+pub mod solver;
 
-pub(super) use kernels::{check_nrhs, lattice_or_default, memory, names, operators};
+pub(super) use kernels::{check_nrhs, lattice_or_default, names, operators};
 
-pub use kernels::timed_operators;
+pub use kernels::{NO_SUCH_KERNELS, exist, memory, operator, timed_operators};
 
 use super::{Context, Outcome};
 use clap::{Args, Subcommand};
@@ -19,10 +16,7 @@ Examples:
   ferrite bench blas --precision double
   ferrite bench copy --backend cpu
   mpirun -n 2 ferrite bench halo --trace timeline.json
-  mpirun -n 2 ferrite bench model --save machine.json
-  ferrite bench accuracy --plot accuracy.svg
-  ferrite bench solver --paper 001
-  ferrite bench rhmc --paper 003 --out settings";
+  ferrite bench solver --operator asqtad --masses 0.1,0.02";
 
 /// Arguments of `bench`.
 #[derive(Args)]
@@ -43,13 +37,7 @@ enum BenchCommand {
     Copy(kernels::KernelFlags),
     /// Time exchanges with other processes, by every transport
     Halo(halo::HaloBenchArguments),
-    /// Predict times of operators and solvers on many GPUs from measurements on a few
-    Model(Box<model::ModelBenchArguments>),
-    /// Measure the accuracy of each format
-    Accuracy(accuracy::AccuracyArguments),
-    /// Compare ensembles in several precision settings: observables, reversibility, acceptance
-    Rhmc(Box<rhmc::EnsembleBenchArguments>),
-    /// Measure iterations and time of mixed-precision solvers over a range of masses
+    /// Measure iterations and time of solvers for staggered quarks over a range of masses, in every format
     Solver(Box<solver::SolverBenchArguments>),
 }
 
@@ -60,9 +48,6 @@ pub fn run(args: BenchArguments, context: &Context) -> Outcome {
         BenchCommand::Blas(args) => kernels::run(args, kernels::TimedKernels::Blas, context),
         BenchCommand::Copy(args) => kernels::run(args, kernels::TimedKernels::Copy, context),
         BenchCommand::Halo(args) => halo::run(args, context),
-        BenchCommand::Model(args) => model::run(*args, context),
-        BenchCommand::Accuracy(args) => accuracy::run(args, context),
-        BenchCommand::Rhmc(args) => rhmc::run(&args, context),
         BenchCommand::Solver(args) => solver::run(*args, context),
     }
 }

@@ -1,5 +1,4 @@
 //! Measurements of the speed of kernels, compared with the bandwidth of a copy measured in the same run.
-pub mod accuracy;
 mod halo;
 pub mod scaling;
 pub mod solver;

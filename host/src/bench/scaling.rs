@@ -1,5 +1,5 @@
 //! Times from which a scaling model is made: kernels alone at several sizes, exchanges alone, sums, and an operator on a few partitioned
-//! lattices. The model itself is not part of this library: it is in `report/src/model`, and `docs/scaling-model.md` describes it.
+//! lattices. The model itself is not part of this library: it is in `examples/studies`, and `docs/scaling-model.md` describes it.
 mod reference;
 
 pub use reference::{CutSeconds, ReferenceLattice, ReferenceTimes, reference_lattices};

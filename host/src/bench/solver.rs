@@ -1,5 +1,4 @@
-//! Measurements of mixed-precision solvers on one configuration for several masses. For Wilson fermions they repeat tables 3 to 5 and
-//! figure 7 of Clark et al. 2009; for staggered fermions they are CG on M†M and multi-shift CG.
+//! Measurements of mixed-precision solvers on one configuration for several masses, also of multi-shift CG for staggered fermions.
 mod several;
 
 pub use several::{Several, cell_of_several};
@@ -25,57 +24,6 @@ pub struct SolverScheme {
     pub reconstruction: LinkStorage,
     /// Correction of the iteration by true residuals, which are computed in double precision.
     pub correction: Correction,
-}
-
-/// A table of Clark et al. 2009.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PaperTable {
-    /// Table 3: iterations of CG and BiCGstab in double precision.
-    Three,
-    /// Table 4: defect correction with several inner tolerances.
-    Four,
-    /// Table 5: reliable updates with several values of δ.
-    Five,
-}
-
-impl PaperTable {
-    /// Returns the columns of the table. They include more formats than those of the paper.
-    pub fn schemes(self) -> Vec<SolverScheme> {
-        use Precision::{Double, Fp16, Half, Single};
-        let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
-        let scheme = |precision, reconstruction, correction| SolverScheme {
-            method: Method::BICGSTAB,
-            precision,
-            reconstruction,
-            correction,
-        };
-        let reliable = |delta| Correction::Reliable { delta: Some(delta) };
-        let over = |precision, reconstruction, correction: &dyn Fn(f64) -> Correction, parameters: &[f64]| {
-            parameters.iter().map(|p| scheme(precision, reconstruction, correction(*p))).collect::<Vec<_>>()
-        };
-        match self {
-            PaperTable::Three => {
-                let plain = scheme(Double, eighteen, Correction::default());
-                let twelve = scheme(Double, twelve, Correction::default());
-                vec![SolverScheme { method: Method::CG, ..twelve }, plain, twelve]
-            }
-            PaperTable::Four => {
-                let defect = |inner_tol| Correction::Defect { inner_tol };
-                let mut all = over(Half, twelve, &defect, &[1e-1, 1e-2]);
-                all.extend(over(Fp16, twelve, &defect, &[1e-1]));
-                all.extend(over(Single, eight, &defect, &[1e-3, 1e-4, 1e-5]));
-                all.extend(over(Single, twelve, &defect, &[1e-5, 1e-6]));
-                all
-            }
-            PaperTable::Five => {
-                let mut all = over(Half, twelve, &reliable, &[1e-1, 1e-2, 1e-3]);
-                all.extend(over(Fp16, twelve, &reliable, &[1e-1, 1e-2]));
-                all.extend(over(Single, eight, &reliable, &[1e-1, 1e-2, 1e-3]));
-                all.extend(over(Single, twelve, &reliable, &[1e-2, 1e-3]));
-                all
-            }
-        }
-    }
 }
 
 /// Systems of a study of solvers, and limits of the solves.

@@ -27,8 +27,8 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// List of the objects that can be reported, for messages.
 const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, output of solve, fit, \
-                     bench dslash or bench model with --json, a job's log with such output, points for bench model \
-                     --measured, or a timeline of bench halo --trace";
+                     bench dslash or ferrite-studies model with --json, a job's log with such output, points for \
+                     ferrite-studies model --measured, or a timeline of bench halo --trace";
 
 /// One object of a report, with its section.
 enum ReportObject {

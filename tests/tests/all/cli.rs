@@ -20,10 +20,11 @@ fn help_has_examples() {
         "apply",
         "bench",
         "bench dslash",
-        "bench accuracy",
-        "bench model",
         "bench solver",
-        "bench rhmc",
+        "studies accuracy",
+        "studies mixed-precision",
+        "studies model",
+        "studies rhmc",
         "rhmc",
         "report",
         "fit",
@@ -84,7 +85,7 @@ fn without_a_command_there_are_examples() {
 fn pages_and_completions() {
     let room = Room::new();
     room.json("man pages");
-    for name in ["ferrite", "ferrite-solve", "ferrite-bench", "ferrite-bench-rhmc"] {
+    for name in ["ferrite", "ferrite-solve", "ferrite-bench", "ferrite-bench-solver"] {
         let page = fs::read_to_string(room.path("pages").join(format!("{name}.1"))).unwrap();
         // Roff writes hyphens with a backslash.
         assert!(page.contains(".TH") && page.replace('\\', "").contains(name), "{name}");
@@ -123,12 +124,26 @@ fn pages_and_completions() {
     }
     // `help` is as good as `--help`, and has no page of its own.
     assert!(!room.path("pages/ferrite-help.1").exists());
-    for (words, flag) in [("help", "--help"), ("help solve", "solve --help"), ("help bench rhmc", "bench rhmc --help")]
+    for (words, flag) in [("help", "--help"), ("help solve", "solve --help"), ("help bench halo", "bench halo --help")]
     {
         let (help, same) = (room.run(words), room.run(flag));
         assert_eq!((help.code, help.stdout), (Some(0), same.stdout), "{words}");
     }
     room.fails(2, "help sovle", &["sovle"]);
+}
+
+#[test]
+fn studies_are_a_program_of_their_own() {
+    let room = Room::new();
+    assert!(room.run("studies --version").stdout.starts_with("ferrite-studies "));
+    let alone = room.command("studies ").output().unwrap();
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(String::from_utf8(alone.stderr).unwrap().contains("  ferrite-studies accuracy --plot accuracy.svg\n"));
+    for name in ["accuracy", "model", "rhmc"] {
+        room.fails(2, &format!("bench {name}"), &[&format!("ferrite-studies {name}")]);
+    }
+    let wrong = room.fails(2, "studies mixed-precison", &["mixed-precision", "Usage: ferrite-studies"]);
+    assert!(!wrong.stderr.contains("ferrite help"), "{}", wrong.stderr);
 }
 
 #[test]
@@ -223,9 +238,9 @@ fn benchmarks() {
     assert!(room.run("bench copy --backend cpu").stdout.contains("GB/s"));
     room.fails(2, "bench dslash --precision quad", &["--precision 'quad'", "double, single, half, fp16"]);
     room.fails(2, "bench blas --nrhs 0", &["--nrhs 0"]);
-    room.fails(2, "bench solver --table 7", &["--table 7", "3, 4 or 5"]);
-    room.fails(2, "bench solver --tol 2", &["--tol"]);
-    room.fails(2, "bench accuracy --plot picture.png", &["picture.png", ".svg"]);
+    room.fails(2, "studies mixed-precision --table 7", &["--table 7", "3, 4 or 5"]);
+    room.fails(2, "bench solver --operator asqtad --tol 2", &["--tol"]);
+    room.fails(2, "studies accuracy --plot picture.png", &["picture.png", ".svg"]);
     room.fails(2, "bench blas --nrhs 1000", &["--nrhs 1000", "64"]);
     room.fails(2, "bench dslash --lattice 256,256,256,64 --backend cpu", &["needs", "GiB", "links", "free"]);
 }
@@ -427,7 +442,7 @@ fn a_gpu_that_is_not_there() {
 fn the_study_of_mixed_precision() {
     let room = Room::new();
     let report = room.json(
-        "bench solver --paper 001 --lattice 4,4,4,8 --sweeps 20 --sources 2 --masses=-0.2,0.1 --table 3,5 --plot s.svg",
+        "studies mixed-precision --lattice 4,4,4,8 --sweeps 20 --sources 2 --masses=-0.2,0.1 --table 3,5 --plot s.svg",
     );
     assert_eq!(report["schema"], "ferrite.bench-solver/1");
     let rows = report["rows"].as_array().unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 #[test]
 fn settings_of_precision() {
     let room = Room::new();
-    let study = "bench rhmc --paper 003 --out study --lattice 2,2,2,4 --large 4,4,2,2 --mass 0.2 --thermalise 2 --steps 4,4 \
+    let study = "studies rhmc --paper 003 --out study --lattice 2,2,2,4 --large 4,4,2,2 --mass 0.2 --thermalise 2 --steps 4,4 \
                  --gauge-steps 2 --reversibility 1";
     let report = room.json(&format!("{study} --trajectories 2"));
     let rows = report["rows"].as_array().unwrap();
@@ -40,9 +40,9 @@ fn settings_of_precision() {
     assert!(after.starts_with(&before) && after.len() > before.len());
     let other = format!("{study} --seed 2 --backend cpu");
     room.fails(2, &other, &["study contains a study with other settings", "name another folder"]);
-    room.fails(2, "bench rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
-    room.fails(2, "bench rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
-    room.fails(2, "bench rhmc --paper 003 --out new --mass 0 --backend cpu", &["mass"]);
+    room.fails(2, "studies rhmc --paper 003 --out new --steps 4 --backend cpu", &["--steps", "2 numbers"]);
+    room.fails(2, "studies rhmc --paper 003 --out new --gauge-steps 1 --backend cpu", &["at least 2"]);
+    room.fails(2, "studies rhmc --paper 003 --out new --mass 0 --backend cpu", &["mass"]);
     assert!(!room.path("new").exists());
 }
 

@@ -370,7 +370,7 @@ fn every_flag_of_a_solve_is_a_key_of_its_input() {
 #[test]
 fn formats_are_as_exact_as_their_precision() {
     let room = Room::new();
-    let report = room.json("bench accuracy --lattice 4,4,4,8 --plot accuracy.svg");
+    let report = room.json("studies accuracy --lattice 4,4,4,8 --plot accuracy.svg");
     assert_eq!(report["schema"], "ferrite.accuracy/1");
     let tolerances = report["tolerances"].as_array().unwrap();
     for row in report["rows"].as_array().unwrap() {

@@ -18,9 +18,10 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Longest time until nothing is left of a job that fails, on cores that also do other tests.
 const SECONDS: Duration = Duration::from_secs(60);
 
-/// `mpirun` with so many ranks of the program, on the CPU.
+/// `mpirun` with so many ranks of the program, on the CPU; lines that begin with `studies` are those of `ferrite-studies`.
 fn mpirun(room: &Room, ranks: usize, arguments: &str) -> Command {
-    let mut command = mpirun_of(room, ranks, ferrite());
+    let (program, arguments) = program_of(arguments);
+    let mut command = mpirun_of(room, ranks, program);
     command.args(arguments.split_whitespace()).args(["--backend", "cpu", "--threads", "1"]);
     command
 }
@@ -365,7 +366,7 @@ fn a_model_is_measured_and_read_again() {
     let room = Room::new();
     let lattices = "--lattice 4,4,4,16 --local 4,4,4,4 --gpus 1,2,4,16 --gpus-per-host 2";
     let formats = "--precision double,half --reconstruct 12";
-    let report = json(&room, 2, &format!("bench model {lattices} {formats} --save m.json --plot ."));
+    let report = json(&room, 2, &format!("studies model {lattices} {formats} --save m.json --plot ."));
     let rows = |report: &Value, key: &str| report[key].as_array().unwrap().clone();
     let finite = |row: &Value, key: &str| row[key].as_f64().is_some_and(|x| x.is_finite() && x > 0.0);
     // A hop, the matrix, the matrix with sums; two precisions, two kinds of scaling, four numbers of GPUs.
@@ -393,7 +394,7 @@ fn a_model_is_measured_and_read_again() {
     }
 
     // The same from the file, without measuring.
-    let again = room.json(&format!("bench model --machine m.json {lattices}"));
+    let again = room.json(&format!("studies model --machine m.json {lattices}"));
     for (key, number) in [("rows", "microseconds"), ("solver_rows", "iteration_microseconds")] {
         let (one, other) = (rows(&report, key), rows(&again, key));
         assert_eq!(one.len(), other.len());
@@ -404,10 +405,10 @@ fn a_model_is_measured_and_read_again() {
         }
     }
     assert_eq!((&again["layout"], &again["measuring_seconds"]), (&Value::Null, &Value::Null));
-    let half = room.json(&format!("bench model --machine m.json {lattices} --precision half"));
+    let half = room.json(&format!("studies model --machine m.json {lattices} --precision half"));
     assert_eq!(rows(&half, "rows").len(), predicted.len() / 2);
     // A network that takes a second slows down what is on several hosts, and nothing else.
-    let slow = room.json(&format!("bench model --machine m.json {lattices} --network-latency-us 1e6"));
+    let slow = room.json(&format!("studies model --machine m.json {lattices} --network-latency-us 1e6"));
     for (one, other) in rows(&again, "rows").iter().zip(&rows(&slow, "rows")) {
         let times = [one, other].map(|row| row["microseconds"].as_f64().unwrap());
         assert_eq!(times[1] > times[0] + 5e5, one["gpus"].as_u64().unwrap() > 2, "{one} {other}");
@@ -416,7 +417,7 @@ fn a_model_is_measured_and_read_again() {
     // What another command has measured, and what was written by hand.
     let bench = "bench dslash --operator clover --lattice 4,4,4,16 --precision half --reconstruct 12 --grid 1,1,1,2";
     fs::write(room.path("b.json"), json(&room, 2, bench).to_string()).unwrap();
-    let from_bench = room.json("bench model --machine m.json --gpus 2 --measured b.json");
+    let from_bench = room.json("studies model --machine m.json --gpus 2 --measured b.json");
     assert_eq!(rows(&from_bench, "compared").len(), 2);
     let point = |more: &str| {
         format!(
@@ -425,34 +426,34 @@ fn a_model_is_measured_and_read_again() {
         )
     };
     fs::write(room.path("p.json"), point(r#""microseconds": 1e6"#)).unwrap();
-    let slow = room.json("bench model --machine m.json --gpus 2 --measured p.json");
+    let slow = room.json("studies model --machine m.json --gpus 2 --measured p.json");
     assert!(slow["worst"].as_f64().unwrap() < -0.9, "{slow}");
 
     // What is no machine, and what a machine has not.
     let good = fs::read_to_string(room.path("m.json")).unwrap();
     fs::write(room.path("bad.json"), good.replacen("\"hops\": 1", "\"hops\": 0", 1)).unwrap();
-    fails(&room, 2, 2, "bench model --machine bad.json", &["bad.json", "operations[0].hops"]);
+    fails(&room, 2, 2, "studies model --machine bad.json", &["bad.json", "operations[0].hops"]);
     fs::write(room.path("bad.json"), good.replace("ferrite.machine/1", "ferrite.machine/7")).unwrap();
-    fails(&room, 2, 2, "bench model --machine bad.json", &["bad.json", "schema", "ferrite.machine/1"]);
+    fails(&room, 2, 2, "studies model --machine bad.json", &["bad.json", "schema", "ferrite.machine/1"]);
     fs::write(room.path("p.json"), point(r#""microseconds": "fast""#)).unwrap();
-    let bad_point = "bench model --machine m.json --measured p.json";
+    let bad_point = "studies model --machine m.json --measured p.json";
     fails(&room, 2, 2, bad_point, &["p.json", "points[0].microseconds"]);
     fs::write(room.path("p.json"), point(r#""microseconds": 1"#).replace("half", "fp16")).unwrap();
     fails(&room, 2, 2, bad_point, &["clover_dslash in fp16 with 12"]);
-    fails(&room, 2, 2, "bench model --machine m.json --operator asqtad", &["m.json", "clover", "asqtad"]);
-    fails(&room, 2, 2, "bench model --machine m.json --precision single", &["m.json", "--precision"]);
-    fails(&room, 2, 2, "bench model --grid 1,1,1,3 --lattice 4,4,4,16", &["1×1×1×3", "2"]);
-    room.fails(2, "bench model --backend cpu", &["one process", "mpirun", "--machine"]);
-    room.fails(2, "bench model --machine none.json", &["none.json"]);
-    room.fails(2, "bench model --machine m.json --network-gbps 0", &["--network-gbps"]);
-    room.fails(2, "bench model --machine m.json --network-latency-us nan", &["--network-latency-us"]);
-    room.fails(2, "bench model --machine m.json --gpus 2,0", &["--gpus"]);
-    room.fails(2, "bench model --machine m.json --gpus-per-host 0", &["--gpus-per-host"]);
-    room.fails(2, "bench model --machine m.json --plot nowhere", &["nowhere"]);
+    fails(&room, 2, 2, "studies model --machine m.json --operator asqtad", &["m.json", "clover", "asqtad"]);
+    fails(&room, 2, 2, "studies model --machine m.json --precision single", &["m.json", "--precision"]);
+    fails(&room, 2, 2, "studies model --grid 1,1,1,3 --lattice 4,4,4,16", &["1×1×1×3", "2"]);
+    room.fails(2, "studies model --backend cpu", &["one process", "mpirun", "--machine"]);
+    room.fails(2, "studies model --machine none.json", &["none.json"]);
+    room.fails(2, "studies model --machine m.json --network-gbps 0", &["--network-gbps"]);
+    room.fails(2, "studies model --machine m.json --network-latency-us nan", &["--network-latency-us"]);
+    room.fails(2, "studies model --machine m.json --gpus 2,0", &["--gpus"]);
+    room.fails(2, "studies model --machine m.json --gpus-per-host 0", &["--gpus-per-host"]);
+    room.fails(2, "studies model --machine m.json --plot nowhere", &["nowhere"]);
 
     // Hops of three steps, and sums inside the matrix; CG's iteration needs no double precision.
     let lattices = "--lattice 8,8,8,8 --local 4,4,4,8 --gpus 1,2,4";
-    let report = json(&room, 2, &format!("bench model --operator asqtad {lattices} --precision single"));
+    let report = json(&room, 2, &format!("studies model --operator asqtad {lattices} --precision single"));
     assert_eq!((rows(&report, "rows").len(), rows(&report, "solver_rows").len()), (2 * 2 * 3, 2 * 3));
 }
 

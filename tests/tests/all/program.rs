@@ -10,28 +10,44 @@ use std::thread::JoinHandle;
 /// The program, built from this workspace with the profile of this test, or the one that FERRITE_BIN names.
 pub fn ferrite() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| std::env::var_os("FERRITE_BIN").map_or_else(|| built("ferrite-cli", "ferrite"), PathBuf::from))
+}
+
+/// The program of the studies: in the folder of the program that FERRITE_BIN names, or built from this workspace.
+pub fn studies() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let name = "ferrite-studies";
     PROGRAM.get_or_init(|| {
-        if let Some(program) = std::env::var_os("FERRITE_BIN") {
-            return program.into();
-        }
-        // …/target/quick/deps/all-<hash>
-        let test = std::env::current_exe().unwrap();
-        let profile = test.ancestors().nth(2).unwrap();
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        build.args(["build", "--quiet", "--package", "ferrite-cli", "--bin", "ferrite", "--target-dir"]);
-        build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-        match profile.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => {}
-            Some(name) => drop(build.args(["--profile", name])),
-        }
-        for (name, there) in [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))] {
-            if there {
-                build.args(["--features", name]);
-            }
-        }
-        assert!(build.status().unwrap().success(), "the program does not build");
-        profile.join(format!("ferrite{}", std::env::consts::EXE_SUFFIX))
+        let beside = std::env::var_os("FERRITE_BIN").map(|program| Path::new(&program).with_file_name(name));
+        beside.unwrap_or_else(|| built(name, name))
     })
+}
+
+/// Builds a program with the profile and the features of this test.
+fn built(package: &str, program: &str) -> PathBuf {
+    // …/target/quick/deps/all-<hash>
+    let test = std::env::current_exe().unwrap();
+    let profile = test.ancestors().nth(2).unwrap();
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    build.args(["build", "--quiet", "--package", package, "--bin", program, "--target-dir"]);
+    build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+    match profile.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => {}
+        Some(name) => drop(build.args(["--profile", name])),
+    }
+    for (name, there) in [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))] {
+        if there {
+            build.args(["--features", name]);
+        }
+    }
+    assert!(build.status().unwrap().success(), "the program {program} does not build");
+    profile.join(format!("{program}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The program of a command line, and its arguments: `ferrite-studies` if the line begins with `studies`, otherwise `ferrite`.
+pub fn program_of(line: &str) -> (&'static Path, &str) {
+    line.strip_prefix("studies ").map_or_else(|| (ferrite(), line), |arguments| (studies(), arguments))
 }
 
 /// A folder for one test, and runs of the program in it.
@@ -58,8 +74,10 @@ impl Room {
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
+    /// A run of `ferrite`, or of `ferrite-studies` if the arguments begin with `studies`.
     pub fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(ferrite());
+        let (program, arguments) = program_of(arguments);
+        let mut command = Command::new(program);
         command.args(arguments.split_whitespace()).current_dir(self.0.path()).env("RAYON_NUM_THREADS", "2");
         command.env("FERRITE_TUNE_CACHE", self.path("tune.json"));
         command

@@ -1,4 +1,4 @@
-//! Tables of keys in the pages, generated from the types of `records` and from the comments of their fields.
+//! Tables of keys in the pages, generated from the types of records and from the comments of their fields.
 //!
 //! A page marks the position and the type of such a table: between `<!-- keys of SolveRecord -->` and
 //! `<!-- end of keys -->`. Keys of types inside it are in the same table, behind a dot, except those of types named
@@ -10,9 +10,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Page with the tables; the next constant is the folder of the types.
+/// Page with the tables; the next constant has the folders of the types.
 const PAGE: &str = "docs/output.md";
-const TYPES: &str = "records/src";
+const TYPES: [&str; 2] = ["records/src", "examples/studies/src/records"];
 /// Beginning and end of a table.
 const BEGIN: &str = "<!-- keys of ";
 const END: &str = "<!-- end of keys -->";
@@ -68,12 +68,14 @@ pub fn write(root: &Path) -> Result<()> {
 /// Returns the page with new tables, and their number.
 fn remade(root: &Path) -> Result<(String, usize)> {
     let mut types = Types::new();
-    for entry in root.join(TYPES).read_dir().with_context(|| format!("{TYPES} cannot be read"))? {
-        let path = entry?.path();
-        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-        for (name, fields) in parse(&text) {
-            if types.insert(name.clone(), fields).is_some() {
-                bail!("{TYPES} has two types {name}, but tables of keys identify a type by its name");
+    for folder in TYPES {
+        for entry in root.join(folder).read_dir().with_context(|| format!("{folder} cannot be read"))? {
+            let path = entry?.path();
+            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            for (name, fields) in parse(&text) {
+                if types.insert(name.clone(), fields).is_some() {
+                    bail!("{folder}: there are two types {name}, but tables of keys identify a type by its name");
+                }
             }
         }
     }
@@ -92,7 +94,7 @@ fn with_tables(page: &str, types: &Types) -> Result<(String, usize)> {
         let without: Vec<&str> = without.split(", ").filter(|name| !name.is_empty()).collect();
         for name in without.iter().chain([&name]) {
             if !types.contains_key(*name) {
-                bail!("keys of {request}: {TYPES} has no type {name}");
+                bail!("keys of {request}: {} have no type {name}", TYPES.join(" and "));
             }
         }
         let mut rows = Vec::new();

@@ -108,7 +108,7 @@ impl FencedBlock {
     }
     /// Returns a line that looks like a command in a block without a language.
     pub fn stray_command(&self) -> Option<&str> {
-        let starts = ["$ ", "ferrite ", "cargo ", "mpirun ", "srun ", "sbatch "];
+        let starts = ["$ ", "ferrite ", "ferrite-studies ", "cargo ", "mpirun ", "srun ", "sbatch "];
         let bare = self.language.is_empty();
         self.text.lines().find(|line| bare && starts.iter().any(|start| line.starts_with(start)))
     }

@@ -45,18 +45,18 @@ impl Tally {
 
 /// Runner of the blocks of pages.
 pub struct Runner {
-    /// Folder for PATH, with `ferrite` and stand-ins for Slurm's commands that start one process.
+    /// Folder for PATH, with `ferrite`, `ferrite-studies` and stand-ins for Slurm's commands that start one process.
     bin: PathBuf,
     work: PathBuf,
     has_mpi: bool,
-    /// Help texts by command: `solve`, `bench dslash`.
+    /// Help texts by command: `ferrite solve`, `ferrite bench dslash`.
     help: BTreeMap<String, String>,
     /// Help text of `cargo xtask`.
     xtask: &'static str,
 }
 
 impl Runner {
-    /// Creates a runner for this program. Pages get folders inside `work`, which is emptied.
+    /// Creates a runner for this program, and for `ferrite-studies` in the same folder. Pages get folders inside `work`, which is emptied.
     pub fn new(program: &Path, work: &Path, xtask: &'static str) -> Result<Self> {
         if work.exists() {
             fs::remove_dir_all(work).with_context(|| format!("{} cannot be removed", work.display()))?;
@@ -65,6 +65,8 @@ impl Runner {
         fs::create_dir_all(&bin).with_context(|| format!("{} cannot be created", bin.display()))?;
         let program = program.canonicalize().with_context(|| format!("{} does not exist", program.display()))?;
         std::os::unix::fs::symlink(&program, bin.join("ferrite")).context("the program cannot be linked to")?;
+        let studies = program.with_file_name("ferrite-studies");
+        std::os::unix::fs::symlink(studies, bin.join("ferrite-studies")).context("the studies cannot be linked to")?;
         stand_in(&bin.join("srun"), "while [[ \"$1\" == --* ]]; do shift; done\nexec \"$@\"\n")?;
         stand_in(&bin.join("sbatch"), "echo \"would submit $1\"\n")?;
         let (info, _) = process::capture(Command::new(&program).args(["info", "--json"]))?;
@@ -207,21 +209,21 @@ impl Runner {
                 if let Some(task) = task.filter(|task| !listed(task)) {
                     bail!("`cargo xtask {task}` does not exist");
                 }
-            } else if let Some(at) = words.iter().position(|word| word == "ferrite") {
+            } else if let Some(at) = words.iter().position(|word| word == "ferrite" || word == "ferrite-studies") {
                 // The command after mpirun or srun with their flags.
-                self.known_flags(&words[at + 1..])?;
+                self.known_flags(&words[at], &words[at + 1..])?;
             }
         }
         Ok(())
     }
-    fn known_flags(&mut self, words: &[String]) -> Result<()> {
+    fn known_flags(&mut self, program: &str, words: &[String]) -> Result<()> {
         let names: Vec<&str> = words.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
-        let command = names.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+        let command = std::iter::once(program).chain(names.into_iter().take(2)).collect::<Vec<_>>().join(" ");
         if !self.help.contains_key(&command) {
             // If there is no such subcommand, the second word is an argument, which the help of the command ignores.
-            let (code, text) = self.bash(&[], &format!("ferrite {command} --help"), &self.work)?;
+            let (code, text) = self.bash(&[], &format!("{command} --help"), &self.work)?;
             if code != 0 {
-                bail!("`ferrite {command} --help` failed:\n{text}");
+                bail!("`{command} --help` failed:\n{text}");
             }
             self.help.insert(command.clone(), text);
         }
@@ -231,7 +233,7 @@ impl Runner {
         for flag in words.iter().filter(|word| word.starts_with("--")) {
             let flag = flag.split('=').next().unwrap_or(flag);
             if flag != "--" && !known(flag) {
-                bail!("`ferrite {command}` has no {flag}");
+                bail!("`{command}` has no {flag}");
             }
         }
         Ok(())

@@ -7,7 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 /// Folders of the sources that name formats; the next constant lists the pages that document them.
-const SOURCES: [&str; 6] = ["cli/src", "host/src", "rational/src", "records/src", "report/src", "tasks/src"];
+const SOURCES: [&str; 7] =
+    ["cli/src", "examples/studies/src", "host/src", "rational/src", "records/src", "report/src", "tasks/src"];
 const PAGES: [&str; 2] = ["docs/output.md", "docs/formats.md"];
 
 /// Fails if the source names a format that no page documents, or a page one that is not in the source.

@@ -180,11 +180,8 @@ fn seeds(root: &Path, program: &Path, folder: &Path) -> Result<()> {
     for (name, file) in [("state", "state.toml"), ("trajectories", "trajectories.jsonl")] {
         seed(folder, name, file, &fs::read(room.join("run").join(file))?)?;
     }
-    for name in ["h200-clover.json", "scaling.json"] {
-        let text = fs::read(root.join("docs/measurements").join(name))?;
-        seed(folder, "model", name, &text)?;
-        seed(folder, "report", name, &text)?;
-    }
+    let points = "scaling.json";
+    seed(folder, "report", points, &fs::read(root.join("docs/measurements").join(points))?)?;
     Ok(())
 }
 

@@ -116,7 +116,7 @@ impl Suite<'_> {
         let compiled = |file: &str| file.ends_with(".rs") || file.starts_with("docs/measurements/");
         let files = files.split('\0').filter(|file| !file.is_empty() && !compiled(file));
         let mut paths: Vec<PathBuf> = files.map(|file| self.root.join(file)).collect();
-        paths.extend(["gpu_check", "halo_check"].map(|name| self.program.with_file_name(name)));
+        paths.extend(["ferrite-studies", "gpu_check", "halo_check"].map(|name| self.program.with_file_name(name)));
         paths.extend([self.program.clone(), executable.to_path_buf()]);
         let beside = || self.root.join("../shared/refdata");
         paths.push(std::env::var_os("FERRITE_REFDATA").map_or_else(beside, PathBuf::from));

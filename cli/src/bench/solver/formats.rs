@@ -36,15 +36,6 @@ pub struct FormatsPlan {
 impl FormatsPlan {
     /// Reads `--operator` and the flags for staggered operators. Mistakes are added to `input`.
     pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
-        for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
-            if given {
-                let why = format!(
-                    "{flag} applies to --operator wilson only, because the paper has no tables for staggered \
-                     fermions: remove {flag}"
-                );
-                return Err(Failure::refused(why));
-            }
-        }
         let definition = plan::definition(input);
         let operator = definition.and_then(|definition| definition.resolve_all(input));
         if let Some(definition) = definition {

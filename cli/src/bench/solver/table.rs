@@ -1,4 +1,4 @@
-//! Tables and plots of `ferrite bench solver`.
+//! Tables and plots of studies of solvers.
 use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy};
 use ferrite::solve::{Correction, Method};

@@ -1,22 +1,23 @@
-//! Command `ferrite bench rhmc`.
+//! Command `ferrite-studies rhmc`.
+mod results;
 mod study;
 
 use crate::plot::{write_lines, write_svg};
+use crate::records::BenchRhmcRecord;
 use crate::text::lattice;
 use crate::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::lattice::Lattice;
-use ferrite_records::bench::BenchRhmcRecord;
 use ferrite_report::plot::error_bars;
-use ferrite_report::precision_study::{SettingResult, StudyFigure, figures, table};
+use results::{SettingResult, StudyFigure, figures, table};
 use std::path::PathBuf;
 use study::EnsembleStudy;
 
 const EXAMPLES: &str = "\
 Examples:
-  ferrite bench rhmc --paper 003 --out settings
-  ferrite bench rhmc --paper 003 --out settings --trajectories 200
-  ferrite bench rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
+  ferrite-studies rhmc --paper 003 --out settings
+  ferrite-studies rhmc --paper 003 --out settings --trajectories 200
+  ferrite-studies rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
 
 Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in precision settings like
 A to G of the paper, which does not print their residuals; those here are Ferrite's choice. All start from the same
@@ -33,7 +34,7 @@ pub enum EnsemblePaper {
     Staggered,
 }
 
-/// Arguments of `bench rhmc`.
+/// Arguments of `ferrite-studies rhmc`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EnsembleBenchArguments {
@@ -79,7 +80,7 @@ pub struct EnsembleBenchArguments {
 
 /// Runs the ensembles of the study, draws the figures, and prints the means.
 pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
-    context.comm.only_one("bench rhmc")?;
+    context.comm.only_one("ferrite-studies rhmc")?;
     let study = EnsembleStudy::new(args)?;
     // Arguments are checked before a folder is created.
     study.check()?;

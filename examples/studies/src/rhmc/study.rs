@@ -1,12 +1,12 @@
 //! Runs of a study, and their results.
 use super::EnsembleBenchArguments;
+use super::results::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use crate::device::Device;
 use crate::layout::LayoutChoice;
 use crate::{Context, Failure, Outcome, target};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
-use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
 use ferrite_tasks::ensemble::input::{ENSEMBLE_SCHEMA, EnsembleInput};
 use ferrite_tasks::ensemble::{self, Begin, EnsembleJob};
@@ -265,7 +265,7 @@ impl<'a> EnsembleStudy<'a> {
         }
         let mut settings = Input::new(&ENSEMBLE_SCHEMA);
         settings.set(&keys);
-        EnsembleInput::of(&mut settings, "bench rhmc")
+        EnsembleInput::of(&mut settings, "ferrite-studies rhmc")
     }
     /// Returns the results of all settings.
     pub fn results(&self) -> Outcome<Vec<SettingResult>> {

@@ -3,10 +3,9 @@ use super::{
     AlgebraTimes, ExchangeTimes, FormatNames, IterationCounts, Machine, OperationTimes, Polyline, TimeCurve,
     TimeCurveError, Wire,
 };
-use ferrite_records::bench::ExchangeRecord;
-use ferrite_records::machine::{
-    BicgstabIterations, DomainIterations, GcrDdIterations, MachineAlgebra, MachineDirections, MachineIterations,
-    MachineOperation, MachinePoint, MachineRecord,
+use crate::records::{
+    BicgstabIterations, DomainIterations, ExchangeRecord, GcrDdIterations, MachineAlgebra, MachineDirections,
+    MachineIterations, MachineOperation, MachinePoint, MachineRecord,
 };
 use ferrite_records::{Record, read};
 use serde_json::Value;

@@ -1,29 +1,31 @@
-//! Command `ferrite bench accuracy`.
+//! Command `ferrite-studies accuracy`.
+mod curves;
+
 use crate::formats::FormatFlags;
 use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use crate::plot::write_lines;
+use crate::records::{AccuracyRecord, AccuracyRow};
 use crate::text::lattice;
 use crate::{Context, Failure, Outcome, target};
 use clap::Args;
+use curves::{Curve, accuracy, tolerances};
 use ferrite::Precision;
-use ferrite::bench::accuracy::{Curve, accuracy, tolerances};
 use ferrite::field::FieldShape;
 use ferrite::lattice::Lattice;
 use ferrite::workload::Options;
-use ferrite_records::bench::{AccuracyRecord, AccuracyRow};
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  ferrite bench accuracy --lattice 24,24,24,32 --plot accuracy.svg
-  ferrite bench accuracy --precision single,half --reconstruct 12,8 --json
+  ferrite-studies accuracy --lattice 24,24,24,32 --plot accuracy.svg
+  ferrite-studies accuracy --precision single,half --reconstruct 12,8 --json
 
 Applies the even-odd Wilson matrix on random SU(3) links to a vector with components in [0, 1], and compares the
 result with that of a CPU in double precision with 18 reals (figure 6 of Clark et al., arXiv:0911.3191).";
 
-/// Arguments of `bench accuracy`.
+/// Arguments of `ferrite-studies accuracy`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AccuracyArguments {
@@ -39,7 +41,7 @@ pub struct AccuracyArguments {
 
 /// Compares each format with double precision, and prints the deviations.
 pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
-    context.comm.only_one("bench accuracy")?;
+    context.comm.only_one("ferrite-studies accuracy")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;

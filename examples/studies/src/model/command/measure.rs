@@ -1,8 +1,8 @@
 //! Measurement of a machine on the processes of this run, and of points to compare with its predictions.
-use super::super::kernels::memory;
 use super::flags::{Asked, ModelFormats};
 use super::machine::{machine, point};
 use crate::layout::Layout;
+use crate::model::{Cluster, Decomposition, IterationCounts, Machine, MeasuredPoint, weak_grid};
 use crate::{Context, Failure, Outcome};
 use ferrite::backend::Backend;
 use ferrite::bench::scaling::{self, ScalingPlan, reference_lattices};
@@ -10,7 +10,7 @@ use ferrite::domain::Transport;
 use ferrite::lattice::Lattice;
 use ferrite::operators::CLOVER;
 use ferrite::workload::Options;
-use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, MeasuredPoint, weak_grid};
+use ferrite_cli::bench::memory;
 use std::time::Instant;
 use tracing::{debug, info, warn};
 

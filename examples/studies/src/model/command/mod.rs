@@ -1,16 +1,16 @@
-//! Command `ferrite bench model`.
+//! Command `ferrite-studies model`.
 mod flags;
 mod machine;
 mod measure;
 
 use crate::communicator::RunCommunicator;
+use crate::model::predictions::{Comparison, Predictions, compare, worst};
+use crate::model::{ExchangeTimes, Machine, MeasuredPoint, pictures, table};
 use crate::plot::write_lines;
+use crate::records::{BenchModelRecord, ExchangeRecord, NetworkRecord};
 use crate::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::lattice::Lattice;
-use ferrite_records::bench::{BenchModelRecord, ExchangeRecord, NetworkRecord};
-use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
-use ferrite_report::model::{ExchangeTimes, Machine, MeasuredPoint, pictures, table};
 use flags::{Asked, MachineSource};
 use std::fs;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use tracing::warn;
 
 const EXAMPLES: &str = "\
 Examples:
-  mpirun -n 2 ferrite bench model --operator clover --save machine.json
-  ferrite bench model --machine machine.json --lattice 32,32,32,256 --plot plots
-  ferrite bench model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
-  ferrite bench model --machine machine.json --measured points.json
+  mpirun -n 2 ferrite-studies model --operator clover --save machine.json
+  ferrite-studies model --machine machine.json --lattice 32,32,32,256 --plot plots
+  ferrite-studies model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
+  ferrite-studies model --machine machine.json --measured points.json
 
 With several processes on one host, measures kernels alone, exchanges alone, and the cost of a partitioned direction. These
 measurements form a machine, whose predictions for this number of processes are compared with measured times. With
@@ -31,7 +31,7 @@ size on each GPU (weak scaling, --local). The network between hosts is assumed, 
 and Joo, arXiv:1011.0024, and Babich et al., arXiv:1109.2935; plots show the numbers in their text.
 docs/scaling-model.md has the formulas.";
 
-/// Arguments of `bench model`.
+/// Arguments of `ferrite-studies model`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelBenchArguments {
@@ -42,7 +42,7 @@ pub struct ModelBenchArguments {
     /// --machine]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
-    /// Numbers of reals stored for a link: all, or some of those that `bench dslash --help` lists, separated by commas
+    /// Numbers of reals stored for a link: all, or some of those that `ferrite bench dslash --help` lists, separated by commas
     /// [default: 12, 8 for asqtad, or those of --machine]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
@@ -62,7 +62,7 @@ pub struct ModelBenchArguments {
     /// File of measurements to read instead of measuring
     #[arg(long, value_name = "FILE.json")]
     machine: Option<PathBuf>,
-    /// File of times to compare with: points (docs/output.md), or output of `bench dslash --json`
+    /// File of times to compare with: points (docs/output.md), or output of `ferrite bench dslash --json`
     #[arg(long, value_name = "FILE.json")]
     measured: Option<PathBuf>,
     /// Folder for the plots scaling.svg and solver.svg, and gain.svg if GCR-DD is predicted

@@ -3,7 +3,7 @@
 //! A [`Machine`] has the measurements: kernels without neighbours on one GPU at several sizes, exchanges without computation
 //! beside them, costs of exterior sites, and the time of a sum. From these, [`predict()`] computes the time of an operator on
 //! a lattice that is partitioned over the GPUs of a [`Cluster`], and [`SolverModel`] the time of a solver. The model is pure
-//! arithmetic: the library `ferrite` measures, and the program passes the numbers to the model. `docs/scaling-model.md` has
+//! arithmetic: the library `ferrite` measures, and [`command`] passes the numbers to the model. `docs/scaling-model.md` has
 //! the formulas, and states which quantities are measured and which are assumed.
 //!
 //! The model follows Babich et al. 2011, sections 6 and 7: the interior is computed while faces travel, and the time of a hop
@@ -11,6 +11,7 @@
 //!
 //! [`predictions`] has tables of predictions for strong and weak scaling, which [`table`] prints and [`pictures`] draws.
 mod cluster;
+pub mod command;
 mod curve;
 mod cuts;
 mod file;

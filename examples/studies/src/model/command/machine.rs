@@ -1,10 +1,10 @@
 //! Conversion of the library's measured times to the machine of the scaling model.
-use ferrite::bench::scaling::{ExchangeTime, OperationSeries, OperationTime, ReferenceTimes, ScalingTimes};
-use ferrite::{LinkStorage, Precision};
-use ferrite_report::model::{
+use crate::model::{
     AlgebraTimes, CutTimes, Decomposition, ExchangeTimes, FormatNames, IterationCounts, Machine, MeasuredPoint,
     MeasuredValue, OperationCutTimes, OperationTimes, TimeCurve, Wire, exchange_bytes,
 };
+use ferrite::bench::scaling::{ExchangeTime, OperationSeries, OperationTime, ReferenceTimes, ScalingTimes};
+use ferrite::{LinkStorage, Precision};
 
 fn names(precision: Precision, storage: Option<LinkStorage>) -> FormatNames {
     let reconstruct = storage.map_or("", LinkStorage::name).into();

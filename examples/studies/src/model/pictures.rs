@@ -1,7 +1,7 @@
-//! Pictures of `ferrite bench model --plot`, with the values of the papers.
+//! Pictures of `ferrite-studies model --plot`, with the values of the papers.
 use super::predictions::{Comparison, PredictedSolver, Predictions, Scaling};
 use super::{Machine, MeasuredValue};
-use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
+use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 
 /// File names of the pictures of [`all`]: operator, solver, and ratio of the times of BiCGstab and GCR-DD.
 pub const PICTURE_NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];

@@ -1,19 +1,19 @@
 //! Accuracy of each format, as in figure 6 of Clark et al. 2009: the even-odd Wilson matrix is compared with its result in double precision
 //! with 18 reals for each link.
-use crate::backend::{Backend, Cpu};
-use crate::domain::{Domain, Result};
-use crate::field::host::{HostGauge, HostSpinor};
-use crate::field::{FieldShape, FieldSpace, FullField};
-use crate::gauge::generate;
-use crate::lattice::Lattice;
-use crate::operators::{TimeBoundary, WilsonParams};
-use crate::solve::Configuration;
-use crate::workload::Options;
-use gpu_kernels::random::Philox;
-use gpu_kernels::{LinkStorage, Precision};
-use num_complex::Complex64;
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::{Domain, Result};
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::field::{FieldShape, FieldSpace, FullField};
+use ferrite::gauge::generate;
+use ferrite::gpu_kernels::random::Philox;
+use ferrite::lattice::Lattice;
+use ferrite::num_complex::Complex64;
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::Configuration;
+use ferrite::solvers::VectorSpace;
+use ferrite::workload::Options;
+use ferrite::{LinkStorage, Precision};
 use rayon::prelude::*;
-use solvers::VectorSpace;
 
 /// Returns the tolerances ε of the curves: 10^(k/4) for k from −68 to 4, that is, from 10⁻¹⁷ to 10.
 pub fn tolerances() -> Vec<f64> {

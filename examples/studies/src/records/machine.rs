@@ -1,6 +1,6 @@
 //! Records of machines from which the scaling model predicts times.
-use crate::Record;
-use crate::bench::ExchangeRecord;
+use super::ExchangeRecord;
+use ferrite_records::Record;
 use serde::{Deserialize, Serialize};
 
 /// Times measured on a machine, from which times on other machines are predicted: the file of `--save` and `--machine`.

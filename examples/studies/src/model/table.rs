@@ -1,4 +1,4 @@
-//! Text that `ferrite bench model` prints.
+//! Text that `ferrite-studies model` prints.
 use super::predictions::{Comparison, PredictedOperation, PredictedSolver, Predictions, Scaling, ScalingCase, worst};
 use super::{Bound, Cluster, Machine, MeasuredValue};
 use crate::text::count;

@@ -1,10 +1,10 @@
-//! Results of `ferrite bench rhmc`: ensembles in several settings of precision, as a table, as a record, and as figures 4 to 9 of Bonati,
+//! Results of `ferrite-studies rhmc`: ensembles in several settings of precision, as a table, as a record, and as figures 4 to 9 of Bonati,
 //! Cossu, D'Elia and Incardona (2011).
-use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
-use crate::text::extents;
-use ferrite_records::bench::{BenchRhmcRow, IrreversibilityMeans};
+use crate::records::{BenchRhmcRow, IrreversibilityMeans};
 use ferrite_records::ensemble::TrajectoryLine;
 use ferrite_records::observables::MeanAndError;
+use ferrite_report::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
+use ferrite_report::text::extents;
 use statistics::average;
 use std::fmt::Write;
 

@@ -3,8 +3,8 @@ use super::{
     Cluster, Decomposition, FormatNames, HaloMode, Machine, MeasuredPoint, MeasuredValue, OperationTimes, Prediction,
     SolverModel, SolverTimes, predict, weak_grid,
 };
+use crate::records::{ComparedRow, PredictedCallRow, PredictedSolverRow};
 use comms::ProcessGrid;
-use ferrite_records::bench::{ComparedRow, PredictedCallRow, PredictedSolverRow};
 
 /// Request for predictions: lattices, numbers of GPUs, cluster and formats.
 #[derive(Clone, Debug)]

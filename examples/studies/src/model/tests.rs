@@ -329,3 +329,29 @@ fn measured_points_are_compared() {
         assert!(message.contains(part), "'{part}' is not in: {message}");
     }
 }
+
+/// Files with any value replaced, or with their end missing, are refused or read: no damage causes a panic.
+#[test]
+fn damaged_files_never_panic() {
+    let machine = include_str!("../../../../docs/measurements/h200-clover.json");
+    let points = include_str!("../../../../docs/measurements/scaling.json");
+    let good = (Machine::from_json(machine).unwrap(), points_from_json(points).unwrap());
+    for (text, step) in [(machine, 997), (points, 421)] {
+        for at in (0..text.len()).step_by(step).filter(|at| text.is_char_boundary(*at)) {
+            let (before, after) = text.split_at(at);
+            let rest = after.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+            for with in ["", "0", "-1", "1e308", "9007199254740993", "null", "\"x\"", "[]"] {
+                let damaged = format!("{before}{with}{rest}");
+                for point in points_from_json(&damaged).iter().flatten() {
+                    let _ = point.compare(&good.0, &Cluster::ASSUMED);
+                }
+                if let Ok(machine) = Machine::from_json(&damaged) {
+                    for point in good.1.iter().step_by(7) {
+                        let _ = point.compare(&machine, &Cluster::ASSUMED);
+                    }
+                }
+            }
+            assert!(Machine::from_json(before).is_err() && points_from_json(before).is_err());
+        }
+    }
+}

@@ -1,17 +1,17 @@
-//! Checked flags of `ferrite bench model`.
-use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
+//! Checked flags of `ferrite-studies model`.
 use super::{ModelBenchArguments, read};
 use crate::formats::choose;
+use crate::model::predictions::{FormatFilter, PredictionRequest};
+use crate::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
 use crate::plan::{PRECISIONS, RECONSTRUCTIONS};
 use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{Definition, operator_named};
 use ferrite::{LinkStorage, Precision};
-use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
-use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
+use ferrite_cli::bench::{NO_SUCH_KERNELS, exist, operator};
 
-/// Checked flags of `bench model`.
+/// Checked flags of `ferrite-studies model`.
 pub struct Asked {
     /// Source of the machine's times.
     pub source: MachineSource,
@@ -81,7 +81,7 @@ impl Asked {
                 if points.is_empty() {
                     Err(wrong(
                         "the file contains no points to compare with: name a file of points (docs/output.md) or \
-                         output of `bench dslash --json`"
+                         output of `ferrite bench dslash --json`"
                             .into(),
                     ))
                 } else {
@@ -97,9 +97,9 @@ impl Asked {
                 MachineSource::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
             }
             None if processes == 1 => {
-                let why = "bench model measures exchanges between processes, but only one process runs: start \
-                           several, for example with mpirun -n 2 ferrite bench model, or name a file of measurements \
-                           with --machine";
+                let why = "ferrite-studies model measures exchanges between processes, but only one process runs: \
+                           start several, for example with mpirun -n 2 ferrite-studies model, or name a file of \
+                           measurements with --machine";
                 return refused(why.into());
             }
             None => MachineSource::Processes(ModelFormats::new(args)?),

@@ -1,8 +1,9 @@
 //! Measured values with which predictions are compared.
 use super::file::{ModelFileError, count, number, wrong};
 use super::{Cluster, Decomposition, FormatNames, HaloMode, LocalVolume, MOST_GPUS, Machine, SolverModel, predict};
+use crate::records::ScalingPoints;
 use comms::ProcessGrid;
-use ferrite_records::bench::{BenchRecord, ScalingPoint, ScalingPoints, TimedCall};
+use ferrite_records::bench::{BenchRecord, ScalingPoint, TimedCall};
 use ferrite_records::{Record, read};
 use serde_json::Value;
 
