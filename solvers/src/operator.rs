@@ -37,9 +37,6 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Normal<S, A> {
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
     }
-    fn bytes(&self) -> f64 {
-        2.0 * self.operator.bytes()
-    }
 }
 
 /// The operator M M†. CGNE solves M M† y = b by CG; the solution of M x = b is x = M†y.
@@ -74,9 +71,6 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for NormalError<S, 
     }
     fn flops(&self) -> f64 {
         2.0 * self.operator.flops()
-    }
-    fn bytes(&self) -> f64 {
-        2.0 * self.operator.bytes()
     }
 }
 
@@ -129,9 +123,6 @@ impl<S: VectorSpace, A: LinearOperator<S>> LinearOperator<S> for Shifted<'_, S, 
     /// Returns the operations of the operator A. The shift is linear algebra, which is not counted.
     fn flops(&self) -> f64 {
         self.operator.flops()
-    }
-    fn bytes(&self) -> f64 {
-        self.operator.bytes()
     }
 }
 

@@ -633,11 +633,6 @@ pub trait LinearOperator<S: VectorSpace> {
     /// Returns the floating-point operations of one `apply` on all processes together for one right-hand side, by the
     /// convention of the field.
     fn flops(&self) -> f64;
-
-    /// Returns the number of bytes that one `apply` has to move for one right-hand side; 0 if unknown.
-    fn bytes(&self) -> f64 {
-        0.0
-    }
 }
 
 impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
@@ -696,9 +691,6 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
     }
     fn flops(&self) -> f64 {
         (**self).flops()
-    }
-    fn bytes(&self) -> f64 {
-        (**self).bytes()
     }
 }
 

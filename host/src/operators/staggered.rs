@@ -593,11 +593,6 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
     fn flops(&self) -> f64 {
         (2.0 * self.staggered.links.flops() + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64
     }
-    fn bytes(&self) -> f64 {
-        let links = &self.staggered.links;
-        let site = 5 * FieldShape::colours(links.precision(), 1).site_bytes() + 2 * links.read_bytes();
-        (site * self.staggered.links.domain().global().half_volume()) as f64
-    }
 }
 
 impl EvenOdd for EvenOddStaggered {

@@ -216,13 +216,6 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
     fn flops(&self) -> f64 {
         (2.0 * DSLASH_FLOPS + 2.0 * self.diagonal.flops() + 48.0) * self.wilson.domain().global().half_volume() as f64
     }
-    fn bytes(&self) -> f64 {
-        let precision = self.wilson.precision();
-        let (spinor, links) =
-            (FieldShape::spinors(precision, 1).site_bytes(), self.wilson.storage().read_bytes(precision));
-        let site = 5 * spinor + 2 * links + 2 * self.diagonal.bytes();
-        (site * self.wilson.domain().global().half_volume()) as f64
-    }
 }
 
 impl EvenOdd for EvenOddWilson {

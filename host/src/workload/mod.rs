@@ -16,6 +16,10 @@ use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// Number of spinors or colour vectors that an even-odd matrix reads or writes on each site: one hopping term reads one and writes one, the
+/// other reads that one and the argument, and writes the result.
+const MATRIX_SPINORS: usize = 5;
+
 /// Description of an operation that can be called repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
@@ -128,13 +132,13 @@ fn number_in(
     let (wilson, name) = (Wilson::new(links, operator.wilson), operator.definition.name);
     let mut fields = random_fields::<4>(&domain, FieldShape::spinors(precision, options.nrhs))?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
+    let spinor = FieldShape::spinors(precision, 1).site_bytes();
     let operation = |what: &str, flops: f64, spinors: usize| Operation {
         name: format!("{name}_{what}"),
         precision,
         storage: Some(storage),
         flops: flops * sites * nrhs as f64,
-        bytes: sites
-            * (storage.read_bytes(precision) + nrhs * spinors * FieldShape::spinors(precision, 1).site_bytes()) as f64,
+        bytes: sites * (storage.read_bytes(precision) + nrhs * spinors * spinor) as f64,
     };
     let daggers: &[_] = match extent {
         Extent::Shown | Extent::Modelled => &[(false, "dslash", "dslash_add")],
@@ -163,7 +167,7 @@ fn number_in(
             precision,
             storage: Some(storage),
             flops: matrix.flops() * nrhs as f64,
-            bytes: matrix.bytes(),
+            bytes: sites * (2 * storage.read_bytes(precision) + nrhs * MATRIX_SPINORS * spinor) as f64,
         };
         let [input, out, w, _] = &mut fields;
         visit(operation("matrix"), &mut || matrix.apply(input, out))?;
@@ -223,7 +227,10 @@ fn term_in(
     let spinor = FieldShape::spinors(precision, 1).site_bytes();
     let dslash_bytes = sites * (storage.read_bytes(precision) + term.bytes() + nrhs * 2 * spinor) as f64;
     let dslash = |what: &str| operation(format!("{name}_{what}"), (DSLASH_FLOPS + term.flops()) * sites, dslash_bytes);
-    let matrix = |what: &str| operation(format!("{name}_{what}"), operator.flops(), operator.bytes());
+    // Links and diagonal terms are read for all right-hand sides together.
+    let matrix_bytes =
+        sites * (2 * (storage.read_bytes(precision) + term.bytes()) + nrhs * MATRIX_SPINORS * spinor) as f64;
+    let matrix = |what: &str| operation(format!("{name}_{what}"), operator.flops(), matrix_bytes);
     let mut calls = 0;
     visit(dslash("dslash"), &mut || {
         calls += 1;
@@ -402,4 +409,73 @@ fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceFi
     visit(operation("convert", to, 1.0, pair), &mut || other.convert(&scale, x, &mut z))?;
     visit(operation("convert", from, 1.0, pair), &mut || space.convert(&scale, &z, y))?;
     visit(operation("accumulate", to, 2.0, pair + other_one), &mut || other.accumulate(&scale, x, &mut z))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::operators::OPERATORS;
+    use crate::solve::names::RECONSTRUCTIONS;
+
+    /// Counts the bytes of an operation from its name, on each site, for several right-hand sides; `None` for names that are not counted
+    /// here.
+    fn counted(name: &str, precision: Precision, storage: LinkStorage, nrhs: usize) -> Option<usize> {
+        // 16-bit fixed point has a factor of four bytes for each field and site.
+        let (real, factor) = match precision {
+            Precision::Double => (8, 0),
+            Precision::Single => (4, 0),
+            Precision::Half => (2, 4),
+            Precision::Fp16 => (2, 0),
+        };
+        let (operator, call) = name.rsplit_once('_')?;
+        let link_real = if storage.half { 2 } else { real };
+        // In temporal gauge, links in t are 1.
+        let directions = if storage.temporal { 6 } else { 8 };
+        let links = directions * usize::from(storage.reals) * link_real;
+        let (links, field) = match operator {
+            "asqtad" | "hisq" => (links + 8 * 18 * link_real, 6 * real + factor),
+            "staggered" => (links, 6 * real + factor),
+            _ => (links, 24 * real + factor),
+        };
+        // Two Hermitian 6×6 blocks; the inverse of a twisted clover term is applied as two such terms.
+        let blocks = match operator {
+            "clover" | "exp-clover" => 1,
+            "twisted-clover" | "twisted-exp-clover" => 2,
+            _ => 0,
+        };
+        let term = blocks * (72 * real + factor);
+        match call {
+            "dslash" => Some(links + term + nrhs * 2 * field),
+            "matrix" => Some(2 * (links + term) + nrhs * 5 * field),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_a_count() {
+        for nrhs in [1, 3] {
+            let lattice = Lattice::new([2, 4, 2, 4]).unwrap();
+            let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+            let (precisions, reconstructions) =
+                (Precision::ALL.to_vec(), RECONSTRUCTIONS.map(|(_, storage)| storage).to_vec());
+            let options = Options { lattice, precisions, reconstructions, nrhs };
+            for definition in OPERATORS {
+                let (mut rows, mut matrices) = (0, 0);
+                operator(&domain, definition, &options, Extent::Shown, &mut |operation, _| {
+                    let Operation { name, precision, storage, bytes, .. } = operation;
+                    if let Some(count) = counted(&name, precision, storage.expect("the operation reads links"), nrhs) {
+                        let expected = (count * lattice.half_volume()) as f64;
+                        assert_eq!(bytes, expected, "{name} {precision:?} {storage:?}, {nrhs} right-hand sides");
+                        rows += 1;
+                        matrices += usize::from(name.ends_with("matrix"));
+                    }
+                    Ok(())
+                })
+                .unwrap();
+                let has_matrix = definition.name != "wilson";
+                assert!(rows > 3 && (matrices > 0) == has_matrix, "{}: {rows} rows", definition.name);
+            }
+        }
+    }
 }

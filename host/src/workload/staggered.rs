@@ -1,5 +1,5 @@
 //! Operations of staggered operators.
-use super::{Extent, Operation, Visit, formats, random_fields};
+use super::{Extent, MATRIX_SPINORS, Operation, Visit, formats, random_fields};
 use crate::domain::{Domain, Result};
 use crate::field::{FieldShape, FieldSpace, GaugeField};
 use crate::gauge::generate;
@@ -104,9 +104,12 @@ fn operations(
     let space = FieldSpace::new(domain, FieldShape::colours(precision, nrhs));
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();
-    visit(operation("matrix", flops, sites * (2 * link_bytes + nrhs * 5 * colour_bytes) as f64), &mut || {
-        fields.rotate_left(1);
-        let [input, out, ..] = &mut fields;
-        matrix_operator.apply_dot(&space, input, out, input, &mut dots, &mut norms)
-    })
+    visit(
+        operation("matrix", flops, sites * (2 * link_bytes + nrhs * MATRIX_SPINORS * colour_bytes) as f64),
+        &mut || {
+            fields.rotate_left(1);
+            let [input, out, ..] = &mut fields;
+            matrix_operator.apply_dot(&space, input, out, input, &mut dots, &mut norms)
+        },
+    )
 }

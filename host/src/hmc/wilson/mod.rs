@@ -157,9 +157,6 @@ impl LinearOperator<FieldSpace> for TwistedComplement {
     fn flops(&self) -> f64 {
         self.inner.flops()
     }
-    fn bytes(&self) -> f64 {
-        self.inner.bytes()
-    }
 }
 
 /// Draws spinors on the even sites, as [`draw_noise`] draws colour vectors. Their numbers are normally distributed with ⟨|z|²⟩ = 1.

@@ -47,9 +47,6 @@ impl LinearOperator<FieldSpace> for Adjoint<'_> {
     fn flops(&self) -> f64 {
         self.0.flops()
     }
-    fn bytes(&self) -> f64 {
-        self.0.bytes()
-    }
 }
 
 impl<'a> ComplementSolver<'a> {
